@@ -14,6 +14,7 @@ import io
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,20 @@ def test_the_picture_is_what_its_script_draws() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (REPO / "docs/picture.svg").read_text() == module.draw(), f"uv run python {script.relative_to(REPO)}"
+
+
+def test_the_recipe_for_a_nightly_dataset_keeps_readers_in_their_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = (REPO / "docs/guide.md").read_text().partition("## Rebuilt every night")[2].partition("\n## ")[0]
+    (swap,) = re.findall(r"^ln .*", section, re.MULTILINE)
+    night = "night-2026-01-31"
+    assert f"-o out/{night}" in section
+    monkeypatch.chdir(tmp_path)
+    convert(data={"id": [1, 2, 3]}, output=tmp_path / "out" / night)
+    subprocess.run(["bash", "-ec", swap], check=True)
+    read = iter(open_dataset("out/nightly"))
+    convert(data={"id": [4, 5, 6]}, output=tmp_path / "out/night-2026-02-01")
+    subprocess.run(["bash", "-ec", swap.replace(night, "night-2026-02-01")], check=True)
+    assert [row["id"] for row in read] == [1, 2, 3]
+    assert [row["id"] for row in open_dataset("out/nightly")] == [4, 5, 6]

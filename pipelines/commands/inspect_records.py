@@ -9,17 +9,20 @@ from __future__ import annotations
 import base64
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ...transforms.dataset.generations.manifest_files import locate_shard, read_manifest
+from ...transforms.dataset.generations.opened_generation import open_generation
+from ...transforms.dataset.reading.record_stream import RecordStream
 from ...transforms.dataset.records.record_file import read_record_batches
+from ...transforms.dataset.records.record_scan import RecordRun
+from ...transforms.dataset.rows.record_access import RecordAccess
 from ...transforms.dataset.storage.storage_at import storage_at
-from ...transforms.errors import DamageError, InputError, UsageError
+from ...transforms.errors import InputError, UsageError
 from ...transforms.format.encode.example_proto import (
     ExampleMessage,
     feature_values,
@@ -96,31 +99,24 @@ def _records(path: str, split: str | None) -> Iterator[ShownRecord]:
     if is_file:
         if split is not None:
             raise UsageError(f"{printable_path(path)}: is one file, which has no splits; leave --split out")
-        yield from _file_records(path, printable_path(path))
+        yield from _shown(read_record_batches(path), printable_path(path))
         return
-    manifest = read_manifest(path)
+    generation = open_generation(path)
+    manifest = generation.manifest
     if split is not None and split not in manifest.splits:
         known = ", ".join(manifest.splits) or "none"
         raise UsageError(f'{printable_path(path)}: no split "{printable(split)}"; it has: {known}')
     for name in [split] if split is not None else list(manifest.splits):
         for shard in manifest.splits[name].shards:
-            file = locate_shard(path, manifest, shard)
-            yield from _file_records(os.path.join(path, file), file, shard.records)
+            stream = RecordStream(generation, [shard], RecordAccess(generation, [shard]))
+            yield from _shown((run for _, run in stream.runs()), shard.path)
 
 
-def _file_records(path: str, name: str, stated: int | None = None) -> Iterator[ShownRecord]:
-    """Yield the records of a file, of which a manifest states how many there are."""
-    records = 0
-    for run in read_record_batches(path):
-        records += len(run)
+def _shown(runs: Iterable[RecordRun], name: str) -> Iterator[ShownRecord]:
+    for run in runs:
         numbers = range(run.first_record, run.first_record + len(run))
         for number, offset, payload in zip(numbers, run.offsets, run.payloads, strict=True):
             yield ShownRecord(number, name, int(offset), bytes(payload))
-    if stated not in (None, records):
-        raise DamageError(
-            f"{printable_path(path)}: {records} records, the manifest states {stated}: the file was cut between two "
-            f"records, or replaced"
-        )
 
 
 def _json_values(kind: str, values: Sequence[int] | Sequence[float] | Sequence[bytes]) -> list[Any] | None:

@@ -95,7 +95,7 @@ def _history_table(history: list[GenerationInfo]) -> Table:
         files = f", {counted(entry.files, 'file')}" if entry.files else ""
         table.add_row(
             f"{entry.generation}",
-            entry.operation,
+            entry.operation if entry.replaced_by is None else f"{entry.operation}, replaced by {entry.replaced_by}",
             printable(entry.created).removesuffix("Z").replace("T", " ")[:16],
             f"{printable(entry.source_format)}{files}",
             *(f"{entry.records:,}", f"{entry.shards:,}", format_size(entry.bytes)),
@@ -135,11 +135,14 @@ def _print_garbage(report: GarbageReport, older_than: int, screen: Screen) -> No
         screen.text(f"{printable_path(item.path)}: {size}{format_size(item.bytes)}: {item.reason}")
     if len(report.items) > len(largest):
         screen.text(f"and {len(report.items) - len(largest):,} smaller ones; --json has them all")
-    kept = _numbers(report.kept)
+    whole = tuple(number for number in report.kept if number not in report.replaced)
+    kept = _numbers(whole)
     if report.dropped:
         kept += f"; not {_numbers(report.dropped)}"
     if report.kept:
-        screen.text(f"Kept: generation{'s' if len(report.kept) > 1 else ''} {kept} of {shown_path(report.path)}")
+        screen.text(f"Kept: generation{'s' if len(whole) > 1 else ''} {kept} of {shown_path(report.path)}")
+        if report.replaced:
+            screen.text(f"Replaced, so that only their manifests and lists are left: {_numbers(report.replaced)}")
     else:
         screen.text(f"No generation was committed in {shown_path(report.path)} yet.")
     if report.young:

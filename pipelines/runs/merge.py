@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
 from ...transforms.dataset.generations.manifest_files import read_manifest
+from ...transforms.dataset.generations.opened_generation import OpenedGeneration
 from ...transforms.dataset.generations.statistics_file import read_tally
 from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.errors import DamageError, RunError
@@ -152,7 +153,8 @@ def _counted_of(paths: Sequence[str]) -> Tally | None:
 
 def _tally_of(path: str, manifest: Manifest) -> Tally | None:
     try:
-        return read_tally(path.rstrip("/"), manifest)
+        with OpenedGeneration(path.rstrip("/"), manifest).unchanged():
+            return read_tally(path.rstrip("/"), manifest)
     except DamageError:  # the records may be whole
         return None
 

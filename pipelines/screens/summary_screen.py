@@ -40,6 +40,12 @@ def print_summary(terminal: Terminal, summary: Summary) -> None:
     _narrowed(terminal, manifest)
     print_checks(terminal, manifest)
     _rejected(terminal, summary)
+    if manifest.generation > 1:
+        terminal.text(
+            "\nReplaced the dataset in place: TFDS, tf.data and globs that read it now may mix old and new records, "
+            "and open_dataset ends with an error. To let readers finish, convert into a new folder and swap a link.",
+            "yellow",
+        )
     if manifest.compression != "none":
         left_out = "dataset_info.json (TFDS), index/ (DALI)"
         terminal.text(f"\nLeft out, as their readers do not read gzip: {left_out}", "yellow")

@@ -10,6 +10,7 @@ from rich.table import Table
 from ....transforms.dataset.comparison.compare import Difference, FigureDifference, compare
 from ....transforms.dataset.comparison.sides import Side
 from ....transforms.dataset.generations.manifest_files import read_manifest
+from ....transforms.dataset.generations.opened_generation import OpenedGeneration
 from ....transforms.format.wording.printable import printable, shell_path
 from ....transforms.format.wording.sizes import format_size
 
@@ -26,12 +27,15 @@ def diff_command(a: str, b: str, screen: Screen, *, records: bool) -> int:
     """Print what differs between two datasets; return 0 if they are equal, and 1 if not.
 
     Raises:
-        InputError: there is no dataset, or no such generation.
+        InputError: there is no dataset, no such generation, or one that was replaced.
+        ReplacedError: a dataset was replaced meanwhile.
         DamageError: a manifest is damaged, or with `records` a shard.
     """
     sides = Side.open(a), Side.open(b)
     found = compare(*sides)
     read = _compared(sides, found) if records else []
+    for side in sides:
+        OpenedGeneration(side.path, side.manifest).check()
     equal = found.equal
     if records:
         equal = not found.schema and not found.labels and not any(one.only_a or one.only_b for one in read)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....transforms.dataset.export.new_target import check_new, new_file
-from ....transforms.dataset.generations.manifest_files import read_manifest
+from ....transforms.dataset.generations.opened_generation import open_generation
 from ....transforms.errors import UsageError
 from ....transforms.format.wording.printable import printable_path
 from ....transforms.format.wording.sizes import format_size
@@ -40,11 +40,12 @@ def report_command(path: str, target: str, options: ReportOptions, screen: Scree
     if not target.endswith((".html", ".htm")):
         raise UsageError(f"{printable_path(target)}: a report is an HTML file; name it so: -o report.html")
     check_new(target, overwrite=options.overwrite)
-    manifest = read_manifest(root, options.generation)
-    found = None
-    if manifest.schema is not None:
-        found = statistics_of(root, manifest, "full", count=not options.quick)
-    page = html_page(gather_facts(root, found, options.generation)).encode()
+    opened = open_generation(root, options.generation)
+    root, manifest, found = opened.path, opened.manifest, None
+    with opened.unchanged():
+        if manifest.schema is not None:
+            found = statistics_of(root, manifest, "full", count=not options.quick)
+        page = html_page(gather_facts(root, found, manifest.generation)).encode()
     with new_file(target) as file:
         file.write(page)
     if screen.as_json:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ....transforms.dataset.generations.manifest_files import read_manifest
+from ....transforms.dataset.generations.opened_generation import open_generation
 from ....transforms.dataset.generations.statistics_file import read_stats
 from ....transforms.dataset.reading.count_records import FileCount, count_records, counts_of, write_statistics
 from ....transforms.errors import DamageError, UsageError
@@ -77,13 +77,15 @@ def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> in
 
 def _of_dataset(root: str, level: Level, *, write: bool) -> tuple[_Shown, list[str]]:
     """Return the figures of a dataset, and the names of the files that were written."""
-    manifest = read_manifest(root)
+    opened = open_generation(root)
+    root, manifest = opened.path, opened.manifest
     if manifest.schema is None:
         raise UsageError(f"{printable_path(root)}: its records are plain bytes, of which nothing can be counted")
-    known = _known(root, manifest)
-    if known is not None and (level == "basic" or known.level == "full"):
-        return _Shown(known, manifest.schema, manifest.generation), []
-    tally = count_records(counts := counts_of(root, manifest, level), level, _spread(counts))
+    with opened.unchanged():
+        known = _known(root, manifest)
+        if known is not None and (level == "basic" or known.level == "full"):
+            return _Shown(known, manifest.schema, manifest.generation), []
+        tally = count_records(counts := counts_of(root, manifest, level), level, _spread(counts))
     written = write_statistics(root, manifest, tally) if write else []
     statistics = tally.statistics(manifest.schema, manifest.labels)
     return _Shown(statistics, manifest.schema, manifest.generation), written

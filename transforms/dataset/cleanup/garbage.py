@@ -27,7 +27,14 @@ from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths, shard_name_pattern
 from ...format.manifest.parts import LIMITS, is_part_path, parts_named_in
 from ...format.wording.printable import printable_path
-from ..generations.manifest_files import PartCache, check_own_folders, lineage, list_generations, read_manifest
+from ..generations.manifest_files import (
+    PartCache,
+    check_own_folders,
+    lineage,
+    list_generations,
+    read_manifest,
+    replacements,
+)
 from ..stage.run_lock import hold_if_dead, is_held
 from ..storage.contract import FileStatus, Storage
 from ..storage.storage_at import storage_at
@@ -65,8 +72,9 @@ class Garbage:
 class GarbageReport:
     """What may go of the dataset in the folder `path`, or went, if `deleted`.
 
-    `kept` are the generations that stay, `dropped` those whose manifests go. `young` is how many things stay only since
-    they are not old enough, `live` how many staging folders since a run works in them.
+    `kept` are the generations that stay; of those that were `replaced` only manifests and lists. `dropped` are those
+    whose manifests go. `young` is how many things stay only since they are not old enough, `live` how many staging
+    folders since a run works in them.
     """
 
     path: str
@@ -76,6 +84,7 @@ class GarbageReport:
     young: int
     live: int
     deleted: bool
+    replaced: tuple[int, ...] = ()
 
     @property
     def files(self) -> int:
@@ -93,6 +102,7 @@ class GarbageReport:
             "path": printable_path(self.path),
             "deleted": self.deleted,
             "kept": list(self.kept),
+            "replaced": list(self.replaced),
             "dropped": list(self.dropped),
             "files": self.files,
             "bytes": self.bytes,
@@ -148,6 +158,7 @@ def collect_garbage(
         young=search.young,
         live=search.live,
         deleted=delete,
+        replaced=tuple(replacements({manifest.generation: manifest.parent for manifest in kept})),
     )
 
 

@@ -16,6 +16,7 @@ from ...format.manifest.parts import LIMITS
 from ...format.wording.printable import printable_path
 from ...statistics.figures import Statistics
 from ..generations.manifest_files import list_generations, no_dataset, read_file
+from ..generations.opened_generation import open_generation
 from ..generations.statistics_file import read_stats
 from ..shards.source_list import read_held_sources
 from ..storage.storage_at import storage_at
@@ -40,6 +41,8 @@ class Side:
             DamageError: the manifest is damaged.
         """
         match = None if os.path.isdir(name) else _GENERATION.fullmatch(name)
+        if match:
+            open_generation(match[1], int(match[2]))  # refuses one that was replaced
         return cls._of(match[1], int(match[2])) if match else cls._of(name, None)
 
     @classmethod

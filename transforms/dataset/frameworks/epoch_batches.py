@@ -13,7 +13,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...errors import UsageError
 from .row_order import I64, Order
+
+
+def too_much_left_out(rows: int, left_out: int, batch_rows: int, world: int, fix: str) -> str | None:
+    """Return the warning of an epoch that leaves out more than a tenth of its rows, None where it does not.
+
+    Raises:
+        UsageError: it leaves out all of them.
+    """
+    ranks = f" for each of world={world} ranks" if world > 1 else ""
+    if 0 < rows == left_out:
+        raise UsageError(
+            f"an epoch has no batch at all: {rows:,} rows are less than one of batch_rows={batch_rows:,}{ranks}; take "
+            f"batch_rows={max(rows // world, 1)} or less, or {fix}"
+        )
+    if 10 * left_out <= rows:
+        return None
+    return (
+        f"each epoch leaves out {left_out:,} of {rows:,} rows: it has only full batches of batch_rows={batch_rows:,}"
+        f"{ranks}; take a smaller batch_rows, or {fix}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

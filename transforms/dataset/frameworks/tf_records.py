@@ -12,16 +12,18 @@ pictures, decoded   `tf.RaggedTensor` of (rows, height, width, 3); `.to_tensor()
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import tensorflow as tf
 
-from ...errors import UsageError
+from ...errors import ShardmillWarning, UsageError
 from ...format.nested.keys import FLAT_VALUES, ROW_LENGTHS
 from ...format.schema.schema import Feature
 from ..rows.numbered_rows import NumberedRows
+from .epoch_batches import too_much_left_out
 from .numpy_columns import PRESENT
 
 _FILES_AT_ONCE: Final = 16
@@ -73,6 +75,11 @@ def tf_dataset(
         records = records.shuffle(min(options.shuffle_rows, max(len(rows), 1)), seed=options.seed)
     if options.repeat:
         records = records.repeat()
+    if options.drop_remainder and not options.repeat:
+        left_out = len(rows) % options.batch_rows
+        said = too_much_left_out(len(rows), left_out, options.batch_rows, 1, "drop_remainder=False")
+        if said is not None:
+            warnings.warn(said, ShardmillWarning, stacklevel=3)
     batches = records.batch(options.batch_rows, drop_remainder=options.drop_remainder)
     present = {f"{column.name}{PRESENT}" for column in rows.manifest.columns if column.null == "present"}
     spec, plain = _nested_spec(features)

@@ -19,12 +19,13 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from ...errors import ShardmillWarning, UsageError
+from ...errors import InputError, ShardmillWarning, UsageError
 from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
+from ..generations.opened_generation import open_generation
 from ..rows.numbered_rows import NumberedRows
 from .batch_reader import BatchReader
-from .epoch_batches import EpochBatches
+from .epoch_batches import EpochBatches, too_much_left_out
 from .epoch_position import SIZE, EpochPosition
 from .numpy_columns import NumpyColumns, Ragged, Values
 from .row_order import BLOCKS_IN_WINDOW, Order, ShuffledBlocks, order_of
@@ -92,6 +93,26 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         self._reader_of_state: list[int] | None = None
         self._is_done = False  # whether the state that was loaded is of a reader with nothing left
         rows.plan(numpy.columns)
+        self._warn_of_left_out(0)
+
+    def _warn_of_left_out(self, start: int) -> None:
+        """Warn of a rank without a batch, and of more than a tenth of the rows that no rank reads.
+
+        Raises:
+            UsageError: a whole epoch has no batch at all.
+        """
+        one, batches, size = self._options, self._batches(start), len(self._rows)
+        left_out = batches.left_out if self._even == "drop" else 0
+        if start and left_out == size:
+            return  # the state is of the end of its epoch
+        said = too_much_left_out(size, left_out, one.batch_rows, one.world, 'even="pad"')
+        if said is None and size and not start and not len(batches):
+            said = (
+                f"rank {one.rank} of world={one.world} has no batch: {size:,} rows are {batches.stop} of "
+                f'batch_rows={one.batch_rows:,}; take a smaller batch_rows, or even="pad"'
+            )
+        if said is not None:
+            warnings.warn(said, ShardmillWarning, stacklevel=4)
 
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch: another order of the same seed. Workers that persist begin it too.
@@ -201,7 +222,8 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         state = {
             "format": "shardmill.torch", "seed": self._seed, "epoch": self.epoch, "shuffle": self._shuffle,
             "lanes": self._lanes, "block_rows": self._block_rows, "batch_rows": one.batch_rows, "rows": len(self._rows),
-            "shards": self._rows.digest, "generation": self._rows.manifest.generation, "batch": start, "taken": 0,
+            "shards": self._rows.digest, "generation": self._rows.manifest.generation,
+            "commit": self._rows.manifest.run.commit_id, "batch": start, "taken": 0,
         }  # fmt: skip
         if batches_consumed is not None:
             batches_consumed, left = operator.index(batches_consumed), self._left()
@@ -234,6 +256,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
             warnings.warn(said, ShardmillWarning, stacklevel=2)
         if not (is_other and is_done):
             self._begin(epoch, start)
+            self._warn_of_left_out(start)
         self._taken, self._reader_of_state, self._is_done = taken, reader, is_done
 
     def _has_left(self, reader: Sequence[int], start: int, taken: int) -> bool:
@@ -244,21 +267,34 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
 
     def _check(self, state: Mapping[str, Any]) -> None:
         """Raise UsageError where a state is of another dataset, or of batches of another size or order."""
-        generation, rows = self._rows.manifest.generation, self._rows
+        rows = self._rows
         if "shards" not in state:
             raise UsageError("the state was saved by an older release, which did not name its shards; save it again")
         if state["shards"] != rows.digest:
-            if state.get("generation") != generation:
-                where = printable_path(rows.path)
-                raise UsageError(
-                    f"the state is of generation {state.get('generation')}, and this is {generation}; "
-                    f'open_dataset("{where}", {state.get("generation")}) opens that'
-                )
-            raise UsageError("the state is of other shards than those of this dataset, so its order is another one")
+            raise UsageError(self._of_other_shards(state.get("generation"), state.get("commit")))
         ours = {"batch_rows": self._options.batch_rows, "rows": len(rows), "shuffle": self._shuffle}
         for name, value in ours.items():
             if state.get(name) != value:
                 raise UsageError(f"the state has {name} {state.get(name)!r}, this dataset {value!r}; make it with that")
+
+    def _of_other_shards(self, generation: Any, commit: Any) -> str:
+        """Return what a state of other shards is of, and what opens these, where they can be read."""
+        ours, where = self._rows.manifest, printable_path(self._rows.path)
+        if commit == ours.run.commit_id:
+            return "the state is of other shards than those of this dataset, so its order is another one"
+        try:
+            found = open_generation(self._rows.path, generation).manifest.run.commit_id
+        except InputError:
+            found = None
+        if found == commit:
+            return (
+                f"the state is of generation {generation}, and this is {ours.generation}; "
+                f'open_dataset("{where}", {generation}) opens that'
+            )
+        return (
+            f"the state is of generation {generation} of commit {commit}, which {where} does not hold: the dataset was "
+            f"replaced, or is another one, and its rows are not here; begin an epoch without the state"
+        )
 
 
 def tensors(columns: Mapping[str, Values]) -> dict[str, Any]:

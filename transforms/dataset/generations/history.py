@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import DamageError
 from ...format.manifest.manifest import Manifest
-from .manifest_files import PartCache, list_generations, read_manifest
+from .manifest_files import PartCache, list_generations, read_manifest, replacements
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class GenerationInfo:
     """One generation: what it added, and what the dataset held with it.
 
     `records`, `shards` and `bytes` are those of the shards that it added; `total_records` and `total_bytes` those of
-    all its shards. `files` and `source_bytes` are what it read. If its manifest cannot be read, `problem` says why, and
+    all its shards. `files` and `source_bytes` are what it read. One that was replaced (`replaced_by`) can no longer be
+    read: the rows are gone, its manifest is left. If its manifest cannot be read, `problem` says why, and
     all else is zero or empty.
     """
 
@@ -36,6 +37,7 @@ class GenerationInfo:
     sources: str | None = None
     runner: str = ""
     problem: str | None = None
+    replaced_by: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the generation as `log --json` prints it."""
@@ -54,6 +56,7 @@ class GenerationInfo:
                 "list": self.sources,
             },
             "runner": self.runner or None,
+            "replaced_by": self.replaced_by,
             "problem": self.problem,
         }
 
@@ -75,7 +78,8 @@ def list_history(path: str | os.PathLike[str]) -> list[GenerationInfo]:
             history.append(_info(read_manifest(root, number, parts)))
         except DamageError as error:
             history.append(GenerationInfo(number, problem=str(error)))
-    return history
+    by = replacements({one.generation: one.parent for one in history if one.problem is None})
+    return [replace(one, replaced_by=by.get(one.generation)) for one in history]
 
 
 def _info(manifest: Manifest) -> GenerationInfo:

@@ -98,7 +98,7 @@ class OpenedGeneration:
         if found is not None:
             raise ReplacedError(
                 f"{printable_path(self.path)}: generation {self.manifest.generation} {found} after it was opened; "
-                f"open the dataset again"
+                f"open the dataset again, or run the command again"
             )
 
     @contextmanager

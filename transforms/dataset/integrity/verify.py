@@ -22,6 +22,7 @@ from ...format.manifest.naming import INDEX_FOLDER, generation_file, index_paths
 from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
 from ..generations.manifest_files import PartCache, list_generations, read_manifest
+from ..generations.opened_generation import OpenedGeneration
 from ..generations.shard_places import ShardPlace, locate_shards
 from ..storage.contract import Storage
 from ..storage.storage_at import storage_at
@@ -47,6 +48,7 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
 
     Raises:
         InputError: there is no dataset and no TFRecord file, or a folder in it cannot be read.
+        ReplacedError: the dataset was replaced meanwhile.
         DamageError: the latest manifest is damaged: nothing states what should be there.
     """
     root = os.fspath(path)
@@ -55,6 +57,11 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
         return _verify_file(root, quick=quick)
     parts = PartCache(root)
     manifest = read_manifest(root, parts=parts)
+    with OpenedGeneration(root, manifest).unchanged():
+        return _verify_generation(root, manifest, parts, run, quick=quick)
+
+
+def _verify_generation(root: str, manifest: Manifest, parts: PartCache, run: ShardMap, *, quick: bool) -> Report:
     manifests, findings, notes = _older_manifests(root, manifest, parts)
     checks, missing = _shard_checks(root, manifest, quick=quick)
     done = map(verify_size, checks) if quick else run(verify_shard, checks)

@@ -112,7 +112,8 @@ class FrameworkViews:
         `load_state_dict` are those of the dataset returned.
 
         Raises:
-            UsageError: there is no such column, the records are plain bytes, or a value is no choice.
+            UsageError: there is no such column, the records are plain bytes, a value is no choice, or an epoch has no
+                batch at all.
             ImportError: PyTorch is not installed.
         """
         from ..frameworks.torch_batches import TorchBatches, TorchOptions

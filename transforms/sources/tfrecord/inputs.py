@@ -21,6 +21,7 @@ from itertools import takewhile
 from typing import Final
 
 from ...dataset.generations.manifest_files import locate_shard, read_manifest
+from ...dataset.generations.opened_generation import OpenedGeneration
 from ...errors import InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.wording.printable import shell_path
@@ -124,12 +125,15 @@ def find_inputs(paths: Sequence[str], base: str) -> Inputs:
 
     Raises:
         InputError: a path matches nothing, a file is named twice, or is in a dataset that does not name it.
+        ReplacedError: a dataset was replaced meanwhile.
         DamageError: a manifest is damaged, or a shard is missing.
     """
     inputs = Inputs()
     finder = _Finder(inputs, os.path.abspath(os.fsencode(base)))
     for path in paths:
         finder.add(path, base)
+    for opened in finder.opened:  # whose files have been seen now: reading compares them with that
+        opened.check()
     seen: set[bytes] = set()
     for file in inputs.files:
         if file.entry.path in seen:
@@ -168,6 +172,7 @@ class _Finder:
         self._base = base
         self._known: dict[bytes, int] = {}
         self._looked_at: dict[bytes, bool] = {}
+        self.opened: list[OpenedGeneration] = []
 
     def add(self, path: str, base: str) -> None:
         if is_object(os.fsencode(path)):
@@ -213,6 +218,7 @@ class _Finder:
     def _dataset(self, folder: bytes) -> int:
         if folder not in self._known:
             manifest = read_manifest(os.fsdecode(folder))
+            self.opened.append(OpenedGeneration(os.fsdecode(folder), manifest))
             self._known[folder] = len(self._inputs.datasets)
             self._inputs.datasets.append(InputDataset(entry_name(folder, self._base), os.fsdecode(folder), manifest))
         return self._known[folder]
@@ -221,9 +227,11 @@ class _Finder:
         split, shard = one
         manifest = self._inputs.datasets[index].manifest
         root = os.fsdecode(folder)
-        place = os.path.join(folder, os.fsencode(locate_shard(root, manifest, shard)))
-        entry = list_file(place, self._base)
+        with self.opened[index].explained():
+            place = os.path.join(folder, os.fsencode(locate_shard(root, manifest, shard)))
+            entry = list_file(place, self._base)
         if entry.bytes != shard.bytes:
+            self.opened[index].check()
             raise InputError(
                 f"{entry.name}: {entry.bytes} bytes, the manifest states {shard.bytes}; it was cut or replaced: "
                 f"shardmill verify {shell_path(folder)}"
