@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
-from shardmill.transforms.errors import UsageError
+from shardmill.transforms.errors import ShardmillWarning, UsageError
 
 ROWS = 1003
 
@@ -174,3 +174,30 @@ def test_the_same_rows_come_from_numpy_grain_and_tf_data(dataset: Dataset) -> No
 def test_a_store_that_tensorflow_does_not_read_is_refused_with_what_does(dataset: Dataset) -> None:
     with pytest.raises(UsageError, match=r"use torch\(\) or numpy\(\)"):
         Dataset("s3://bucket/out", dataset.manifest).tf()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_grain_reads_what_its_parent_opened_or_ends_with_an_error(tmp_path: Path, workers: int) -> None:
+    def make(version: int) -> None:
+        filler = np.random.default_rng(1).integers(0, 1 << 60, (8_000, 4))
+        data = {"version": np.full(len(filler), version), "filler": filler}
+        convert(data=data, output=tmp_path / "out", output__shard_size="64KiB", if_exists="replace")
+
+    make(1)
+    rows = open_dataset(tmp_path / "out")["train"].grain(["version"])
+    make(2)
+    sampler = pygrain.IndexSampler(len(rows), num_epochs=1, shuffle=True, seed=3)
+    with pytest.raises(Exception, match="was replaced by generation 2 after it was opened"):
+        next(iter(pygrain.DataLoader(data_source=rows, sampler=sampler, worker_count=workers)))
+
+
+def test_tensorflow_warns_of_rows_that_are_dropped_and_refuses_an_epoch_without_a_batch(tmp_path: Path) -> None:
+    convert(data={"n": np.arange(1003)}, output=tmp_path / "out")
+    rows = open_dataset(tmp_path / "out")["train"]
+    with pytest.raises(UsageError, match=r"no batch at all: 1,003 .*batch_rows=1003 or less, or drop_rem"):
+        rows.tf(batch_rows=1200, drop_remainder=True)
+    with pytest.warns(ShardmillWarning, match="leaves out 403 of 1,003 rows.*drop_remainder=False"):
+        assert len(rows.tf(batch_rows=600, drop_remainder=True)) == 1
+    assert len(rows.tf(batch_rows=1200)) == 1
+    assert len(rows.tf(batch_rows=100, drop_remainder=True)) == 10  # warnings are errors
+    assert len(next(iter(rows.tf(batch_rows=1200, drop_remainder=True, repeat=True)))["n"]) == 1200
