@@ -96,6 +96,7 @@ def test_overwrite_says_what_it_means_for_readers(
     [
         (("stats", "q", "--full"), stats, "counts_of"),
         (("stats", "q", "--full"), stats, "count_records"),
+        (("stats", "q", "--full", "--write"), stats, "write_statistics"),
         (("report", "q", "-o", "x.html"), stats, "count_records"),
         (("verify", "q"), verify, "_shard_checks"),
         (("verify", "q", "--quick"), verify, "_shard_checks"),

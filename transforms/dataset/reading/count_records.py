@@ -17,6 +17,7 @@ from ...format.wording.printable import counted, printable_path, shell_path
 from ...statistics.figures import Level
 from ...statistics.tally import Tally
 from ..generations.manifest_files import list_generations, locate_shard
+from ..generations.opened_generation import OpenedGeneration
 from ..generations.statistics_file import statistics_files
 from ..shards.counted import count_file
 from ..stage.run_lock import hold_sidecars
@@ -92,10 +93,12 @@ def write_statistics(root: str, manifest: Manifest, tally: Tally) -> list[str]:
     """Write what is counted of a dataset's latest generation beside its shards; return the names of the files.
 
     Raises:
-        RunError: a newer generation was committed meanwhile, or an older one was counted.
+        RunError: a newer generation was committed meanwhile, or an older one was counted; as a `ReplacedError`, the
+            dataset was replaced.
     """
     storage, files = storage_at(root), statistics_files(tally, manifest)
     with hold_sidecars(storage):
+        OpenedGeneration(root, manifest).check()
         latest = (*list_generations(root), manifest.generation)[-2:][0]
         if latest != manifest.generation:
             raise RunError(
