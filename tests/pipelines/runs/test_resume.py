@@ -275,9 +275,12 @@ class TestRejects:
         assert "kept for resuming: " in err
         assert "; the same command with --max-rejects 3 resumes it\n" in err
         done = desk.done()
-        # what stands in the middle of the file is changed behind our backs: whoever reads it again would see
+        # what is between two places of the fingerprint is changed behind our backs: whoever reads it again would see
         status, data = bad.stat(), bytearray(bad.read_bytes())
-        data[len(data) // 2 : len(data) // 2 + 100_000] = b"\n" * 100_000
+        between = len(data) - 2 * 65536 - 4096
+        start, stop = 65536 + between * 7 // 15 + 4096, 65536 + between * 8 // 15
+        assert stop - start > 1000
+        data[start:stop] = b"\n" * (stop - start)
         before = bad.read_bytes()
         bad.write_bytes(data)
         os.utime(bad, ns=(status.st_atime_ns, status.st_mtime_ns))
