@@ -53,7 +53,8 @@ class RunReport:
             "classes": {feature: dict(classes) for feature, classes in self.new_classes.items()},
             **{
                 key: [
-                    {"name": file.name, "generation": file.generation, "files": file.files, "held_as": file.under}
+                    {"name": file.name, "generation": file.generation, "files": file.files}
+                    | ({} if file.under is None else {"held_as": file.under})
                     for file in files
                 ]
                 for key, files in left.items()

@@ -155,8 +155,8 @@ def test_a_file_of_equal_content_under_another_path_is_left_out(how: str, shardm
     assert ("(held as data/a.csv)" in screen.out) == (not how.startswith("link"))
     assert ids("out") == [0, 1, 2, 3, 4]
     document = json.loads(shardmill("append", "new/*.csv", "-o", "out", "--json").out)
-    held_as = None if how.startswith("link") else "data/a.csv"
-    found = {"name": name, "generation": 1, "files": 1, "held_as": held_as}
+    found = {"name": name, "generation": 1, "files": 1}
+    found |= {} if how.startswith("link") else {"held_as": "data/a.csv"}
     assert found in document["added"]["unchanged"]
     assert shardmill("append", name, "-o", "out", "--force").code == 0
     assert ids("out") == [0, 0, 1, 1, 2, 2, 3, 4]
