@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,10 +43,29 @@ def write_floats(path: Path, groups: int, group_rows: int) -> None:
             writer.write_table(pa.table({"x": column, "id": ids}, writer.schema), row_group_size=group_rows)
 
 
+class Ended(NamedTuple):
+    """How a command ended: its exit code, what it said, the most memory that it took, and its processor time."""
+
+    code: int
+    text: str
+    peak: float
+    seconds: float
+
+
 def peak_bytes(command: list[str], cwd: Path) -> float:
     """Run a command and return the largest PSS of its process tree, sampled all the while."""
-    peak = 0
-    with subprocess.Popen(command, cwd=cwd) as process:
+    ended = run_sampled(command, cwd)
+    assert ended.code == 0, ended.text
+    return ended.peak
+
+
+def run_sampled(command: list[str], cwd: Path) -> Ended:
+    """Run a command; the memory of its process tree is sampled all the while."""
+    peak, start = 0, _processor_seconds()
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(command, cwd=cwd, stdout=said, stderr=subprocess.STDOUT) as process,
+    ):
         root = psutil.Process(process.pid)
         while True:
             try:
@@ -52,8 +73,15 @@ def peak_bytes(command: list[str], cwd: Path) -> float:
                 break
             except subprocess.TimeoutExpired:
                 peak = max(peak, sum(_pss(each) for each in [root, *root.children(recursive=True)]))
-    assert process.returncode == 0
-    return peak
+        said.seek(0)
+        text = said.read().decode()
+    return Ended(process.returncode, text, peak, _processor_seconds() - start)
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of all processes that this one started, and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _pss(process: psutil.Process) -> int:

@@ -31,6 +31,11 @@ class CountValues:
         """What its summaries are filed under."""
         return STATISTICS
 
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether columns may be sparse: a sample of rows needs them whole."""
+        return self.level == "basic"
+
     def observe(self, seen: Seen) -> Observation:
         """Count the values of a batch."""
         tally = Tally(self.level)
@@ -79,7 +84,11 @@ def _by_split(
 
 
 def _rows_of(column: FeatureColumn, rows: I64) -> FeatureColumn:
-    """Return the values of some rows."""
+    """Return the values of some rows, in ascending order."""
+    if column.rows is not None:
+        taken = np.flatnonzero(np.isin(column.rows, rows))
+        found = _rows_of(replace(column, rows=None), taken)
+        return replace(found, rows=np.searchsorted(rows, column.rows[taken]))
     present = None if column.present is None else column.present[rows]
     if column.offsets is None:
         return replace(column, values=column.values[rows], present=present)

@@ -64,6 +64,8 @@ class FeatureTally:
     def add(self, column: FeatureColumn, rows: int) -> None:
         """Count the values of some more rows."""
         values, there = column.values, column.present
+        if column.rows is not None:
+            rows = len(column.rows)
         self.present += rows if there is None else int(np.count_nonzero(there))
         if column.offsets is None:
             values = values if there is None else values[there]

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from shardmill.transforms.format.flow.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
 from shardmill.transforms.format.splits.by_hash import HashSplits
+from shardmill.transforms.statistics.observe import CountValues
 
 from ...examples import encode_rows, example_from_values
 
@@ -289,3 +291,48 @@ print(sorted({"pandas", "apache_beam"} & set(sys.modules)))
     command = [sys.executable, "-c", program, str(tmp_path / "batch")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.stdout, run.stderr) == ("[3] 2\n[]\n", "")
+
+
+def sparse_batch(rows: int, share: float) -> pa.RecordBatch:
+    """Return columns of all kinds, in which a share of the rows have values."""
+    choose = np.random.default_rng(7)
+    arrays: dict[str, pa.Array] = {}
+    for number in range(24):
+        values: list[Any] = [
+            [row - 3, row * 10**9, row / 3, f"text of row {row}" * (row % 4), [row] * (row % 3), ["a", f"{row}" * 9]][
+                number % 6
+            ]
+            for row in range(rows)
+        ]
+        there = choose.random(rows) < (share if number != 5 else 0)
+        arrays[f"c{number}"] = pa.array(
+            [value if is_there else None for value, is_there in zip(values, there, strict=True)],
+            [pa.int64(), pa.int64(), pa.float64(), pa.string(), pa.list_(pa.int64()), pa.list_(pa.string())][
+                number % 6
+            ],
+        )
+    arrays["c05"], arrays["key"] = pa.array(np.arange(rows) / 2), pa.array([f"{row}" for row in range(rows)])
+    return pa.RecordBatch.from_pydict(arrays)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.4])
+def test_sparse_columns_give_the_records_rejects_and_statistics_of_others(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = sparse_batch(500, share)
+    schema = schema_of(batch)
+    schema = Schema(tuple(replace(one, nullable=one.name not in ("c05", "key")) for one in schema))
+    split = HashSplits(("train", "test"), (0.5, 0.5), "key")
+    encoder = RowEncoder(schema, split, field_bytes_limit=40, observers=(CountValues(),))
+    dense = encoder.encode(rows_of(batch))
+    monkeypatch.setattr(module, "_WIDE", 1)
+    sparse = RowEncoder(schema, split, field_bytes_limit=40, observers=(CountValues(),)).encode(rows_of(batch))
+    assert {name: payloads(frames) for name, frames in sparse.splits.items()} == {
+        name: payloads(frames) for name, frames in dense.splits.items()
+    }
+    assert {name: frames.digest for name, frames in sparse.splits.items()} == {
+        name: frames.digest for name, frames in dense.splits.items()
+    }
+    assert sparse.rejects == dense.rejects
+    assert sparse.observed["statistics"].to_json() == dense.observed["statistics"].to_json()
+    assert narrowings_in(sparse.observed) == narrowings_in(dense.observed)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shardmill.transforms.sources.jsonl import evidence, lanes
 from shardmill.transforms.sources.jsonl.build import Column
-from shardmill.transforms.sources.jsonl.parse import LineParser, parse_lines
+from shardmill.transforms.sources.jsonl.evidence import look_at_lines
+from shardmill.transforms.sources.jsonl.parse import LineParser, parse_in_parts
 from shardmill.transforms.sources.jsonl.strict import nested_levels
 from shardmill.transforms.sources.text.lines import LineSizes, cut_lines
 from shardmill.transforms.sources.text.pieces import Cut
@@ -55,12 +58,12 @@ def outcome(parser: LineParser, text: bytes) -> dict[int, Any]:
     """Return what became of each line: the row and its bad cells, or the code of its reject."""
     found: dict[int, Any] = {}
     for lines in cut_lines([text] if text else [], Cut(0, 0, 0, 0), LineSizes(), blank_rows=False):
-        parsed = parse_lines(parser, lines, "a", 0)
-        problems = [(problem.row, problem.error.column, problem.error.code) for problem in parsed.problems]
-        for i, row in enumerate(parsed.batch.to_pylist()):
-            own = sorted((column or "", code) for number, column, code in problems if number == i)
-            found[parsed.origin.place(i).line or 0] = repr(row), own
-        found |= {reject.place.line or 0: reject.errors[0].code for reject in parsed.rejects}
+        for parsed in parse_in_parts(parser, lines, "a", 0):
+            problems = [(problem.row, problem.error.column, problem.error.code) for problem in parsed.problems]
+            for i, row in enumerate(parsed.batch.to_pylist()):
+                own = sorted((column or "", code) for number, column, code in problems if number == i)
+                found[parsed.origin.place(i).line or 0] = repr(row), own
+            found |= {reject.place.line or 0: reject.errors[0].code for reject in parsed.rejects}
         assert len(found) == lines.before.records + len(lines.records)
     return found
 
@@ -73,6 +76,36 @@ def test_a_line_becomes_the_same_alone_among_others_and_by_either_parser(text: b
     assert together == {line - 1: what for line, what in among_bad.items() if line - 1 in together}
     for number, line in enumerate(text.split(b"\n"), 1):
         assert together.get(number) == outcome(parser, line + b"\n").get(1)
+
+
+@given(text=texts, ignores=st.booleans(), cells=st.integers(1, 40))
+def test_lines_in_parts_of_few_cells_become_what_they_are_together(text: bytes, ignores: bool, cells: int) -> None:
+    parser = LineParser(tuple(one for one, _ in COLUMNS), tuple(kind for _, kind in COLUMNS), ignores=ignores)
+    together = outcome(parser, text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "CELLS", cells)
+        assert outcome(parser, text) == together
+
+
+def shown(text: bytes) -> Any:
+    """Return what some lines show of their columns: types, how many values each has, and where its first one is."""
+    found = [
+        look_at_lines(lines, len(lines.records), str, 1 << 20)
+        for lines in cut_lines([text] if text else [], Cut(0, 0, 0, 0), LineSizes(), blank_rows=False)
+    ]
+    columns = [
+        {name: (one.type, one.values, one.mixed is None) for name, one in each.columns.items()} for each in found
+    ]
+    return [(each.rows, each.rejects) for each in found], columns
+
+
+@given(text=texts, cells=st.sampled_from([1, 10, 100, 1000, 10_000]))
+def test_lines_show_the_same_columns_however_few_of_them_pyarrow_may_look_at(text: bytes, cells: int) -> None:
+    together = shown(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "CELLS", cells)
+        patch.setattr(evidence, "CELLS", cells)
+        assert shown(text) == together
 
 
 def test_levels_are_those_of_brackets_outside_of_strings() -> None:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import RunError, SchemaError, UsageError
+from ..buffers.arrow_memory import array_of, true_mask
 from ..buffers.take import take_rows
 from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, absent_column, feature_column
@@ -53,6 +54,10 @@ _RUN_ROWS: Final = 1 << 14  # each costs some 0.5 ms of Python, whatever its row
 _RUN_VIEWS: Final = 1 << 19  # 8 MiB of views
 _RUN_BYTES: Final = 16 << 20  # of input: bounds what a run of wide rows takes
 _MIN_RUN_ROWS: Final = 64  # with 100,000 columns 200 MiB of views: fewer rows would pay each column's overhead
+
+_WIDE: Final = 256
+_SPARSE: Final = 8
+"""A batch of so many columns is sparse where one in so many cells has a value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,10 +319,25 @@ class RowEncoder:
     def _convert(
         self, batch: pa.RecordBatch, excused: Mapping[str | None, set[int]]
     ) -> tuple[list[FeatureColumn], tuple[Narrowing, ...], list[tuple[int, CellError]]]:
-        """Return the columns of all features, what was narrowed, and every bad cell."""
+        """Return the columns of all features, what was narrowed, and every bad cell; sparse ones may be left out."""
         columns, narrowed, found = [], [], []
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        sparse = all(getattr(one, "takes_sparse", False) for one in self.observers) and _is_sparse(batch)
         for feature in self.schema:
+            if sparse and feature.nullable and feature.name in arrays and feature.name not in self.split.reads:
+                array = arrays[feature.name]
+                if array.null_count == len(array) and feature.kind != "float":  # of which a narrowing is reported
+                    continue
+                if _SPARSE * (len(array) - array.null_count) <= len(array):
+                    there = np.flatnonzero(true_mask(array.is_valid()))
+                    limit = self.field_bytes_limit
+                    conversion = feature_column(array.take(array_of(there)), feature, field_bytes_limit=limit)
+                    if len(there):
+                        columns.append(replace(conversion.column, rows=there))
+                    found += [(int(there[problem.row]), problem.error) for problem in conversion.problems]
+                    if conversion.narrowing is not None:
+                        narrowed.append(conversion.narrowing)
+                    continue
             rows = _excused_in(feature.name, excused) if excused else set()
             if feature.name in arrays:
                 limit = self.field_bytes_limit
@@ -368,9 +388,21 @@ def _splits_of(rows: int, runs: Sequence[_Run]) -> tuple[tuple[str, ...], I64]:
 
 def _run_rows(batch: pa.RecordBatch, most: int = _RUN_ROWS) -> int:
     """Return how many rows make a run: bounded by rows, by views, and by bytes of input."""
-    by_views = max(_RUN_VIEWS // (2 * batch.num_columns + 1), _MIN_RUN_ROWS)
-    by_bytes = _RUN_BYTES * batch.num_rows // max(batch.nbytes, 1)
+    columns, size = batch.num_columns, batch.nbytes
+    if _is_sparse(batch):  # nulls have neither views nor bytes
+        nulls = sum(array.null_count for array in batch.columns)
+        columns, size = columns - nulls // batch.num_rows, max(size - 8 * nulls, size // 8)
+    by_views = max(_RUN_VIEWS // (2 * columns + 1), _MIN_RUN_ROWS)
+    by_bytes = _RUN_BYTES * batch.num_rows // max(size, 1)
     return int(max(min(most, by_views, by_bytes), 1))
+
+
+def _is_sparse(batch: pa.RecordBatch) -> bool:
+    """Return whether so many columns are null in most rows that their values are taken out before they are encoded."""
+    if batch.num_columns < _WIDE:
+        return False
+    cells = batch.num_columns * batch.num_rows
+    return bool(_SPARSE * (cells - sum(array.null_count for array in batch.columns)) < cells)
 
 
 def _excused(errors: Mapping[int, list[CellError]], start: int) -> dict[str | None, set[int]]:

@@ -31,6 +31,7 @@ from ..buffers.views import (
     INLINE_BYTES,
     Views,
     at_index,
+    concatenate,
     gather,
     inline_views,
     lengths_of,
@@ -83,6 +84,7 @@ class ExampleLayout:
         self._splices: list[list[pa.Buffer | None]] = []
         self._splice_lengths: list[I64] = []
         self._sizes = np.zeros(rows, np.int64)
+        self._sparse: list[tuple[I64, Views]] = []
 
     @property
     def lengths(self) -> I64:
@@ -93,7 +95,11 @@ class ExampleLayout:
         """Append a feature to every row that has it."""
         if not self._rows or (column.present is not None and not column.present.any()):
             return
+        if column.rows is not None:
+            self._add_sparse(column, column.rows, prefixes)
+            return
         if column.kind == "float" and column.offsets is None and column.present is None:
+            self._flush_sparse()
             self._fixed.append((prefixes.of(4), column.values.view(np.uint32)))
             return
         self.flush()
@@ -113,8 +119,37 @@ class ExampleLayout:
         self._append(prefix)
         self._append_payload(payload, sizes)
 
+    def _add_sparse(self, column: FeatureColumn, rows: I64, prefixes: EntryPrefixes) -> None:
+        if not self._sparse:
+            self.flush()
+        if column.kind == "int64" and column.offsets is None and prefixes.knows(column.values):
+            entries, buffer = prefixes.entries(column.values, len(self._buffers))
+            self._buffers.append(buffer)
+            self._sparse.append((rows, entries))
+            return
+        payload = self._payload(column)
+        prefix, buffer = prefixes.views(lengths_of(payload), len(self._buffers))
+        self._buffers.append(buffer)
+        self._sparse += [(rows, prefix), (rows, payload)]
+
+    def _flush_sparse(self) -> None:
+        """Turn the sparse features that wait into one piece: their values, row by row."""
+        if not self._sparse:
+            return
+        rows = np.concatenate([of for of, _ in self._sparse])
+        views = np.concatenate([of for _, of in self._sparse])
+        self._sparse = []
+        order = np.argsort(rows, kind="stable")
+        data, ends = concatenate(views[order], self._buffers)
+        bounds = np.concatenate([[0], ends])[np.searchsorted(rows[order], np.arange(self._rows + 1))]
+        self._append(self._refer(bounds[:-1], np.diff(bounds), data))
+
     def flush(self) -> None:
-        """Turn the features of fixed size that wait into one piece: a template in every row, and the values in it."""
+        """Turn the features of fixed size that wait into one piece: a template in every row, and the values in it.
+
+        The sparse ones become one piece too.
+        """
+        self._flush_sparse()
         if not self._fixed:
             return
         template = b"".join(prefix + bytes(4) for prefix, _ in self._fixed)

@@ -19,7 +19,8 @@ class FeatureColumn:
 
     `values` are int64, float32 or, for bytes, views into `buffers`. A scalar feature has one value for each row and no
     `offsets`; row i of a list has the values from `offsets[i]` to `offsets[i + 1]`. `present` is None where every row
-    has the feature; what stands for the others is arbitrary.
+    has the feature; what stands for the others is arbitrary. A sparse column has the values of `rows` alone, which are
+    all that have the feature.
     """
 
     name: str
@@ -28,3 +29,4 @@ class FeatureColumn:
     buffers: tuple[pa.Buffer, ...] = ()
     offsets: I64 | None = None
     present: npt.NDArray[np.bool_] | None = None
+    rows: I64 | None = None

@@ -63,7 +63,10 @@ class ReadRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenRun:
-    """A run of rows of a batch that became records: `columns` hold a value for each of `rows`, ascending."""
+    """A run of rows of a batch that became records: `columns` hold a value for each of `rows`, ascending.
+
+    An observer that says `takes_sparse` gets sparse columns too, and none for a feature that no row has.
+    """
 
     rows: npt.NDArray[np.int64]
     columns: Sequence[FeatureColumn]

@@ -15,12 +15,17 @@ from ...format.buffers.arrow_memory import true_mask
 from ...format.wording.printable import printable
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
-from .lanes import both_lanes, run_arrow
+from .lanes import CELLS, both_lanes, may_be_inferred, run_arrow, seed_of
 from .strict import LineError, Value, parse_line
 from .types import MixedTypes, as_found, is_list, noun, shared_type, type_of
 
 AUTO_ROWS: Final = 10_000
 """Above `LineLimits.auto_bytes`, `infer: auto` reads this many rows of each file."""
+
+
+_MANY_CELLS: Final = 20_000
+_SPARSE: Final = 8
+"""From so many cells for each value on, looking at columns takes longer than looking at lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,14 @@ class PieceEvidence:
             self.first_reject or more.first_reject,
             joined_columns((self.columns, more.columns)),
         )
+
+
+def all_evidence(parts: Iterable[PieceEvidence]) -> PieceEvidence:
+    """Return what several pieces show together; columns are in the order in which they are met."""
+    found = list(parts)
+    first = next((one.first_reject for one in found if one.first_reject), "")
+    rows, rejects = sum(one.rows for one in found), sum(one.rejects for one in found)
+    return PieceEvidence(rows, rejects, first, joined_columns(one.columns for one in found))
 
 
 def joined_columns(found: Iterable[Mapping[str, Evidence]]) -> dict[str, Evidence]:
@@ -125,25 +138,30 @@ class _Numbers:
 
 def look_at_lines(lines: Lines, records: int, place: Callable[[int], str], record_bytes: int) -> PieceEvidence:
     """Return what the first records of some lines show; `place` says how messages call one, given its number."""
-    found = PieceEvidence()
     work = _Look(lines, lines.records, place, record_bytes)
-    for part in both_lanes(lines, records, work.fast, work.slow):
-        found = found.plus(part)
-    return found
+    return all_evidence(both_lanes(lines, records, work.fast, work.slow))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Look:
+    """How to look at some lines; `known` are the types of the keys that pyarrow found so far.
+
+    Where a text may have many keys, pyarrow is given the known ones, which bounds the memory that it takes. Lines are
+    `sparse` where each has few of the keys: Python then takes less time than pyarrow, one line after the other.
+    """
+
     lines: Lines
     index: I64
     place: Callable[[int], str]
     record_bytes: int
+    known: dict[str, pa.DataType] = field(default_factory=dict)
+    sparse: bool = False
 
     def fast(self, text: bytes, part: I64) -> PieceEvidence | None:
         """Look at some lines as pyarrow parses them."""
         if len(text) > self.record_bytes:
             return None
-        table = run_arrow(text, len(part), None, "infer")
+        table = self._parsed(text, len(part))
         if table is None:
             return None
         columns = {}
@@ -155,6 +173,31 @@ class _Look:
                 place = self.place(int(part[first]))
             columns[name] = Evidence(kind, values, place)
         return PieceEvidence(len(part), columns=columns)
+
+    def _parsed(self, text: bytes, rows: int) -> pa.Table | None:
+        small = may_be_inferred(text)
+        if not small and not self.known and (seed := seed_of(text)) is not None:
+            self._learn(run_arrow(seed, None, None, "infer"))
+            cells = seed.count(b"{") * _keys(self.known.values())
+            self.sparse = cells > _MANY_CELLS and cells > _SPARSE * seed.count(b":")
+        if self.sparse:
+            return None
+        table = None
+        if self.known and text.count(b"{") * _keys(self.known.values()) <= CELLS:
+            schema = pa.schema(list(self.known.items()))
+            table = run_arrow(text, rows, schema, "error")
+        if table is None and small:
+            table = run_arrow(text, rows, None, "infer")
+            self._learn(table)
+        return table
+
+    def _learn(self, table: pa.Table | None) -> None:
+        for column in () if table is None else table.schema:
+            kind = as_found(column.type)
+            try:
+                self.known[column.name] = shared_type(self.known.get(column.name, pa.null()), kind)
+            except MixedTypes:  # which the evidence will say
+                continue
 
     def slow(self, part: I64) -> PieceEvidence:
         """Look at some lines one by one."""
@@ -192,6 +235,11 @@ class _Look:
         except MixedTypes as error:
             one, other = error.types
             return Evidence(pa.null(), 1, place, ((one, place), (other, place)), error.within)
+
+
+def _keys(kinds: Iterable[pa.DataType]) -> int:
+    """Return how many keys there are, those of objects within included."""
+    return sum(1 + _keys(kind.field(i).type for i in range(kind.num_fields)) for kind in kinds)
 
 
 def _has_type(value: Any, kind: pa.DataType) -> bool:

@@ -12,8 +12,10 @@ object or array `}` is never followed by `{`. So if as many rows come back as th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import json as python_json
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
@@ -26,10 +28,20 @@ from pyarrow import json
 from ...format.buffers.arrow_memory import binary_array, raw_values, valid_mask
 from ..text.lines import I64, Lines
 from ..text.open_text import is_utf8
+from ..text.pieces import Cut
 from .strict import BLANKS, MOST_LEVELS, nested_levels
 from .types import is_list
 
 T = TypeVar("T")
+
+CELLS: Final = 4 << 20
+"""Objects times keys that pyarrow parses at a time: it takes 8 bytes for each, also where an object lacks the key."""
+
+_KEY_BYTES: Final = 6
+"""No key takes fewer bytes, with its value: `"a":1,`."""
+
+_SEED_LINES: Final = (256, 64, 16, 4, 1)
+_STRINGS: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"([ \t\r\n]*:)?', re.DOTALL)
 
 _PARTS: Final = 16
 _SMALL: Final = 128
@@ -102,8 +114,78 @@ class ParsedText:
         return (b"Inf" in self.text or b"-NaN" in self.text) and self._has(_ODD_WORD)
 
 
-def run_arrow(text: bytes, rows: int, schema: pa.Schema | None, unexpected: str) -> pa.Table | None:
-    """Parse some lines with pyarrow; None where it refuses them, or what it gives is in doubt."""
+def may_be_inferred(text: bytes) -> bool:
+    """Return whether pyarrow may look for the keys of a text: it takes little memory, whatever they are."""
+    return text.count(b"{") * (len(text) // _KEY_BYTES + 1) <= CELLS
+
+
+def seed_of(text: bytes) -> bytes | None:
+    """Return the first lines of a text, as many as `may_be_inferred`; None where not even one may."""
+    for count in _SEED_LINES:
+        end = 0
+        for _ in range(count):
+            end = text.find(b"\n", end) + 1
+            if not end:
+                break
+        seed = text[: end or len(text)]
+        if may_be_inferred(seed):
+            return seed
+    return None
+
+
+def parts_by_cells(lines: Lines, known: Collection[str]) -> Iterator[tuple[Lines, frozenset[str] | None]]:
+    """Yield lines in parts whose rows times keys are at most `CELLS`, each with the `known` keys that are in it.
+
+    None stands for all of them: where all lines are one part, nobody looks.
+    """
+    index = lines.records
+    if len(index) * len(known) <= CELLS or lines.large is not None:
+        yield lines, None
+        return
+    step, wanted = max(CELLS // len(known), 1), frozenset(known)
+    first, keys = 0, frozenset[str]()
+    for start in range(0, len(index), step):
+        stop = min(start + step, len(index))
+        more = wanted & _keys_in(lines.text[lines.starts[index[start]] : lines.ends[index[stop - 1]]])
+        if (stop - first) * len(keys | more) > CELLS and start > first:
+            yield _some_lines(lines, index, first, start), keys
+            first, keys = start, frozenset()
+        keys |= more
+    yield _some_lines(lines, index, first, len(index)), keys
+
+
+def _keys_in(text: bytes) -> set[str]:
+    """Return all keys of the objects in a text, and maybe more."""
+    found = {name for name, colon in _STRINGS.findall(text) if colon}
+    keys = {name.decode("utf-8", "replace") for name in found if b"\\" not in name}
+    for name in found:
+        if b"\\" in name:
+            try:
+                keys.add(python_json.loads(b'"%s"' % name))
+            except ValueError:  # the line is a reject
+                continue
+    return keys
+
+
+def _some_lines(lines: Lines, index: I64, first: int, stop: int) -> Lines:
+    """Return the records from `first` to `stop`, whose lines are given by `index`."""
+    low, high = int(index[first]), int(index[stop - 1]) + 1
+    start, end = int(lines.starts[low]), int(lines.ends[high - 1])
+    before = Cut(
+        lines.before.offset + start, lines.before.records + first, lines.before.blanks + low - first,
+        lines.before.lines + low,
+    )  # fmt: skip
+    starts, ends = lines.starts[low:high] - start, lines.ends[low:high] - start
+    return replace(
+        lines, text=lines.text[start:end], before=before, starts=starts, ends=ends, blank=lines.blank[low:high]
+    )
+
+
+def run_arrow(text: bytes, rows: int | None, schema: pa.Schema | None, unexpected: str) -> pa.Table | None:
+    """Parse some lines with pyarrow; None where it refuses them, or what it gives is in doubt.
+
+    `rows` None stands for any number.
+    """
     try:
         table = json.read_json(
             pa.py_buffer(text),
@@ -114,7 +196,10 @@ def run_arrow(text: bytes, rows: int, schema: pa.Schema | None, unexpected: str)
         )
     except pa.ArrowInvalid:  # some line of it is bad: which one the caller finds out
         return None
-    if table.num_rows != rows or ParsedText(text, table, unexpected == "ignore").in_doubt:
+    if (
+        table.num_rows != (table.num_rows if rows is None else rows)
+        or ParsedText(text, table, unexpected == "ignore").in_doubt
+    ):
         return None
     return table
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...format.wording.printable import printable
 from ..text.cast import cast_column
 from ..text.lines import I64, LineOrigin, Lines, origin_of
 from .build import Column, build_column
-from .lanes import both_lanes, run_arrow
+from .lanes import both_lanes, parts_by_cells, run_arrow
 from .strict import LineError, Value, parse_line
 from .types import is_list
 
@@ -41,6 +42,16 @@ class LineParser:
         """What pyarrow is to parse."""
         return pa.schema([*(pa.field(one.name, one.wire) for one in self.columns), *self.others])
 
+    def of(self, keys: frozenset[str]) -> LineParser:
+        """Return the parser of lines that have some of the keys."""
+        kept = [i for i, column in enumerate(self.columns) if column.name in keys]
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            targets=tuple(self.targets[i] for i in kept),
+            others=tuple(one for one in self.others if one.name in keys),
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedLines:
@@ -60,6 +71,24 @@ class _Part:
     kept: I64
     problems: list[CellProblem]
     errors: list[tuple[int, CellError]]
+
+
+def parse_in_parts(parser: LineParser, lines: Lines, name: str, entry: int) -> Iterator[ParsedLines]:
+    """Parse some lines of a file, in parts whose memory is bounded: columns without a value share one array."""
+    names = [one.name for one in (*parser.columns, *parser.others)]
+    for part, keys in parts_by_cells(lines, names):
+        if keys is None:
+            yield parse_lines(parser, part, name, entry)
+            continue
+        parsed = parse_lines(parser.of(keys), part, name, entry)
+        there = dict(zip(parsed.batch.schema.names, parsed.batch.columns, strict=True))
+        rows = len(parsed.origin.rows)
+        nulls = {target: pa.nulls(rows, target) for target in dict.fromkeys(parser.targets)}
+        arrays = [
+            there.get(column.name, nulls[target]) for column, target in zip(parser.columns, parser.targets, strict=True)
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in parser.columns])
+        yield replace(parsed, batch=batch)
 
 
 def parse_lines(parser: LineParser, lines: Lines, name: str, entry: int) -> ParsedLines:

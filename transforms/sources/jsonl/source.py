@@ -37,8 +37,11 @@ from .columns import (
     nested_columns,
     parser_of,
 )
-from .evidence import AUTO_ROWS, PieceEvidence, check_columns, joined_columns, look_at_piece
-from .parse import parse_lines
+from .evidence import AUTO_ROWS, Evidence, PieceEvidence, check_columns, joined_columns, look_at_piece
+from .parse import parse_in_parts
+
+_WAVE: Final = 8
+"""So many pieces are looked at before their keys are counted: 8 MiB may have half a million."""
 
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 
@@ -111,13 +114,11 @@ class JsonLinesSource:
             SourceError: a file is not sound as a whole, no file holds a line, or no line of one is an object.
         """
         pieces = line_pieces(listing.entries, self.limits.sizes, run, blank_rows=False)
-        evidence, whole = self._look(listing, pieces, run)
+        evidence, found, whole = self._look(listing, pieces, run)
         _refuse_no_lines(listing.entries, pieces, evidence)
         if whole:  # the rows of streams are known by now
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
         first = listing.entries[pieces[0].entry].name
-        found = joined_columns(one.columns for one in evidence)
-        check_columns(first, len(found), self.limits.columns)
         rows = sum(one.rows - one.rejects for one in evidence)
         found = known_columns(found, self.rules, whole=whole, name=first)
         kept = self.selection.pick(list(found), hint=lambda name: nearest_name(name, list(found)))
@@ -167,23 +168,33 @@ class JsonLinesSource:
             check_stamp(pieces[0])
             count = 0
             for piece, lines in read_lines(pieces, self.limits.sizes, blank_rows=False):
-                rows = parse_lines(parser, lines, piece.name, piece.entry)
-                count += rows.batch.num_rows + len(rows.rejects)
-                yield Rows(task.ordinal, ordinal, piece.entry, rows.batch, rows.origin, rows.problems, rows.rejects)
-                ordinal += 1
+                for rows in parse_in_parts(parser, lines, piece.name, piece.entry):
+                    count += rows.batch.num_rows + len(rows.rejects)
+                    yield Rows(task.ordinal, ordinal, piece.entry, rows.batch, rows.origin, rows.problems, rows.rejects)
+                    ordinal += 1
             _check_count(pieces, count)
             check_stamp(pieces[0])
 
     def _look(
         self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap
-    ) -> tuple[list[PieceEvidence], bool]:
-        """Return the evidence of the pieces that inference reads, and whether those are all."""
+    ) -> tuple[list[PieceEvidence], dict[str, Evidence], bool]:
+        """Return the rows of the pieces that inference reads, the columns of all, and whether those are all pieces.
+
+        Raises:
+            SchemaError: there are more keys than `limits.columns`.
+        """
         whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= self.limits.auto_bytes)
         chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
         limit = None if whole else AUTO_ROWS
         look = partial(look_at_piece, sizes=self.limits.sizes, limit=limit, most_columns=self.limits.columns)
-        found = dict(zip((id(piece) for piece in chosen), run(look, chosen, heavy=whole), strict=True))
-        return [found.get(id(piece), PieceEvidence()) for piece in pieces], whole
+        found: dict[int, PieceEvidence] = {}
+        columns: dict[str, Evidence] = {}
+        for start in range(0, len(chosen), _WAVE):
+            looks = run(look, chosen[start : start + _WAVE], heavy=whole)
+            columns = joined_columns((columns, *(one.columns for one in looks)))
+            found |= {id(piece): replace(one, columns={}) for piece, one in zip(chosen[start:], looks, strict=False)}
+            check_columns(chosen[0].name, len(columns), self.limits.columns)
+        return [found.get(id(piece), PieceEvidence()) for piece in pieces], columns, whole
 
 
 def _refuse_no_lines(
