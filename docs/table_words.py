@@ -37,7 +37,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: false` leaves segmentations out",
     "input.classes": "the names of classes by number; by default of VOC those found, in their order, and of YOLO those "
     "of `data.yaml` or `classes.txt` beside the labels",
-    "input.key": "members are of one sample where their names are equal up to the first dot, or the last one",
+    "input.key": "members are of one sample where their names are equal up to the first dot, or the last one; `null` "
+    "is the first dot, and refuses kinds that differ in a number only",
     "input.pictures": "a picture without a name before its suffix is the column `image`, or called by its suffix",
     "input.json": "the fields of `.json` members are columns, or its text is one column `json`",
     "input.images": "the folder of the pictures that labels are beside",

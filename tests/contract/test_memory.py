@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import sys
+import tarfile
+import zlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +78,52 @@ class TestSmallInput:
         (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         ended = converted(tmp_path, "a.jsonl")
         assert (ended.code, counts(tmp_path)) == (0, 20_000), ended.text
+
+
+def write_holes(path: Path, members: int, size: int) -> None:
+    """Write a tar archive of one sample, whose members are holes of the file."""
+    with path.open("wb") as file:
+        for number in range(members):
+            info = tarfile.TarInfo(f"1.{chr(97 + number // 26)}{chr(97 + number % 26)}.jpg")
+            info.size = size
+            file.write(info.tobuf())
+            file.seek(size, 1)
+        file.write(bytes(1024))
+
+
+def write_packed_hole(path: Path) -> None:
+    """Write a zip archive with a member of ten bytes, which states that it has 3 GB packed."""
+    size, at = 3 << 30, 0
+    entry = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 8, 0, 0, 0, size, 10, 5, 0, 0, 0, 0, 0, at) + b"a.bin"
+    with path.open("wb") as file:
+        file.seek(size + 100)
+        file.write(entry + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(entry), size + 100, 0))
+
+
+def write_again(path: Path) -> None:
+    """Write a zip archive whose 300 members are the same 100 MB."""
+    data = zlib.compress(bytes(100 << 20), 1, -15)
+    entry = (b"PK\x01\x02", 20, 20, 0, 8, 0, 0, zlib.crc32(bytes(100 << 20)), len(data), 100 << 20, 7, 0, 0, 0, 0, 0, 0)
+    entries = b"".join(struct.pack("<4s6H3L5H2L", *entry) + b"%03d.jpg" % number for number in range(300))
+    header = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 0, 8, 0, 0, entry[7], len(data), 100 << 20, 7, 0) + b"000.jpg"
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 300, 300, len(entries), len(header) + len(data), 0)
+    path.write_bytes(header + data + entries + end)
+
+
+@pytest.mark.thorough("four commands run while memory is sampled")
+@pytest.mark.parametrize(
+    ("name", "make", "code", "text"),
+    [
+        ("large.tar", partial(write_holes, members=12, size=250 << 20), 4, "RECORD_TOO_LARGE"),
+        ("many.tar", partial(write_holes, members=50, size=60 << 20), 4, "RECORD_TOO_LARGE"),
+        ("hole.zip", write_packed_hole, 4, "bytes are packed there, and 10 unpacked"),
+        ("again.zip", write_again, 1, "two of its members have the same bytes"),
+    ],
+)
+def test_archives_whose_headers_state_too_much_are_rejects_in_bounded_memory(
+    tmp_path: Path, name: str, make: Callable[[Path], None], code: int, text: str
+) -> None:
+    make(tmp_path / name)
+    ended = converted(tmp_path, name)
+    assert ended.code == code, ended.text
+    assert text in ended.text

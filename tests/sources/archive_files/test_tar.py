@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -140,3 +141,18 @@ def test_a_pax_header_that_is_damaged_is_named() -> None:
     bad = data.replace(b"path=", b"path:")
     with pytest.raises(Damage, match="the extended header is damaged"):
         contents(plain(bad))
+
+
+def test_pax_headers_before_a_member_are_kept_only_as_far_as_they_are_used() -> None:
+    headers = []
+    for number in range(64):
+        info = tarfile.TarInfo("a.bin")
+        info.pax_headers = {f"comment{number}": "x" * 900_000}
+        headers.append(info.tobuf(tarfile.PAX_FORMAT)[:-BLOCK])
+    data = b"".join(headers) + packed([("b.bin", b"abc")])
+    tracemalloc.start()
+    try:
+        assert contents(plain(data)) == [("b.bin", b"abc")]
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()

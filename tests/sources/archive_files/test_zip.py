@@ -172,3 +172,56 @@ def test_a_part_of_the_directory_is_read_by_its_offsets() -> None:
     archive = opened(data)
     part = [bytes(archive.read(one)) for one in archive.members(starts[3], starts[6])]
     assert part == [b"3", b"4", b"5"]
+
+
+def entry_of(name: bytes, header: int, size: int, packed: int, method: int = 0) -> bytes:
+    fixed = (ENTRY, 20, 20, 0, method, 0, 0, 0, packed, size, len(name), 0, 0, 0, 0, 0, header)
+    return struct.pack("<4s6H3L5H2L", *fixed) + name
+
+
+def archive_of(data: bytes, entries: list[bytes]) -> bytes:
+    directory = b"".join(entries)
+    return (
+        data + directory + struct.pack("<4s4H2LH", END, 0, 0, len(entries), len(entries), len(directory), len(data), 0)
+    )
+
+
+@pytest.mark.parametrize(("method", "packed"), [(0, 9), (0, 11), (0, 1 << 20), (8, 1 << 17)])
+def test_a_member_whose_packed_size_does_not_fit_its_size_is_not_read(method: int, packed: int) -> None:
+    data = archive_of(bytes(2 << 20), [entry_of(b"a.bin", 0, 10, packed, method)])
+    read: list[int] = []
+
+    def read_at(size: int, at: int) -> bytes:
+        read.append(size)
+        return data[at : at + size]
+
+    archive = ZipArchive(read_at, len(data))
+    (member,) = archive.members(0, None)
+    read.clear()
+    with pytest.raises(MemberError, match=f"{packed:,} bytes are packed there, and 10 unpacked") as refused:
+        archive.read(member)
+    assert (refused.value.code, read) == ("CORRUPT", [])
+
+
+@pytest.mark.parametrize("headers", [[0, 0, 0], [0, 500, 520], [500, 0, 20], [500, 0, 500]])
+def test_members_that_have_the_same_bytes_are_damage_before_they_are_read(headers: list[int]) -> None:
+    entries = [entry_of(b"%d.bin" % number, at, 100, 100) for number, at in enumerate(headers)]
+    with pytest.raises(Damage, match="two of its members have the same bytes") as refused:
+        list(opened(archive_of(bytes(1000), entries)).members(0, None))
+    assert refused.value.of_all
+
+
+@pytest.mark.parametrize("headers", [[0, 200, 400], [400, 0, 200], [200, 400, 0]])
+def test_members_may_be_in_any_order(headers: list[int]) -> None:
+    entries = [entry_of(b"%d.bin" % number, at, 100, 100) for number, at in enumerate(headers)]
+    members = opened(archive_of(bytes(1000), entries)).members(0, None)
+    assert [member.header for member in members] == headers
+
+
+@pytest.mark.parametrize("level", [1, 9])
+def test_bytes_that_cannot_be_deflated_are_below_the_greatest_length(level: int) -> None:
+    data = os.urandom(300_000)
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as file:
+        file.writestr("a.bin", data)
+    assert contents(held.getvalue()) == [("a.bin", data)]

@@ -13,6 +13,8 @@ import pytest
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError, SourceError, TooManyRejects, UsageError
+from shardmill.transforms.sources.archive_files.tar import TarArchive
+from shardmill.transforms.sources.archive_files.zip import ZipArchive
 from shardmill.transforms.sources.archives import source
 
 from ...archives import picture, sample, tar_of, write, zip_of
@@ -415,3 +417,66 @@ def test_json_that_is_no_object_is_a_reject_also_where_there_is_no_other(text: b
     assert len(rejects()) == 1
     write("b.tar", tar_of(sample("1", 0, {"a": 1})))
     assert [row["a"] for row in rows(["a.tar", "b.tar"], max_rejects=1)] == [None, 1]
+
+
+FRAMES = [(f"shot.{number:04d}.bin", b"%d" % number) for number in range(120)]
+
+
+@pytest.mark.parametrize(
+    ("members", "shown"),
+    [
+        (FRAMES, 'a.tar: 120 kinds of members differ in a number only, such as ".0000.bin" and ".0001.bin"'),
+        (
+            [("a.1.jpg", picture()), ("a.2.jpg", picture())],
+            '2 kinds of members differ in a number only, such as ".1.jpg"',
+        ),
+        ([("a.001", b"1"), ("a.002", b"2")], 'such as ".001" and ".002"'),
+        ([(f"a.frame{number}.bin", b"1") for number in range(17)], "17 kinds of members differ in a number only"),
+    ],
+)
+def test_kinds_that_differ_in_a_number_only_are_refused_with_both_keys(
+    members: list[tuple[str, bytes]], shown: str
+) -> None:
+    write("a.tar", tar_of(members))
+    with pytest.raises(SchemaError) as refused:
+        convert("a.tar", output="out")
+    assert shown in str(refused.value)
+    assert "--set input.key=last_dot" in str(refused.value)
+    assert "--set input.key=first_dot" in str(refused.value)
+    assert len(rows(input__key="last_dot")) == len({name.rpartition(".")[0] for name, _ in members})
+    assert len(rows(input__key="first_dot", output="one")) == 1
+
+
+def test_views_of_a_sample_and_classes_may_be_numbered() -> None:
+    views = [(f"{key}.{kind}", data) for key in "ab" for kind, data in
+             [("cam0.jpg", picture()), ("cam1.jpg", picture()), ("cls", b"1"), ("cls2", b"2")]]  # fmt: skip
+    write("a.tar", tar_of(views))
+    assert {"cam0/encoded", "cam1/encoded", "cls", "cls2"} <= set(rows()[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"), [("a.tar", tar_of), ("a.zip", zip_of), ("a.tgz", lambda m: gzip.compress(tar_of(m)))]
+)
+def test_a_sample_above_the_limit_of_a_record_is_a_reject_of_which_nothing_is_read(
+    name: str, pack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = [(f"1.{kind}", bytes(900)) for kind in ("a", "b", "c")] + [
+        ("2.a", b"2"),
+        ("3.a", bytes(3000)),
+        ("3.b", b"3"),
+    ]
+    write(name, pack(members))
+    read: list[bytes] = []
+    for kind in (ZipArchive, TarArchive):
+        real = kind.read
+        monkeypatch.setattr(
+            kind, "read", lambda self, member, real=real: read.append(member.name) or real(self, member)
+        )
+    lines = rejects(name, limits__record_bytes=2000, limits__field_bytes=2000)
+    assert (
+        'RECORD_TOO_LARGE: the members of "1" have 2,700 bytes together, more than limits.record_bytes (2,000)'
+        in lines[0]
+    )
+    assert "FIELD_TOO_LARGE" in lines[1]
+    assert set(read) == {b"2.a"}
+    assert len(rows(name, columns=["__key__", "b"], limits__record_bytes=2000, output="fewer")) == 3

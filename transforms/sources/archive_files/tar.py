@@ -26,6 +26,9 @@ _ZEROS: Final = bytes(BLOCK)
 _MOST_EXTENDED: Final = 1 << 20
 """The most bytes of a long name or of the records before a member: names are far shorter."""
 
+_USED: Final = (b"path", b"size", b"GNU.sparse.name")
+_SPARSE: Final = b"GNU.sparse."
+
 _CHECKSUM: Final = slice(148, 156)
 _ADLER: Final = 65521
 _FIELDS: Final = struct.Struct("100s24x12s12x8xc100x6s82x155s12x").unpack
@@ -149,8 +152,8 @@ class TarArchive:
         name, prefix = name.partition(b"\0")[0], prefix.partition(b"\0")[0]
         name = extended.get(b"path") or (prefix + b"/" + name if prefix and magic == b"ustar\0" else name)
         kind = _KINDS.get(flag, Kind.OTHER)
-        if kind is Kind.FILE and any(key.startswith(b"GNU.sparse.") for key in extended):
-            kind, name = Kind.SPARSE, extended.get(b"GNU.sparse.name", name)
+        if kind is Kind.FILE and _SPARSE in extended:
+            kind, name = Kind.SPARSE, extended.get(b"GNU.sparse.name") or name
         if kind is Kind.FILE and name.endswith(b"/"):
             kind = Kind.FOLDER  # as old archives have them
         data = at + BLOCK
@@ -247,7 +250,7 @@ def _decimal(value: bytes, at: int) -> int:
 
 
 def _records(data: bytes, at: int) -> dict[bytes, bytes]:
-    r"""Return the records of a pax header: each is its own length, a blank, KEY=VALUE and a newline.
+    r"""Return the records of a pax header that are used: each is its own length, a blank, KEY=VALUE and a newline.
 
     >>> _records(b"12 path=a/b\n", 0)
     {b'path': b'a/b'}
@@ -259,7 +262,10 @@ def _records(data: bytes, at: int) -> dict[bytes, bytes]:
         stop = start + int(match[1]) if match else 0
         if match is None or stop > len(data) or stop <= match.end() or data[stop - 1 : stop] != b"\n":
             raise Damage(at, "CORRUPT", f"the extended header is damaged; {_AGAIN}")
-        found[match[2]] = data[match.end() : stop - 1]
+        if match[2] in _USED:
+            found[match[2]] = data[match.end() : stop - 1]
+        if match[2].startswith(_SPARSE):
+            found[_SPARSE] = b""
         start = stop
     return found
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 import stat
 import struct
 import zlib
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 from isal import isal_zlib
 
 from ..files.open_file import ReadAt
@@ -34,6 +36,9 @@ _ENTRY: Final = struct.Struct("<4s6H3L5H2L")
 _ENTRY_MARK: Final = b"PK\x01\x02"
 _HEADER: Final = struct.Struct("<4s5H3L2H")
 _HEADER_MARK: Final = b"PK\x03\x04"
+
+_FLUSH_BYTES: Final = 64 << 10
+"""Room for the empty blocks of writers that flush."""
 
 _COMMENT_BYTES: Final = 0xFFFF
 _WINDOW: Final = 64 << 10
@@ -79,11 +84,14 @@ class ZipArchive:
         Raises:
             Damage: an entry is damaged, or they are not as many as the end says.
         """
-        whole, count = stop is None, 0
+        whole, count, high = stop is None, 0, 0
         self.end = at = max(start, self.directory.start)
         last = self.directory.stop if stop is None else stop
         while at < last:
             member, self.end = self._entry(at)
+            if whole and high >= 0:  # members are mostly in the order of the directory, so this is one comparison each
+                in_order = member.header >= high
+                high = _end_of(member) if in_order else self._check_apart()
             yield member
             at, count = self.end, count + 1
         if whole and (at != self.directory.stop or count != self.directory.entries):
@@ -103,6 +111,9 @@ class ZipArchive:
         where = f"(header at byte {member.header:,})"
         if member.header + member.packed > self._size:
             raise MemberError("TRUNCATED", f"goes beyond the end of the archive {where}; {_AGAIN}")
+        if member.packed != member.size if member.method == _STORED else member.packed > _most_deflated(member.size):
+            text = f"{member.packed:,} bytes are packed there, and {member.size:,} unpacked"
+            raise MemberError("CORRUPT", f"has sizes that do not fit {where}: {text}; {_AGAIN}")
         block = self._read_at(room + member.packed, member.header)
         if len(block) < _HEADER.size or block[:4] != _HEADER_MARK:
             raise MemberError("CORRUPT", f"has no header where the central directory says {where}; {_AGAIN}")
@@ -119,6 +130,24 @@ class ZipArchive:
         if len(data) != member.size or zlib.crc32(data) != member.crc:
             raise MemberError("CORRUPT", f"has not the size and checksum that the archive states {where}; {_AGAIN}")
         return data
+
+    def _check_apart(self) -> int:
+        """Check that no bytes of the archive are in two members, and return -1: all of them were looked at.
+
+        Raises:
+            Damage: some are.
+        """
+        at, places = self.directory.start, array("Q")
+        while at < self.directory.stop:
+            member, at = self._entry(at)
+            places.extend((min(member.header, self._size), min(_end_of(member), self._size)))
+        starts, ends = np.frombuffer(places, np.uint64).reshape(-1, 2).T
+        order = np.argsort(starts, kind="stable")
+        over = np.flatnonzero(starts[order][1:] < ends[order][:-1])
+        if over.size:
+            first = int(starts[order][over[0] + 1])
+            raise Damage(first, "CORRUPT", f"two of its members have the same bytes; {_AGAIN}", of_all=True)
+        return -1
 
     def _entry(self, at: int) -> tuple[Member, int]:
         """Return the member of an entry, and where the entry ends."""
@@ -139,6 +168,15 @@ class ZipArchive:
         kind = _kind(name, mode >> 16 if host == _ON_UNIX else 0, encrypted=bool(flags & _ENCRYPTED_FLAG))
         where = header + self.directory.before
         return Member(at, where, name, where, size, kind, packed, method, crc), end
+
+
+def _end_of(member: Member) -> int:
+    return member.header + _HEADER.size + member.packed
+
+
+def _most_deflated(size: int) -> int:
+    """Return the most bytes that `size` bytes have deflated: zlib's bound for any of its settings, and flushes."""
+    return size + (size + 7) // 8 + (size + 63) // 64 + _FLUSH_BYTES
 
 
 def _find_directory(read_at: ReadAt, size: int) -> _Directory:

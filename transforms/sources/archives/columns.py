@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -29,6 +30,8 @@ CLASS_TEXT: Final = "image/class/text"
 PICTURE: Final = pa.struct([("bytes", pa.binary()), pa.field("path", pa.string(), nullable=False)])
 
 
+_NUMBER: Final = re.compile("[0-9]+")
+_MOST_VIEWS: Final = 16
 _TABLES: Final = tuple(
     suffix for kind in ("csv", "parquet", "jsonl", "arrow", "tfrecord") for suffix in suffixes_of(kind)
 )
@@ -115,6 +118,27 @@ def check_kind(found: Found, name: str, unpack: str) -> None:
     table = next((one.suffix for one in found.columns.values() if f".{one.suffix}".endswith(_TABLES)), None)
     if table is not None and not found.pictures:
         raise SourceError(name, f"holds .{table} files, which are not read within archives; unpack it first: {unpack}")
+
+
+def check_numbers(found: Found, name: str) -> None:
+    """Refuse kinds of members that differ in a number only, such as frames of a film; `name` is an archive.
+
+    A number alone between dots is a part of a name. Views of a sample may have one: cam0.jpg, cam1.jpg.
+
+    Raises:
+        SchemaError: there are such kinds.
+    """
+    kinds: dict[str, list[str]] = {}
+    for one in found.columns.values():
+        kinds.setdefault(_NUMBER.sub("#", one.suffix), []).append(one.suffix)
+    for alike, suffixes in kinds.items():
+        if len(suffixes) > (1 if "#" in alike.split(".") else _MOST_VIEWS):
+            shown = " and ".join(f'".{printable(one)}"' for one in sorted(suffixes)[:2])
+            raise SchemaError(
+                f"{name}: {len(suffixes)} kinds of members differ in a number only, such as {shown}; if the number is "
+                f"a part of the name: --set input.key=last_dot; if each number is a feature of one sample: --set "
+                f"input.key=first_dot"
+            )
 
 
 @dataclass(frozen=True, slots=True)

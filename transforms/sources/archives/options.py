@@ -19,7 +19,7 @@ class ArchiveInput(Options):
     """Archives of samples, or of pictures alone."""
 
     layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
-    key: Literal["first_dot", "last_dot"] = "first_dot"
+    key: Literal["first_dot", "last_dot"] | None = None
     pictures: Literal["image", "suffix"] = "image"
     json_: Annotated[Literal["columns", "text"], Field(alias="json")] = "columns"
     ignore: list[Annotated[str, StringConstraints(min_length=1)]] = Field([])
@@ -45,16 +45,17 @@ class ArchiveFormat(Format[ArchiveInput]):
 
     def source(self, options: ArchiveInput, settings: Settings) -> Source:
         """Return the source of archives."""
-        from .samples import Naming
-        from .source import ArchiveLimits, ArchiveSource
+        from .samples import ArchiveLimits, Naming
+        from .source import ArchiveSource
 
         limits = settings.limits
+        key, ignore = options.key or "first_dot", tuple(options.ignore)
         return ArchiveSource(
             self.kind,
             tuple(options.paths),
             settings.base,
             layout=options.layout,
-            naming=Naming(options.key, options.pictures, options.json_, tuple(options.ignore)),
+            naming=Naming(key, options.pictures, options.json_, ignore, key_is_chosen=options.key is not None),
             columns=options.kept,
             exclude=tuple(options.exclude_columns),
             infer=settings.infer,

@@ -12,8 +12,8 @@ class ArchivePiece(Piece):
     """Samples whose members begin from `start` on and before `stop`, as `Archive.members` counts.
 
     Their bytes are from `first` to `last` in the archive. `again` has a bit for each sample, set where its key was
-    there before; it is empty where all keys are new. A piece with an `error` is one reject, with a code and the offset
-    from which on nothing can be read.
+    there before; it is empty where all keys are new. `large` has those of samples above a limit. A piece
+    with an `error` is one reject, with a code and the offset from which on nothing can be read.
     """
 
     start: int
@@ -21,6 +21,7 @@ class ArchivePiece(Piece):
     first: int = 0
     last: int = 0
     again: bytes = b""
+    large: bytes = b""
     error: str = ""
     code: str = ""
     offset: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,15 @@ class SampleOrigin:
         return self.archive, self.samples[row][0]
 
 
+class Numbered(NamedTuple):
+    """A sample and its number, whether its key was there before, and whether it is above a limit."""
+
+    number: int
+    sample: Sample
+    again: bool
+    large: bool
+
+
 class _SampleError(Exception):
     """Why a sample is no row."""
 
@@ -73,23 +82,26 @@ class SampleReader:
     frozen: ArchiveFrozen
     naming: Naming
     parser: LineParser | None
+    record_bytes: int
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The columns of members that are read."""
         return frozenset(name for name, _ in self.frozen.members)
 
-    def rows(
-        self, samples: Sequence[tuple[int, Sample, bool]], archive: str, task: int, ordinal: int, entry: int
-    ) -> Rows:
-        """Return the rows of some samples, each with its number and whether its key was there before."""
+    def is_read(self, column: MemberColumn) -> bool:
+        """Return whether members of a column are read."""
+        return column.name in self.names or (column.form is Form.JSON and self.parser is not None)
+
+    def rows(self, samples: Sequence[Numbered], archive: str, task: int, ordinal: int, entry: int) -> Rows:
+        """Return the rows of some samples."""
         good: list[_Row] = []
         rejects: list[Reject] = []
-        for number, sample, again in samples:
+        for one in samples:
             try:
-                good.append(self._row(number, sample, again=again))
+                good.append(self._row(one))
             except _SampleError as error:
-                rejects.append(_reject(entry, archive, number, sample, error.error))
+                rejects.append(_reject(entry, archive, one.number, one.sample, error.error))
         parsed, kept, problems = self._parsed(good, archive, entry, rejects)
         good = [good[index] for index in kept]
         arrays = {name: self._members(name, form, good) for name, form in self.frozen.members if name not in parsed}
@@ -114,8 +126,9 @@ class SampleReader:
         rejects.sort(key=lambda one: one.place.row or 0)
         return Rows(task, ordinal, entry, batch, origin, tuple(problems), tuple(rejects), codes)
 
-    def _row(self, number: int, sample: Sample, *, again: bool) -> _Row:
-        if again:
+    def _row(self, one: Numbered) -> _Row:
+        number, sample = one.number, one.sample
+        if one.again:
             raise _SampleError(None, "BAD_WIDTH", _AGAIN.format(printable_path(sample.key)))
         row = _Row(number, sample)
         values: list[tuple[str, bytes]] = []
@@ -136,10 +149,22 @@ class SampleReader:
                 raise _not_read(column, value.code, value.text, part.name)
             if value is not None:
                 self._take(row, column, name, value, values)
+        if one.large:
+            raise self._too_large(sample)
         if self.frozen.layout != "flat":
             row.role = self._role(sample.key)
         row.line = joined_line(row.line, values)
         return row
+
+    def _too_large(self, sample: Sample) -> _SampleError:
+        read = [(self.naming.column_of(part.suffix), part.member.size) for part in sample.parts]
+        size = sum(size for column, size in read if column is not None and self.is_read(column))
+        text = (
+            f'the members of "{printable_path(sample.key)}" have {size:,} bytes together, more than '
+            f"limits.record_bytes ({self.record_bytes:,}); keep fewer columns, or, if its members are no single "
+            f"sample, let keys end at the last dot: --set input.key=last_dot"
+        )
+        return _SampleError(None, "RECORD_TOO_LARGE", text, f"{size} bytes", f"at most {self.record_bytes} bytes")
 
     def _take(
         self, row: _Row, column: MemberColumn, name: str, data: bytes | memoryview, values: list[tuple[str, bytes]]

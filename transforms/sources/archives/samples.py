@@ -48,6 +48,22 @@ class Form(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ArchiveLimits:
+    """The largest picture, other member, and JSON text or sample in bytes, and the most columns."""
+
+    image_bytes: int = 256 << 20
+    field_bytes: int = 64 << 20
+    record_bytes: int = 1 << 30
+    columns: int = 100_000
+
+    def of(self, form: Form) -> tuple[str, int]:
+        """Return the key of the limit that members of a form have, and the limit."""
+        if form is Form.PICTURE:
+            return "image_bytes", self.image_bytes
+        return ("record_bytes", self.record_bytes) if form is Form.JSON else ("field_bytes", self.field_bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class MemberColumn:
     """The column that members of a suffix become; of JSON it is that of the text, where fields are no columns."""
 
@@ -61,13 +77,14 @@ class Naming:
 
     `key` ends before the first or the last dot of a name. Pictures without a name before their suffix are called
     `image`, or after their suffix. The fields of JSON are columns, or it stays text. `ignore` are globs that are left
-    out.
+    out. `key_is_chosen` if the user says where keys end.
     """
 
     key: Literal["first_dot", "last_dot"] = "first_dot"
     pictures: Literal["image", "suffix"] = "image"
     json: Literal["columns", "text"] = "columns"
     ignore: tuple[str, ...] = ()
+    key_is_chosen: bool = False
 
     @cached_property
     def ignored(self) -> Ignored:

@@ -36,10 +36,10 @@ from ..jsonl.parse import LineParser
 from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.formats import suffixes_of
 from ..text.misfits import refuse_misfits
-from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, columns_of
+from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, check_numbers, columns_of
 from .pieces import ArchivePiece
-from .rows import SampleReader
-from .samples import KEY, Form, Naming, Sample, Skipped, Visit, samples_of
+from .rows import Numbered, SampleReader
+from .samples import KEY, ArchiveLimits, Form, Naming, Sample, Skipped, Visit, samples_of
 from .survey import ArchiveEvidence, Walk, look_at_archive
 
 _PIECES: Final = 4096
@@ -53,16 +53,6 @@ _APART: Final = 4
 
 _BATCH_ROWS: Final = 256
 _BATCH_BYTES: Final = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveLimits:
-    """The largest picture, other member and JSON text in bytes, and the most columns."""
-
-    image_bytes: int = 256 << 20
-    field_bytes: int = 64 << 20
-    record_bytes: int = 1 << 30
-    columns: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +120,15 @@ class ArchiveSource:
             UsageError: the layout of folders is unclear.
         """
         piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
-        walk = Walk(self.kind, self.naming, piece_bytes, self.limits.record_bytes, self.limits.columns)
+        walk = Walk(self.kind, self.naming, piece_bytes, self.limits, self.selection)
         archives = run(partial(look_at_archive, walk=walk), listing.entries, heavy=True)
         found = Found.of(archives)
         if not found.samples:
             raise _no_sample(listing.entries, archives)
         first = listing.entries[0].name
         check_kind(found, first, f"{_UNPACK[self.kind]} {shlex.quote(first)}")
+        if self.naming.key == "first_dot" and not self.naming.key_is_chosen:
+            check_numbers(found, first)
         folders = Folders.of(found, self.layout)
         pick = self.selection.pick
         wanted = Wanted(pick, self.rules, self.infer, self.nested, self.labels, self.numbers)
@@ -180,7 +172,7 @@ class ArchiveSource:
         assert isinstance(frozen, ArchiveFrozen)
         kept = set(self.selection.of_some([name for name, _ in frozen.members]))
         frozen = replace(frozen, members=tuple(one for one in frozen.members if one[0] in kept))
-        reader = SampleReader(frozen, self.naming, self._parser(frozen))
+        reader = SampleReader(frozen, self.naming, self._parser(frozen), self.limits.record_bytes)
         ordinal = 0
         for entry, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, ArchivePiece)]
@@ -202,57 +194,70 @@ class ArchiveSource:
         texts = replace(frozen, schema=Schema(features))
         return parser_of(texts, self.rules, self.infer, self.limits.record_bytes, self.selection)
 
-    def _batches(
-        self, pieces: Sequence[ArchivePiece], reader: SampleReader
-    ) -> Iterator[list[tuple[int, Sample, bool]]]:
-        """Yield the samples of some pieces of one archive, each with its number and whether its key was there before.
+    def _batches(self, pieces: Sequence[ArchivePiece], reader: SampleReader) -> Iterator[list[Numbered]]:
+        """Yield the samples of some pieces of one archive.
 
         Raises:
             SourceError: the archive cannot be read, or is not what it was.
         """
         if not pieces:
             return
-        batch: list[tuple[int, Sample, bool]] = []
+        batch: list[Numbered] = []
         held = 0
         with open_archive(pieces[0], self.kind, WHOLE) as archive:
             first, last = min(piece.first for piece in pieces), max(piece.last for piece in pieces)
             if last - first <= _APART * sum(piece.bytes for piece in pieces):
                 archive.expect(first, last)
-            visit = partial(self._visit, archive, reader)
             for piece in pieces:
-                count = 0
-                for sample in _samples(archive, piece, self.naming, visit):
-                    again = bool(piece.again) and bool(piece.again[count // 8] >> count % 8 & 1)
-                    count += 1
-                    batch.append((piece.first_row + count, sample, again))
-                    held += sum(len(part.value) for part in sample.parts if isinstance(part.value, bytes | memoryview))
+                for one in self._numbered(archive, piece, reader):
+                    batch.append(one)
+                    parts = one.sample.parts
+                    held += sum(len(part.value) for part in parts if isinstance(part.value, bytes | memoryview))
                     if len(batch) == _BATCH_ROWS or held >= _BATCH_BYTES:
                         yield batch
                         batch, held = [], 0
-                if count != piece.rows:
-                    text = f"samples from {piece.first_row + 1} on: {piece.rows} were counted, and {count} were read"
-                    raise SourceError(piece.name, f"{text}; run again")
         if batch:
             yield batch
 
+    def _numbered(self, archive: OpenArchive, piece: ArchivePiece, reader: SampleReader) -> Iterator[Numbered]:
+        """Yield the samples of a piece; of those that are rejects nothing is read.
+
+        Raises:
+            SourceError: the archive cannot be read, or is not what it was.
+        """
+        count = 0
+
+        def visit(member: Member, suffix: bytes) -> bytes | memoryview | MemberError | None:
+            is_read = not _is_marked(piece.again, count) and not _is_marked(piece.large, count)
+            return self._visit(archive, reader, member, suffix, is_read=is_read)
+
+        for sample in _samples(archive, piece, self.naming, visit):
+            again, large = _is_marked(piece.again, count), _is_marked(piece.large, count)
+            count += 1
+            yield Numbered(piece.first_row + count, sample, again, large)
+        if count != piece.rows:
+            text = f"samples from {piece.first_row + 1} on: {piece.rows} were counted, and {count} were read"
+            raise SourceError(piece.name, f"{text}; run again")
+
     def _visit(
-        self, archive: OpenArchive, reader: SampleReader, member: Member, suffix: bytes
+        self, archive: OpenArchive, reader: SampleReader, member: Member, suffix: bytes, *, is_read: bool
     ) -> bytes | memoryview | MemberError | None:
-        """Return the bytes of a member that is read, or what is wrong with it."""
+        """Return the bytes of a member, what is wrong with it, or None if it is not read."""
         column = self.naming.column_of(suffix)
-        if column is None or member.kind is not Kind.FILE:
+        if column is None or member.kind is not Kind.FILE or not reader.is_read(column):
             return None
-        if column.name not in reader.names and not (column.form is Form.JSON and reader.parser is not None):
-            return None
-        key = {Form.PICTURE: "image_bytes", Form.JSON: "record_bytes"}.get(column.form, "field_bytes")
-        limit: int = getattr(self.limits, key)
+        key, limit = self.limits.of(column.form)
         if member.size > limit:
             text = f"has {member.size:,} bytes, more than limits.{key} ({limit:,}); raise it if they are meant: "
             return MemberError("FIELD_TOO_LARGE", f"{text}--set limits.{key}={member.size}")
         try:
-            return archive.read(member)
+            return archive.read(member) if is_read else None
         except MemberError as error:
             return error
+
+
+def _is_marked(bits: bytes, number: int) -> bool:
+    return bool(bits) and bool(bits[number // 8] >> number % 8 & 1)
 
 
 def _samples(archive: OpenArchive, piece: ArchivePiece, naming: Naming, visit: Visit) -> Iterator[Sample]:
@@ -280,6 +285,7 @@ def _pieces(index: int, entry: SourceEntry, found: ArchiveEvidence) -> Iterator[
         yield ArchivePiece(
             entry=index, path=entry.path, name=entry.name, stamp=entry.stamp, rows=cut.rows, first_row=first,
             bytes=size, start=cut.start, stop=cut.stop, first=cut.first, last=cut.last, again=cut.again,
+            large=cut.large,
         )  # fmt: skip
         first += cut.rows
     if found.damage is not None:

@@ -20,14 +20,18 @@ from ...errors import SchemaError
 from ...format.wording.printable import printable_path
 from ..archive_files.members import Archive, Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import HEADERS, open_archive
+from ..contract.selection import Selection
 from ..contract.source import SourceEntry
 from ..jsonl.evidence import Evidence, PieceEvidence, check_columns, look_at_lines
 from .lines import INTEGER, lines_of, object_line
-from .samples import Form, MemberColumn, Naming, Part, Sample, Skipped, samples_of
+from .samples import ArchiveLimits, Form, MemberColumn, Naming, Part, Sample, Skipped, samples_of
 
 _LOOK_ROWS: Final = 4096
 _LOOK_BYTES: Final = 4 << 20
 """JSON that is looked at together."""
+
+_LONGEST_INTEGER: Final = 40
+"""More characters than any whole number of 64 bits has."""
 
 _FAR: Final = 1 << 62
 
@@ -42,21 +46,21 @@ MOST_FOLDERS: Final = 100_000
 class Walk:
     """How archives are looked at: `kind` is tar or zip, a piece ends after `piece_bytes`.
 
-    JSON has at most `record_bytes` and so many `columns`.
+    `selection` are the columns that are read.
     """
 
     kind: str
     naming: Naming
     piece_bytes: int
-    record_bytes: int = 1 << 30
-    columns: int = 100_000
+    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
+    selection: Selection = field(default_factory=Selection)
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveCut:
     """Some samples: where they start and stop, how many they are, their size in bytes, and which keys came back.
 
-    Their bytes are from `first` to `last` in the archive.
+    `large` are the samples above a limit, which are not read. Their bytes are from `first` to `last` in the archive.
     """
 
     start: int
@@ -66,6 +70,7 @@ class ArchiveCut:
     first: int
     last: int
     again: bytes = b""
+    large: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,8 @@ class _Seen:
 
     column: MemberColumn
     suffix: str
+    is_read: bool
+    limit: int
     count: int = 0
     numbers: int = 0
     number: str = ""
@@ -174,6 +181,7 @@ class _Look:
         self._start = self._first = self._size = self._high = 0
         self._low = _FAR
         self._digests = bytearray()
+        self._large = bytearray()
         self._lines: list[bytes] = []
         self._places: list[bytes] = []
         self._line_bytes = 0
@@ -182,13 +190,15 @@ class _Look:
     def visit(self, archive: Archive, member: Member, suffix: bytes) -> bytes | None:
         """Return the text of a member, where it is text that columns are found in."""
         column = self._walk.naming.column_of(suffix)
-        wanted = column is not None and column.form in (Form.VALUE, Form.JSON) and member.kind is Kind.FILE
-        if not wanted or member.size > self._walk.record_bytes:
+        if column is None or column.form not in (Form.VALUE, Form.JSON) or member.kind is not Kind.FILE:
+            return None
+        if member.size > self._walk.limits.of(column.form)[1]:
             return None
         try:
-            return bytes(archive.read(member))
+            data = bytes(archive.read(member))
         except MemberError:
             return None  # its sample is a reject when it is read
+        return data.strip()[:_LONGEST_INTEGER] if column.form is Form.VALUE else data
 
     def add(self, sample: Sample) -> None:
         """Count a sample."""
@@ -198,13 +208,18 @@ class _Look:
         found.samples += 1
         self.stop = sample.parts[-1].member.at + 1
         self._digests += hashlib.blake2b(sample.key, digest_size=16).digest()
+        size, is_large = 0, False
         for part in sample.parts:
             self._size += part.member.packed
             self._low = min(self._low, part.member.header)
             self._high = max(self._high, part.member.data + part.member.packed)
             column = self._walk.naming.column_of(part.suffix)
             if column is not None:
-                self._count(column, part)
+                seen = self._count(column, part)
+                if seen.is_read and part.member.kind is Kind.FILE:
+                    size += part.member.size
+                    is_large |= part.member.size > seen.limit
+        self._large.append(is_large or size > self._walk.limits.record_bytes)
         if len(self._lines) >= _LOOK_ROWS or self._line_bytes >= _LOOK_BYTES:
             self._look_at_json()
 
@@ -214,12 +229,16 @@ class _Look:
         if self.found.samples > self._first:
             self._cut(stop)
         self.found.columns = {name: seen.evidence() for name, seen in self._seen.items()}
-        self._mark_again()
+        again = _repeated(bytes(self._digests))
+        self.found.again = int(again.sum())
+        self._mark(again, np.frombuffer(self._large, np.bool_))
 
-    def _count(self, column: MemberColumn, part: Part) -> None:
+    def _count(self, column: MemberColumn, part: Part) -> _Seen:
         seen = self._seen.get(column.name)
         if seen is None:
-            seen = self._seen[column.name] = _Seen(column, part.suffix.decode())
+            is_read = column.form is Form.JSON or bool(self._walk.selection.of_some([column.name]))
+            limit = self._walk.limits.of(column.form)[1]
+            seen = self._seen[column.name] = _Seen(column, part.suffix.decode(), is_read, limit)
             if len(self._seen) > MOST_COLUMNS:
                 raise too_many_columns(self._name, part.name)
         seen.add(part, lambda: self._place(part.name))
@@ -231,14 +250,15 @@ class _Look:
             self.found.folders.add(part.name.rpartition(b"/")[0])
             if len(self.found.folders) > MOST_FOLDERS:
                 self.found.folders = None
+        return seen
 
     def _look_at_json(self) -> None:
         if self._lines:
             places = self._places
             number = lambda record: self._place(places[record])  # noqa: E731
-            look = look_at_lines(lines_of(self._lines), len(self._lines), number, self._walk.record_bytes)
+            look = look_at_lines(lines_of(self._lines), len(self._lines), number, self._walk.limits.record_bytes)
             self.found.json = self.found.json.plus(look)
-            check_columns(self._name, len(self.found.json.columns), self._walk.columns)
+            check_columns(self._name, len(self.found.json.columns), self._walk.limits.columns)
         self._lines, self._places, self._line_bytes = [], [], 0
 
     def _place(self, name: bytes) -> str:
@@ -251,15 +271,13 @@ class _Look:
         self._start, self._first, self._size = stop, found.samples, 0
         self._low, self._high = _FAR, 0
 
-    def _mark_again(self) -> None:
-        """Mark the samples whose keys were there before, in the cuts that they are in."""
-        again = _repeated(bytes(self._digests))
-        self.found.again = int(again.sum())
+    def _mark(self, again: npt.NDArray[np.bool_], large: npt.NDArray[np.bool_]) -> None:
+        """Put the marks of samples into the cuts that they are in."""
         first, cuts = 0, []
         for cut in self.found.cuts:
-            flags = again[first : first + cut.rows]
-            bits = np.packbits(flags, bitorder="little").tobytes() if flags.any() else b""
-            cuts.append(replace(cut, again=bits))
+            both = [values[first : first + cut.rows] for values in (again, large)]
+            bits = [np.packbits(some, bitorder="little").tobytes() if some.any() else b"" for some in both]
+            cuts.append(replace(cut, again=bits[0], large=bits[1]))
             first += cut.rows
         self.found.cuts = cuts
 
