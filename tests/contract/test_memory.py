@@ -8,11 +8,12 @@ import struct
 import sys
 import tarfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 
@@ -127,3 +128,32 @@ def test_archives_whose_headers_state_too_much_are_rejects_in_bounded_memory(
     ended = converted(tmp_path, name)
     assert ended.code == code, ended.text
     assert text in ended.text
+
+
+ENDLESS: dict[str, tuple[bytes, bytes]] = {"a.txt": (b"", b"\n"), "a.jsonl": (b'{"b":1}\n{"a":"', b'"}\n')}
+"""What is before and after the x's of a value, in a file of each format."""
+
+
+def write_endless(path: Path, size: int) -> None:
+    """Write a file whose one value is far above `limits.field_bytes`; packed by zstd it is small."""
+    before, after = ENDLESS[path.name.removesuffix(".zst")]
+    with pa.output_stream(str(path), compression="zstd" if path.suffix == ".zst" else None) as file:
+        file.write(before)
+        for _ in range(size >> 20):
+            file.write(b"x" * (1 << 20))
+        file.write(after)
+
+
+@pytest.mark.thorough("whole commands read 900 MB of text while memory is sampled")
+@pytest.mark.parametrize("command", [["convert"], ["convert", "--dry-run"], ["init"]], ids=" ".join)
+@pytest.mark.parametrize("name", [f"{name}{suffix}" for name in ENDLESS for suffix in ("", ".zst")])
+def test_one_value_of_900_megabytes_takes_less_than_600_packed_or_not(
+    tmp_path: Path, name: str, command: Sequence[str]
+) -> None:
+    write_endless(tmp_path / name, 900 << 20)
+    output = [] if command == ["init"] else ["-o", "out", "-q", "--workers", "2"]
+    code = 4 if command == ["convert"] else 0
+    whole = [sys.executable, "-m", "shardmill.pipelines", *command, name, *output]
+    ended = run_sampled(whole, tmp_path)
+    assert ended.code == code, ended.text
+    assert ended.peak < LIMIT, ended

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +241,24 @@ class TestRejects:
         (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(body))
         _, rows = load(tmp_path, limits=limits)
         assert (bad(rows), table(rows)) == ([(None, "RECORD_TOO_LARGE", 2, 2)], [{"a": 1}, {"a": 2}])
+
+    @pytest.mark.parametrize("pack", [bytes, gzip.compress])
+    def test_a_line_with_a_value_above_field_bytes_is_a_reject_and_one_with_many_values_is_not(
+        self, tmp_path: Path, pack: Callable[[bytes], bytes]
+    ) -> None:
+        many = b",".join(b'"%d":"%b"' % (i, b"x" * 900_000) for i in range(8))
+        large = [b'{"a":"' + b"x" * 5_000_000 + b'"}', b"1" * 5_000_000, b"\0" * 5_000_000]
+        blank = b" " * 5_000_000
+        body = b"\n".join([b'{"a":"1"}', *large, b"{" + many + b"}", blank, b'{"a":"2"}', b""])
+        _, rows = load(tmp_path, pack(body), limits=LineLimits(field_bytes=1 << 20))
+        assert bad(rows) == [(None, "FIELD_TOO_LARGE", n, n) for n in (2, 3, 4)]
+        assert [row["a"] for row in table(rows)] == ["1", None, "2"]
+        assert [len(row["7"] or "") for row in table(rows)] == [0, 900_000, 0]
+        (message,) = {one.errors[0].message for part in rows for one in part.rejects if one.place.row == 2}
+        assert message == (
+            "a value in its 5000008 bytes is more than limits.field_bytes (1048576); raise it: "
+            "--set limits.field_bytes=5000008"
+        )
 
     def test_a_file_none_of_whose_lines_is_a_row_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=r"^b.jsonl: no line that was read \(2\) is a row. line 1: the line is"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +56,44 @@ def test_each_line_is_a_record_also_one_without_text(tmp_path: Path, body: bytes
 
 def test_a_line_that_is_not_utf8_or_too_large_is_a_reject_with_its_line(tmp_path: Path) -> None:
     body = b"a\n\nb\xff\nc\n" + b"x" * 3_000_000 + b"\nd"
-    lines, rejects = load(tmp_path, body, record_bytes=2_000_000)
+    lines, rejects = load(tmp_path, body, sizes=LineSizes(2_000_000))
     assert lines == ["a", "", "c", "d"]
     assert rejects == [("BAD_UTF8", 3, 3), ("RECORD_TOO_LARGE", 5, 5)]
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".txt.gz"])
+def test_a_line_above_field_bytes_is_a_reject_that_is_not_held(tmp_path: Path, suffix: str) -> None:
+    body = b"a\n" + b"x" * 9_000_000 + b"\nb\n"
+    (tmp_path / f"a{suffix}").write_bytes(gzip.compress(body, 1) if suffix.endswith("gz") else body)
+    source = TextSource((str(tmp_path / f"a{suffix}"),), str(tmp_path), LineSizes(field_bytes=1 << 20))
+    survey = source.survey(source.list_files(), map_in_turn)
+    rows = list(source.read(Task(0, survey.pieces), survey.frozen))
+    assert [text for part in rows for text in part.batch.column("text").to_pylist()] == ["a", "b"]
+    (reject,) = [one for part in rows for one in part.rejects]
+    assert (reject.place.row, reject.place.line, reject.errors[0].code) == (2, 2, "FIELD_TOO_LARGE")
+    assert reject.errors[0].message == (
+        "a value in its 9000000 bytes is more than limits.field_bytes (1048576); raise it: "
+        "--set limits.field_bytes=9000000"
+    )
+    assert (
+        max(len(lines.text) for lines in cut_lines([b"x" * 999] * 9000, Cut(0, 0, 0, 0), source.sizes, blank_rows=True))
+        == 400
+    )
+
+
+JSON_PARTS = st.sampled_from(['"', "\\", '\\"', "\\u0041", ",", "[", "1", "x" * 30, "é" * 20, ":"])
+
+
+@given(parts=st.lists(JSON_PARTS, max_size=40), size=st.integers(1, 40))
+def test_no_line_of_json_whose_values_are_small_enough_is_taken_for_too_large(parts: list[str], size: int) -> None:
+    line = "".join(parts)
+    text, most = f'{{"a":{line}\n'.encode(), 25
+    blocks = [text[i : i + size] for i in range(0, len(text), size)]
+    found = list(cut_lines(blocks, Cut(0, 0, 0, 0), LineSizes(field_bytes=most, json=True), blank_rows=False))
+    values = re.findall(rb'"(?:[^"\\]|\\.)*(?:"|$)|[^",]+', text[:-1], re.DOTALL)
+    if any(one.large for one in found):
+        assert max(len(value) for value in values) > most
+    assert sum(one.before.records == 0 for one in found) == len(found) == 1
 
 
 @given(

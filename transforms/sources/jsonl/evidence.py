@@ -222,10 +222,8 @@ class _Look:
 
     def _members(self, record: int) -> dict[str, Value]:
         lines, index = self.lines, self.index[record]
-        size = lines.large or int(lines.ends[index] - lines.starts[index])
-        if size > self.record_bytes:
-            text = f"{size} bytes are more than limits.record_bytes ({self.record_bytes})"
-            raise LineError("RECORD_TOO_LARGE", text)
+        if (large := lines.too_large(int(index), self.record_bytes)) is not None:
+            raise LineError(*large)
         return parse_line(lines.text[lines.starts[index] : lines.ends[index]], lambda _: False)
 
     def _evidence(self, value: Any, record: int) -> Evidence:

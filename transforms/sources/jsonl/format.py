@@ -41,6 +41,7 @@ class JsonLinesFormat(Format[JsonLinesInput]):
         """Return the source of JSON lines."""
         from .source import JsonLinesSource, LineLimits
 
+        limits = settings.limits
         return JsonLinesSource(
             tuple(options.paths),
             settings.base,
@@ -50,7 +51,7 @@ class JsonLinesFormat(Format[JsonLinesInput]):
             rules={
                 name: rule for name, rule in settings.rules.items() if name not in settings.paths
             },  # lists stay lists
-            limits=LineLimits(settings.limits.record_bytes, settings.limits.columns),
+            limits=LineLimits(limits.record_bytes, limits.columns, limits.field_bytes),
             partitions=options.partitions or "read",
             call=settings.call,
         )

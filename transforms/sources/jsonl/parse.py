@@ -167,10 +167,8 @@ class _Work:
     def _members(self, record: int) -> dict[str, Value]:
         parser, lines = self.parser, self.lines
         index = self.index[record]
-        size = lines.large or int(lines.ends[index] - lines.starts[index])
-        if size > parser.record_bytes:
-            text = f"{size} bytes are more than limits.record_bytes ({parser.record_bytes}); raise it: "
-            raise LineError("RECORD_TOO_LARGE", f"{text}--set limits.record_bytes={size}")
+        if (large := lines.too_large(int(index), parser.record_bytes)) is not None:
+            raise LineError(*large)
         known = {column.name for column in parser.columns}
         ignores = (lambda name: name not in known) if parser.ignores else self.others.__contains__
         members = parse_line(lines.text[lines.starts[index] : lines.ends[index]], ignores)

@@ -48,16 +48,17 @@ _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 
 @dataclass(frozen=True, slots=True)
 class LineLimits:
-    """The largest record in bytes, the largest number of columns; `infer: auto` reads sources up to `auto_bytes`."""
+    """The largest record and value in bytes, the most columns; `infer: auto` reads sources up to `auto_bytes`."""
 
     record_bytes: int = 1 << 30
     columns: int = 100_000
+    field_bytes: int = 64 << 20
     auto_bytes: int = field(default=64 << 20, repr=False)
 
     @property
     def sizes(self) -> LineSizes:
         """The sizes of the work."""
-        return LineSizes(self.record_bytes)
+        return LineSizes(self.record_bytes, self.field_bytes, json=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ where a format says so. What a job counts are the lines that begin in it, so tha
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,15 +35,22 @@ _AS_UTF8: Final = "write it as UTF-8: iconv -f {wide} -t utf-8 {name}"
 _HEAD_BYTES: Final = 400
 """How much of a line that is too large is kept for its message."""
 
+_ESCAPE: Final = re.compile(rb"\\\\.", re.DOTALL)
+_ESCAPE_BYTES: Final = 5
+"""How many bytes an escape takes in JSON more than what it stands for, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class LineSizes:
     """Sizes of the work: a line of more than `record_bytes` is not read, `job_bytes` are counted by one call.
 
+    Nor is a line with a value of more than `field_bytes`: the line itself, or in a line of `json` one of its values.
     Pieces are read together up to `joined_bytes`, as CSV does; `block_bytes` are in a piece.
     """
 
     record_bytes: int = 1 << 30
+    field_bytes: int = 64 << 20
+    json: bool = False
     block_bytes: int = field(default=BLOCK_BYTES, repr=False)
     job_bytes: int = field(default=16 << 20, repr=False)
     joined_bytes: int = field(default=9 << 18, repr=False)
@@ -75,7 +83,8 @@ class Lines:
     """Some whole lines of a file: line i is `text[starts[i] : ends[i]]`, without its line end.
 
     `before` is what is before them in the file. `blank` marks those that are no records. `large` is the size of the
-    one line that was not read since it is too large; `text` is its beginning then.
+    one line that was not read since it, or a value in it of more than `field_bytes`, is too large; `text` is its
+    beginning then.
     """
 
     text: bytes
@@ -84,11 +93,23 @@ class Lines:
     ends: I64
     blank: npt.NDArray[np.bool_]
     large: int | None = None
+    field_bytes: int | None = None
 
     @property
     def records(self) -> I64:
         """The indices of the lines that are records."""
         return np.flatnonzero(~self.blank)
+
+    def too_large(self, line: int, record_bytes: int) -> tuple[str, str] | None:
+        """Return the code and the message of a line that is too large; None for one that is not known to be."""
+        size = self.large or int(self.ends[line] - self.starts[line])
+        if size > record_bytes:
+            said = f"{size} bytes are more than limits.record_bytes ({record_bytes}); raise it: "
+            return "RECORD_TOO_LARGE", f"{said}--set limits.record_bytes={size}"
+        if self.large is not None:
+            said = f"a value in its {size} bytes is more than limits.field_bytes ({self.field_bytes}); raise it: "
+            return "FIELD_TOO_LARGE", f"{said}--set limits.field_bytes={size}"
+        return None
 
     def place(self, name: str, record: int, *, located: bool = True) -> Place:
         """Return the place of a record, counted from 0 here; offsets mean nothing unless `located`."""
@@ -299,23 +320,23 @@ def _blocks(file: OpenFile, piece: TextPiece, sizes: LineSizes) -> Iterator[byte
 
 def cut_lines(blocks: Iterable[bytes], start: Cut, sizes: LineSizes, *, blank_rows: bool) -> Iterator[Lines]:
     """Yield whole lines as blocks of text bring them; a line that is too large comes by itself."""
-    held, before, most = _Held(), start, sizes.record_bytes + len(b"\r\n")
+    held, before, most = _Held(sizes), start, sizes.record_bytes + len(b"\r\n")
     for block in blocks:
         cut = block.rfind(b"\n") + 1
         first = block.find(b"\n") + 1
-        if cut and held.size and held.size + first > most:
-            held.add(block[:first], most)
+        if cut and held.size and (held.large or held.size + first > most):
+            held.add(block[:first])
             yield held.whole(before, blank_rows=blank_rows)
             before = _after(before, held.last)
-            block, cut, held = block[first:], cut - first, _Held()
+            block, cut, held = block[first:], cut - first, _Held(sizes)
         if not cut:
-            held.add(block, most)
+            held.add(block)
             continue
-        held.add(block[:cut], held.size + cut)
+        held.end(block[:cut])
         yield held.whole(before, blank_rows=blank_rows)
         before = _after(before, held.last)
-        held = _Held()
-        held.add(block[cut:], most)
+        held = _Held(sizes)
+        held.add(block[cut:])
     if held.size:
         yield held.whole(before, blank_rows=blank_rows)
 
@@ -323,38 +344,84 @@ def cut_lines(blocks: Iterable[bytes], start: Cut, sizes: LineSizes, *, blank_ro
 class _Held:
     """Text that waits for the end of its line; of a line that is too large only the beginning is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: LineSizes) -> None:
+        self.sizes = sizes
+        self.value = _Value()
         self.parts: list[bytes] = []
         self.size = 0
-        self.large = False
+        self.large = self.blank = False
         self.tail = b""
         self.last = Cut(0, 0, 0, 0)
 
-    def add(self, text: bytes, most: int) -> None:
-        """Add what follows; from `most` bytes on the text is dropped."""
+    def add(self, text: bytes) -> None:
+        """Add what follows in the line; from where it is known to be too large on the text is dropped."""
         if not text:
             return
         self.size += len(text)
         self.tail = (self.tail + text[-2:])[-2:]
-        if self.size > most and not self.large:
+        if self.large:
+            self.blank = self.blank and not text.rstrip(b"\n").strip(_BLANKS)
+            return
+        self.parts.append(text)
+        if self._is_large():
             self.large = True
-            self.parts = [b"".join([*self.parts, text])[:_HEAD_BYTES]]
-        elif not self.large:
-            self.parts.append(text)
+            self.blank = not any(part.strip(_BLANKS) for part in self.parts)
+            self.parts = [b"".join(self.parts[:2])[:_HEAD_BYTES]]
+
+    def end(self, text: bytes) -> None:
+        """Add the end of a line, and whole lines after it."""
+        self.size += len(text)
+        self.parts.append(text)
+
+    def _is_large(self) -> bool:
+        sizes, end = self.sizes, len(b"\r\n")
+        if self.size <= sizes.field_bytes + end or not sizes.json:
+            return self.size > min(sizes.record_bytes, sizes.field_bytes) + end
+        if self.size > sizes.record_bytes + end:
+            return True
+        for part in self.parts if not self.value.seen else self.parts[-1:]:
+            self.value.add(part)
+        return self.value.size > sizes.field_bytes
 
     def whole(self, before: Cut, *, blank_rows: bool) -> Lines:
         """Return the lines that are held."""
         text = b"".join(self.parts)
         if self.large:
             one = np.zeros(1, np.int64)
-            self.last = Cut(self.size, 1, 0, 1)
+            blank = self.blank and not blank_rows
+            self.last = Cut(self.size, not blank, blank, 1)
             size = self.size - (len(self.tail) - len(self.tail.removesuffix(b"\n").removesuffix(b"\r")))
-            return Lines(text, before, one, one + len(text), np.zeros(1, np.bool_), size)
+            return Lines(text, before, one, one + len(text), np.array([blank]), size, self.sizes.field_bytes)
         starts, ends = line_bounds(text)
-        blank = np.zeros(len(starts), np.bool_) if blank_rows else blank_lines(text, starts, ends)
-        blanks = int(blank.sum())
+        which = np.zeros(len(starts), np.bool_) if blank_rows else blank_lines(text, starts, ends)
+        blanks = int(which.sum())
         self.last = Cut(self.size, len(starts) - blanks, blanks, len(starts))
-        return Lines(text, before, starts, ends, blank)
+        return Lines(text, before, starts, ends, which)
+
+
+class _Value:
+    """How many bytes the value has at least that the text of a JSON line ends in: those after its last `"` or `,`."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self.size = 0
+        self.inside = False
+        self.escaped = False
+
+    def add(self, text: bytes) -> None:
+        """Read on."""
+        self.seen = True
+        if self.escaped:
+            text = b"_" + text[1:]
+        whole = _ESCAPE.sub(b"__", text) if b"\\" in text else text
+        self.escaped = whole.endswith(b"\\")
+        self.inside ^= bool(whole.count(b'"') & 1)
+        start = whole.rfind(b'"') + 1
+        if not self.inside:
+            start = max(start, whole.rfind(b",") + 1)
+        if start:
+            self.size = 0
+        self.size += len(text) - start - _ESCAPE_BYTES * text.count(b"\\", start)
 
 
 def _after(before: Cut, last: Cut) -> Cut:

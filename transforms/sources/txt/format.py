@@ -28,11 +28,16 @@ class TextFormat(Format[TextInput]):
 
     def source(self, options: TextInput, settings: Settings) -> Source:
         """Return the source of text files."""
+        from ..text.lines import LineSizes
         from .source import TextSource
 
         limits = settings.limits
         return TextSource(
-            tuple(options.paths), settings.base, limits.record_bytes, options.partitions or "read", settings.call
+            tuple(options.paths),
+            settings.base,
+            LineSizes(limits.record_bytes, limits.field_bytes),
+            options.partitions or "read",
+            settings.call,
         )
 
     def steps(self, options: TextInput) -> tuple[Step, ...]:

@@ -38,20 +38,16 @@ _LOOKED_AT: Final = 20
 class TextSource:
     """Read text files, line by line.
 
-    `paths` are files, folders and globs, relative to the folder `base`; a line of more than `record_bytes` is a reject.
+    `paths` are files, folders and globs, relative to the folder `base`; a line larger than `sizes` allow is a reject.
     Columns in the names of folders are refused, unless `partitions` says who reads them, as for CSV; `call` is what the
     user typed.
     """
 
     paths: tuple[str, ...]
     base: str = ""
-    record_bytes: int = 1 << 30
+    sizes: LineSizes = field(default_factory=LineSizes)
     partitions: Literal["none", "read"] | None = None
     call: Call = field(default_factory=Call, compare=False, repr=False)
-
-    @property
-    def _sizes(self) -> LineSizes:
-        return LineSizes(self.record_bytes)
 
     def list_files(self) -> Listing:
         """Return the files to read.
@@ -69,7 +65,7 @@ class TextSource:
         Raises:
             SourceError: a file cannot be read, or there is no line.
         """
-        pieces = line_pieces(listing.entries, self._sizes, run, blank_rows=True)
+        pieces = line_pieces(listing.entries, self.sizes, run, blank_rows=True)
         if not pieces:
             others = "" if len(listing.entries) == 1 else ", and so are the other files"
             raise SourceError(listing.entries[0].name, f"is empty{others}: there is no line")
@@ -77,7 +73,7 @@ class TextSource:
         full = {piece.entry for piece in pieces}
         empty = tuple(f"{one.name}: is empty: no row" for i, one in enumerate(listing.entries) if i not in full)
         choice = Choice("text", feature.type, "each line is a record")
-        detected = _looks_like(pieces[0], listing.entries[pieces[0].entry], self._sizes)
+        detected = _looks_like(pieces[0], listing.entries[pieces[0].entry], self.sizes)
         return Survey(Frozen(Schema((feature,))), (choice,), pieces, empty, detected=detected, fields=(FIELD,))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
@@ -90,8 +86,8 @@ class TextSource:
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, TextPiece)]
             check_stamp(pieces[0])
-            for piece, lines in read_lines(pieces, self._sizes, blank_rows=True):
-                array, kept, rejects = _parse(lines, piece, self.record_bytes)
+            for piece, lines in read_lines(pieces, self.sizes, blank_rows=True):
+                array, kept, rejects = _parse(lines, piece, self.sizes)
                 batch = pa.RecordBatch.from_arrays([array], schema=pa.schema([FIELD]))
                 yield Rows(
                     task.ordinal, ordinal, piece.entry, batch, origin_of(lines, piece.name, kept), rejects=rejects
@@ -101,17 +97,18 @@ class TextSource:
 
 
 def _parse(
-    lines: Lines, piece: TextPiece, record_bytes: int
+    lines: Lines, piece: TextPiece, sizes: LineSizes
 ) -> tuple[pa.Array, npt.NDArray[np.int64], tuple[Reject, ...]]:
     """Return the text of lines, the numbers of those that are rows, and the others as rejects."""
-    sizes = lines.ends - lines.starts
-    every = np.arange(len(sizes))
-    if lines.large is None and sizes.max(initial=0) <= record_bytes and is_utf8(lines.text):
-        return _text_array(lines, sizes), every, ()
+    lengths = lines.ends - lines.starts
+    every = np.arange(len(lengths))
+    if lines.large is None and lengths.max(initial=0) <= sizes.record_bytes and is_utf8(lines.text):
+        return _text_array(lines, lengths), every, ()
     good, rejects = [], []
     for record in every.tolist():
         text = lines.text[lines.starts[record] : lines.ends[record]]
-        error = _error(text, lines.large or len(text), record_bytes, piece.name)
+        large = lines.too_large(record, sizes.record_bytes)
+        error = _error(text, piece.name, large)
         if error is None:
             good.append(record)
         else:
@@ -128,14 +125,10 @@ def _text_array(lines: Lines, sizes: npt.NDArray[np.int64]) -> pa.Array:
     return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(text.translate(None, b"\n")))
 
 
-def _error(text: bytes, size: int, record_bytes: int, name: str) -> CellError | None:
+def _error(text: bytes, name: str, large: tuple[str, str] | None) -> CellError | None:
     shown = printable(text[:_SHOWN])
-    if size > record_bytes:
-        message = f"{size} bytes are more than limits.record_bytes ({record_bytes}); raise it: "
-        return CellError(
-            "text", "RECORD_TOO_LARGE", shown, f"at most {record_bytes} bytes",
-            f"{message}--set limits.record_bytes={size}",
-        )  # fmt: skip
+    if large is not None:
+        return CellError("text", large[0], shown, "a shorter line", large[1])
     try:
         text.decode()
     except UnicodeDecodeError as error:
