@@ -80,6 +80,72 @@ class TestSmallInput:
         ended = converted(tmp_path, "a.jsonl")
         assert (ended.code, counts(tmp_path)) == (0, 20_000), ended.text
 
+    @pytest.mark.parametrize("codec", ["zstd", "lz4"])
+    def test_a_compressed_batch_that_states_gigabytes_is_refused_before_it_is_inflated(
+        self, tmp_path: Path, codec: str
+    ) -> None:
+        write_arrow(tmp_path / "a.arrow", pa.table({"a": pa.array([bytes(1 << 20)], pa.large_binary())}), codec)
+        data = (tmp_path / "a.arrow").read_bytes()
+        start = {"zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}[codec]
+        stated = (1 << 20).to_bytes(8, "little") + start
+        assert data.count(stated) == 1
+        (tmp_path / "a.arrow").write_bytes(data.replace(stated, (3 << 30).to_bytes(8, "little") + start))
+        ended = converted(tmp_path, "a.arrow")
+        assert ended.code != 0
+        assert "a.arrow: its record batch 0 takes 32212254" in ended.text
+        assert "write the file again in smaller batches: python -c" in ended.text
+
+    @pytest.mark.thorough("400 MB are written")
+    @pytest.mark.parametrize("codec", ["zstd", "lz4"])
+    def test_sound_batches_of_zeros_are_inflated_by_one_worker_at_a_time(self, tmp_path: Path, codec: str) -> None:
+        table = pa.table({"a": pa.array([bytes(1 << 20)] * 100, pa.binary())})
+        write_arrow(tmp_path / "a.arrow", pa.concat_tables([table] * 4), codec)
+        ended = converted(tmp_path, "a.arrow")
+        assert (ended.code, counts(tmp_path)) == (0, 400), ended.text
+
+    @pytest.mark.thorough("400 MB are written")
+    @pytest.mark.parametrize("kind", ["dictionary", "runs", "views"])
+    def test_texts_that_rows_share_are_spread_out_by_their_bytes(self, tmp_path: Path, kind: str) -> None:
+        texts = pa.array([f"x{i}" * 30_000 for i in range(20)])
+        rows = np.arange(4_000) // 200
+        shared = {
+            "dictionary": lambda: pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), texts),
+            "runs": lambda: pa.RunEndEncodedArray.from_arrays(pa.array(np.arange(1, 21) * 200, pa.int32()), texts),
+            "views": lambda: views_of(texts, rows),
+        }
+        write_arrow(tmp_path / "a.arrow", pa.table({"a": shared[kind]()}))
+        assert (tmp_path / "a.arrow").stat().st_size < 3e6
+        ended = converted(tmp_path, "a.arrow")
+        assert (ended.code, counts(tmp_path)) == (0, 4_000), ended.text
+
+    @pytest.mark.parametrize("kind", ["empty values", "nulls", "runs"])
+    def test_rows_that_take_no_bytes_are_refused_by_their_number(self, tmp_path: Path, kind: str) -> None:
+        rows = 1 << 30
+        free = {
+            "empty values": lambda: pa.Array.from_buffers(pa.binary(0), rows, [None, pa.py_buffer(b"")]),
+            "nulls": lambda: pa.Array.from_buffers(pa.null(), rows, [None]),
+            "runs": lambda: pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), pa.array([7])),
+        }
+        write_arrow(tmp_path / "a.arrow", pa.table({"a": free[kind]()}))
+        ended = converted(tmp_path, "a.arrow")
+        assert ended.code != 0
+        assert f"a.arrow: states {rows} rows, whose values take" in ended.text
+
+
+def views_of(texts: pa.Array, rows: np.ndarray) -> pa.Array:
+    """Return texts as views of the same bytes, some of them in many rows."""
+    offsets, data = (texts.buffers()[1], texts.buffers()[2])
+    starts = np.frombuffer(offsets, np.int32, len(texts) + 1)
+    prefixes = [int.from_bytes(data[start : start + 4].to_pybytes(), "little") for start in starts[:-1]]
+    words = np.stack([np.diff(starts), prefixes, np.zeros(len(texts)), starts[:-1]], axis=1).astype(np.int32)
+    return pa.Array.from_buffers(pa.string_view(), len(rows), [None, pa.py_buffer(words[rows].tobytes()), data])
+
+
+def write_arrow(path: Path, table: pa.Table, codec: str | None = None) -> None:
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_file(path, table.schema, options=options) as writer:
+        writer.write_table(table)
+
 
 def write_holes(path: Path, members: int, size: int) -> None:
     """Write a tar archive of one sample, whose members are holes of the file."""

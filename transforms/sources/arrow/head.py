@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,16 +22,24 @@ from ..files.stamp import check_stamp
 from .messages import (
     FEATHER_V1,
     FILE_MAGIC,
+    MOST_UNPACKED,
     BatchPlace,
     DamagedFile,
+    TooLarge,
+    TooManyRows,
     arrays_in,
     batches_of_file,
     batches_of_stream,
     dictionaries_have_nulls,
+    refuse_free_rows,
+    unpacked_bytes,
 )
 
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError, DamagedFile)
 """What reading a damaged file raises."""
+
+_LARGE: Final = 64 << 20
+"""A batch that takes more when it is inflated is read by one worker at a time."""
 
 Form = Literal["file", "stream", "stream in turn"]
 
@@ -83,6 +92,7 @@ def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
     try:
         with open_arrow(entry) as data:
             form, places = _batches(data, entry)
+            refuse_free_rows(data, entry.bytes, places)
             schema = schema_of(data, form)
             chosen = [schema.field(index) for index in choose_columns(schema, selection, entry.name)]
             for column in chosen:
@@ -94,9 +104,23 @@ def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
                     fields[i], reasons[i] = fields[i].with_nullable(True), "nulls among the values of dictionaries"
     except (SourceError, SchemaError):
         raise
+    except TooManyRows as error:
+        raise SourceError(entry.name, str(error)) from error
+    except TooLarge as error:
+        raise too_large(entry.name, error) from error
     except READ_ERRORS as error:
         raise SourceError(entry.name, f"is not a sound Arrow file: {printable(error)}") from error
     return ArrowHead(entry.name, tuple(schema.names), pa.schema(fields), tuple(reasons), form, tuple(places))
+
+
+def too_large(name: str, error: TooLarge) -> SourceError:
+    """Return the error of a file with a batch that takes too much memory, and the program that writes it again."""
+    program = (
+        "import sys, pyarrow as pa; r = pa.ipc.open_file(sys.argv[1]); w = pa.ipc.new_file(sys.argv[2], r.schema); "
+        "[w.write_batch(b.slice(i, 1000)) for n in range(r.num_record_batches) for b in [r.get_batch(n)] "
+        "for i in range(0, b.num_rows, 1000)]; w.close()"
+    )
+    return SourceError(name, f"{error}python -c '{program}' {shlex.quote(name)} new.arrow")
 
 
 def schema_of(data: pa.NativeFile, form: Form) -> pa.Schema:
@@ -123,9 +147,41 @@ def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> list[i
 
 
 def read_batches(
+    data: pa.NativeFile, form: Form, columns: Sequence[int], places: Sequence[tuple[int, int]], size: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the chosen columns of record batches, given by their numbers and offsets; all of a stream in turn.
+
+    One worker at a time inflates large ones.
+
+    Raises:
+        TooLarge: a batch takes too much memory.
+    """
+    schema = schema_of(data, form)
+    if form == "stream in turn":
+        found, _ = batches_of_stream(data, size)
+        places = [(number, place.start) for number, place in enumerate(found)]
+    large = [_is_large(data, schema, columns, one, size) for one in places]  # and none is too large
+    if any(large):
+        with open(__file__) as lock:  # a file that all workers have
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield from _read_batches(data, form, columns, places)
+        return
+    yield from _read_batches(data, form, columns, places)
+
+
+def _is_large(
+    data: pa.NativeFile, schema: pa.Schema, columns: Sequence[int], place: tuple[int, int], size: int
+) -> bool:
+    number, start = place
+    inflated = unpacked_bytes(data, start, size, schema, columns)
+    if inflated > MOST_UNPACKED:
+        raise TooLarge(f"its record batch {number}", inflated)
+    return inflated > _LARGE
+
+
+def _read_batches(
     data: pa.NativeFile, form: Form, columns: Sequence[int], places: Sequence[tuple[int, int]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the chosen columns of record batches, given by their numbers and offsets; all of a stream in turn."""
     data.seek(0)
     with ExitStack() as stack:
         if form == "file":

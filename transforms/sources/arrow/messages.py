@@ -11,7 +11,7 @@ https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interproces
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,14 +31,40 @@ _SWAPPED: Final = -1
 _NULLS_IN_DICTIONARY: Final = -2
 """A dictionary with a null among its values."""
 
+MOST_UNPACKED: Final = 1 << 30
+"""A compressed record batch is inflated as a whole: one of pandas has 65,536 rows, 500 MiB of 1,000 floats."""
+
+_FREE_ROWS: Final = 1 << 24
+_ROWS_PER_BYTE: Final = 64
+"""More rows than that are no values: bools are eight in a byte."""
+
 _MOST_METADATA: Final = 256 << 20
 _NODE: Final = "<qq"
 _BUFFER: Final = "<qq"
 _BLOCK: Final = "<qi4xq"
+_LENGTH_BYTES: Final = 8
+_THREE_BUFFERS: Final = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)  # fmt: skip
 
 
 class DamagedFile(Exception):
     """A file is not what its metadata says."""
+
+
+class TooLarge(Exception):
+    """A compressed batch takes too much memory when it is inflated, which can only be done as a whole."""
+
+    def __init__(self, what: str, inflated: int) -> None:
+        super().__init__(
+            f"{what} takes {inflated} bytes when it is inflated, more than {MOST_UNPACKED}; write the file again in "
+            "smaller batches: "
+        )
+
+
+class TooManyRows(Exception):
+    """A file states rows that its values cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +136,84 @@ def dictionaries_have_nulls(data: pa.NativeFile, size: int, *, in_turn: bool) ->
         blocks = Table.root(_bytes(data, size - 10 - length, length, size)).structs(2, _BLOCK)
     except DamagedTable as error:
         raise DamagedFile(f"its footer is damaged: {error}") from error
+    for start, _, _ in blocks:
+        if (inflated := unpacked_bytes(data, start, size)) > MOST_UNPACKED:
+            raise TooLarge(f"its dictionary at byte {start}", inflated)
     places = ((_bytes(data, start, metadata, size), start, start + metadata + body) for start, metadata, body in blocks)
     return any(_message(*place, size)[0] == _NULLS_IN_DICTIONARY for place in places)
+
+
+def refuse_free_rows(data: pa.NativeFile, size: int, places: Sequence[BatchPlace]) -> None:
+    """Refuse a file that states more rows than its values can be: nulls, runs and values of no bytes cost nothing.
+
+    Raises:
+        TooManyRows: it does.
+    """
+    rows = sum(place.rows for place in places)
+    if rows <= _FREE_ROWS + _ROWS_PER_BYTE * sum(place.stop - place.start for place in places):
+        return
+    inflated = sum(max(unpacked_bytes(data, place.start, size), place.stop - place.start) for place in places)
+    if rows > _FREE_ROWS + _ROWS_PER_BYTE * inflated:
+        raise TooManyRows(
+            f"states {rows} rows, whose values take {inflated} bytes: above {_FREE_ROWS} rows there must be a byte "
+            f"for each {_ROWS_PER_BYTE} of them; write a column of values beside nulls, runs and empty values"
+        )
+
+
+def unpacked_bytes(
+    data: pa.NativeFile, start: int, size: int, schema: pa.Schema | None = None, columns: Sequence[int] = ()
+) -> int:
+    """Return what the buffers of a compressed record batch or dictionary take when they are inflated; 0 of others.
+
+    Each begins with that number. Given a schema, only some of its columns count.
+
+    Raises:
+        DamagedFile: its metadata are damaged.
+    """
+    head = _bytes(data, start, 8, size)
+    prefix = 8 if head[:4] == _CONTINUED else 4
+    body = start + prefix + int.from_bytes(head[prefix - 4 : prefix], "little")
+    try:
+        message = Table.root(_bytes(data, start, body - start, size)[prefix:])
+        batch = message.table(2)
+        batch = batch.table(1) if message.number(1, "<B") == _DICTIONARY else batch
+        if not batch.has(3):
+            return 0
+        spans, more = batch.structs(2, _BUFFER), iter([count for (count,) in batch.structs(4, "<q")])
+    except DamagedTable as error:
+        raise DamagedFile(f"the message at byte {start} is damaged: {error}") from error
+    if schema is not None:
+        counts = [_buffers_in(field.type, more) for field in schema]
+        firsts = [sum(counts[:index]) for index in columns]
+        spans = [spans[first + i] for first, index in zip(firsts, columns, strict=True) for i in range(counts[index])
+                 if first + i < len(spans)]  # fmt: skip
+    total = 0
+    for offset, length in spans:
+        if length >= _LENGTH_BYTES:
+            stated = int.from_bytes(_bytes(data, body + offset, _LENGTH_BYTES, size), "little", signed=True)
+            total += length - _LENGTH_BYTES if stated == -1 else max(stated, 0)
+    return total
+
+
+def _buffers_in(kind: pa.DataType, more: Iterator[int]) -> int:
+    """Return how many buffers hold a column of a type; `more` are the data buffers of each array of views."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _buffers_in(kind.storage_type, more)
+    if pa.types.is_dictionary(kind):
+        return 2
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return 2 + next(more, 0)
+    if pa.types.is_null(kind) or pa.types.is_run_end_encoded(kind):
+        own = 0
+    elif pa.types.is_struct(kind) or pa.types.is_fixed_size_list(kind):
+        own = 1
+    elif pa.types.is_union(kind):
+        own = 1 + (kind.mode == "dense")
+    elif any(test(kind) for test in _THREE_BUFFERS):
+        own = 3
+    else:
+        own = 2
+    return own + sum(_buffers_in(kind.field(index).type, more) for index in range(kind.num_fields))
 
 
 def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, BatchPlace | None]]:

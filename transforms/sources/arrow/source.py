@@ -8,9 +8,13 @@ from functools import partial
 from itertools import groupby
 from typing import Final, Literal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import SchemaError, SourceError
+from ...format.buffers.arrow_memory import raw_values, valid_mask
 from ...format.flow.rejects import CellProblem
 from ...format.flow.rows import RowOrigin, Rows
 from ...format.nested.impossible_values import checked_batch
@@ -27,7 +31,18 @@ from ..registry.conform import DatasetSchema
 from ..registry.formats import suffixes_of
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
-from .head import READ_ERRORS, ArrowHead, Form, choose_columns, open_arrow, read_batches, read_head, schema_of
+from .head import (
+    READ_ERRORS,
+    ArrowHead,
+    Form,
+    choose_columns,
+    open_arrow,
+    read_batches,
+    read_head,
+    schema_of,
+    too_large,
+)
+from .messages import TooLarge
 
 BATCH_ROWS: Final = 32_000
 BATCH_BYTES: Final = 8 << 20
@@ -37,6 +52,18 @@ BATCH_BYTES: Final = 8 << 20
 MAPPED_BYTES: Final = 256 << 20
 """A file with a larger record batch is mapped: polars writes a table of any size as one. A mapped file that is cut
 meanwhile kills the process, so that others are read."""
+
+
+_TEXTS: Final = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary
+)  # fmt: skip
+_LISTS: Final = (
+    pa.types.is_list, pa.types.is_large_list, pa.types.is_map, pa.types.is_list_view, pa.types.is_large_list_view
+)  # fmt: skip
+_SHARING: Final = (
+    pa.types.is_dictionary, pa.types.is_run_end_encoded, pa.types.is_string_view, pa.types.is_binary_view,
+    pa.types.is_list_view, pa.types.is_large_list_view,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +171,7 @@ class ArrowSource:
                 columns = choose_columns(schema_of(data, form), self.selection, first.name)
                 places = [(one.batch, one.start) for one in pieces]
                 owners = iter(pieces)
-                for batch in read_batches(data, form, columns, places):
+                for batch in read_batches(data, form, columns, places, first.stamp.size):
                     if form != "stream in turn":
                         piece, done = next(owners), 0
                     for part in _parts(batch):
@@ -156,6 +183,8 @@ class ArrowSource:
                 _check_rows(piece, done)
         except (SourceError, SchemaError):
             raise
+        except TooLarge as error:
+            raise too_large(first.name, error) from error
         except READ_ERRORS as error:
             where = f"its record batch {piece.batch} (rows from {piece.first_row + done + 1})"
             raise SourceError(
@@ -198,9 +227,69 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         pa.ArrowInvalid: its buffers are too short, so that its size cannot be measured.
     """
     batch.validate()
-    step = min(max(BATCH_BYTES // max(batch.nbytes // max(batch.num_rows, 1), 1), 1), BATCH_ROWS)
-    for start in range(0, batch.num_rows, step):
-        yield batch.slice(start, step)
+    average = batch.nbytes // max(batch.num_rows, 1)
+    try:
+        repeated = [values_bytes(column) for column in batch.columns if _repeats(column.type)]
+    except IndexError as error:
+        raise pa.ArrowInvalid(f"an index or offset is out of bounds: {error}") from error
+    if not repeated:
+        step = min(max(BATCH_BYTES // max(average, 1), 1), BATCH_ROWS)
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)
+        return
+    ends = np.cumsum(np.sum(repeated, axis=0) + average)
+    start = 0
+    while start < batch.num_rows:
+        done = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, done + BATCH_BYTES, "right"))
+        stop = min(max(stop, start + 1), start + BATCH_ROWS)
+        yield batch.slice(start, stop - start)
+        start = stop
+
+
+def _repeats(kind: pa.DataType) -> bool:
+    """Return whether rows of a type may share values, so that they take more bytes than the array does."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _repeats(kind.storage_type)
+    if any(test(kind) for test in _SHARING):
+        return True
+    return any(_repeats(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def values_bytes(array: pa.Array) -> npt.NDArray[np.int64]:
+    """Return about how many bytes the values of each row take, those that rows share counted in each."""
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return values_bytes(array.storage)
+    if pa.types.is_dictionary(kind):
+        of_value = np.append(values_bytes(array.dictionary), 0)
+        indices = pc.fill_null(array.indices.cast(pa.int64()), len(of_value) - 1)
+        found: npt.NDArray[np.int64] = of_value[raw_values(indices, np.int64)]
+        return found
+    if pa.types.is_run_end_encoded(kind):
+        ends = np.clip(array.run_ends.to_numpy() - array.offset, 0, len(array))
+        return np.repeat(values_bytes(array.values), np.diff(ends, prepend=0))
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
+        valid = valid_mask(array)
+        return np.maximum(lengths if valid is None else np.where(valid, lengths, 0), 0).astype(np.int64)
+    if any(test(kind) for test in _TEXTS):
+        lengths = pc.fill_null(pc.binary_length(array).cast(pa.int64()), 0)
+        return raw_values(lengths, np.int64)
+    if pa.types.is_struct(kind):
+        parts = [values_bytes(array.field(index)) for index in range(kind.num_fields)]
+        return sum(parts, np.zeros(len(array), np.int64))
+    if any(test(kind) for test in _LISTS):
+        inner = np.concatenate([[0], np.cumsum(values_bytes(array.values))])
+        starts = array.offsets.to_numpy()[: len(array)]
+        sizes = np.diff(array.offsets.to_numpy()) if not _is_view(kind) else array.sizes.to_numpy()
+        spans: npt.NDArray[np.int64] = inner[starts + sizes] - inner[starts]
+        return spans
+    return np.full(len(array), 8, np.int64)
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
 def _check_rows(piece: ArrowPiece, done: int) -> None:
