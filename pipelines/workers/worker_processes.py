@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 from ...transforms.dataset.shard_plan.task_ranges import MIN_TASK_BYTES
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.errors import RunError
+from ...transforms.pictures.turns import share_turns, turns_path
 from ...transforms.sources.contract.source import ParallelMap, Task
 from ...transforms.task_staging import TaskStaging
 from .allocator import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory
@@ -101,7 +102,7 @@ class WorkerProcesses:
                 self._pool = ProcessPoolExecutor(
                     min(self.workers, at_most or self.workers),
                     initializer=_begin_worker,
-                    initargs=(os.getpid(),),
+                    initargs=(os.getpid(), turns_path()),
                     env={name: value for name, value in ARROW_ENVIRONMENT.items() if name not in os.environ},
                 )
                 self._pool.submit(_load)
@@ -212,8 +213,9 @@ def without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin_worker(parent: int) -> None:
+def _begin_worker(parent: int, turns: str) -> None:
     end_with(parent)
+    share_turns(turns)
     collect_rarely()
     keep_freed_memory()
 

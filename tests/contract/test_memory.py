@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from PIL import Image
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 
 from ..memory import Ended, Measured, peak_at, peak_bytes, run_sampled, write_floats
@@ -44,9 +45,9 @@ def test_three_gigabytes_of_output_would_stay_under_600_megabytes_of_memory(tmp_
     assert peak_at(OUTPUT, small, large) < LIMIT, (small, large)
 
 
-def converted(folder: Path, name: str) -> Ended:
+def converted(folder: Path, name: str, *options: str) -> Ended:
     """Convert a file with two worker processes; it ends within the limits."""
-    command = [sys.executable, "-m", "shardmill.pipelines", "convert", name, "-o", "out", "--workers", "2"]
+    command = [sys.executable, "-m", "shardmill.pipelines", "convert", name, "-o", "out", "--workers", "2", *options]
     ended = run_sampled(command, folder)
     assert ended.peak < LIMIT, ended
     assert ended.seconds < SECONDS, ended
@@ -223,3 +224,38 @@ def test_one_value_of_900_megabytes_takes_less_than_600_packed_or_not(
     ended = run_sampled(whole, tmp_path)
     assert ended.code == code, ended.text
     assert ended.peak < LIMIT, ended
+
+
+def write_deep(path: Path) -> None:
+    """Write a PNG of 16 bits and 49 million pixels, in RGB with alpha."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    row = b"\0" + struct.pack(">4H", 300, 600, 900, 40_000) * 7000
+    stream = zlib.compressobj(1)
+    rows = b"".join(stream.compress(row) for _ in range(7000)) + stream.flush()
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 7000, 7000, 16, 6, 0, 0, 0))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+
+
+def write_inks(path: Path) -> None:
+    Image.new("CMYK", (7000, 7000), (10, 20, 30, 40)).save(path, progressive=True)
+
+
+def write_alpha(path: Path) -> None:
+    """Write two pictures, the other one beside the first."""
+    Image.new("RGBA", (7000, 7000), (1, 2, 3, 4)).save(path)
+    path.with_name("b.png").write_bytes(path.read_bytes())
+
+
+@pytest.mark.thorough("pictures of 49 million pixels are decoded while memory is sampled")
+@pytest.mark.parametrize("options", [["--set", "image.resize=100"], ["--set", "input.check=decode"]])
+@pytest.mark.parametrize(("name", "write"), [("a.png", write_alpha), ("a.png", write_deep), ("a.jpg", write_inks)])
+def test_the_largest_pictures_are_decoded_in_bounded_memory(
+    tmp_path: Path, name: str, write: Callable[[Path], None], options: list[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    write(tmp_path / "in" / name)
+    ended = converted(tmp_path, "in", *options)
+    assert ended.code == 0, ended.text

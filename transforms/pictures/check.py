@@ -116,7 +116,7 @@ class ImageCheck:
         if name != "jpeg":
             return decode_image(data, name, pixels_limit=self.pixels_limit, load=True)
         facts = decode_image(data, name, pixels_limit=self.pixels_limit, load=False)
-        warning = jpeg_warning(data)
+        warning = jpeg_warning(data, facts.width * facts.height)
         if warning == SOUND:
             return facts
         decode_image(data, name, pixels_limit=self.pixels_limit, load=True)

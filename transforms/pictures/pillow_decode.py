@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ..format.wording.extras import install_line
 from ..format.wording.printable import printable
 from .facts import Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
+from .turns import taking_turns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,7 +94,8 @@ def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> 
     with opened(data, name, pixels_limit=pixels_limit) as image:
         animated = getattr(image, "is_animated", False)
         if load:
-            image.load()
+            with taking_turns(image.width * image.height):
+                image.load()
         return ImageFacts(name, *image.size, len(image.getbands()), image.mode, animated)
 
 
@@ -130,13 +132,17 @@ def opened(data: Content, name: str, *, pixels_limit: int | None = None) -> Iter
         raise corrupt(shown, f"Pillow says {text}") from None
 
 
-def jpeg_warning(data: Content) -> str | None:
+def jpeg_warning(data: Content, pixels: int) -> str | None:
     """Return what libjpeg warns of in a JPEG, `SOUND` where it warns of nothing.
 
-    None where that is unknown: without simplejpeg, or where it does not read the file. Pixels are not made but for one
-    of 64, as warnings come of the compressed data.
+    It has so many `pixels`; they are not made but for one of 64, as warnings come of the compressed data.
+
+    None where that is unknown: without simplejpeg, or where it does not read the file.
     """
-    found = decode_jpeg(data, (8, 8), 8) if has_simplejpeg() else None
+    if not has_simplejpeg():
+        return None
+    with taking_turns(pixels):
+        found = decode_jpeg(data, (8, 8), 8)
     return None if found is None else found[1]
 
 

@@ -7,7 +7,9 @@ from importlib.metadata import version
 
 import numpy as np
 import pytest
+from PIL import Image
 from shardmill.transforms.errors import UsageError
+from shardmill.transforms.pictures.preprocess import codec as module
 from shardmill.transforms.pictures.preprocess.codec import Codec
 
 from .pictures import file_of, likeness, opened, picture, pixels_of
@@ -84,3 +86,24 @@ def test_a_worker_with_another_release_is_refused() -> None:
     FAST.check()
     with pytest.raises(UsageError, match=r"^a worker has simplejpeg .*, and the run was planned with simplejpeg 0\.1,"):
         other.check()
+
+
+@pytest.mark.parametrize("size", [(40, 30), (40, 301), (203, 33), (300, 400), (17, 500), (203, 300)])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_strips_give_the_pixels_of_a_picture_that_is_resized_at_once(
+    channels: int, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (301, 203, channels)).astype(np.uint8)
+    whole = FAST.resize(pixels, size)
+    monkeypatch.setattr(module, "_LARGE", 1000)
+    monkeypatch.setattr(module, "_STRIP_BYTES", 20_000)
+    np.testing.assert_array_equal(FAST.resize(pixels, size), whole)
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA"])
+def test_rows_of_a_large_picture_are_converted_some_at_a_time(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (301, 203, 4)).astype(np.uint8))
+    whole = module.converted(image, mode)
+    monkeypatch.setattr(module, "_LARGE", 1000)
+    monkeypatch.setattr(module, "_STRIP_BYTES", 20_000)
+    np.testing.assert_array_equal(module.converted(image, mode), whole)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..facts import Content, ImageFacts, unsupported
 from ..pillow_decode import jpeg_warning, opened
+from ..turns import taking_turns
 from .exif import UPRIGHT
 from .masks import NUMBERS, place_mask, png_of
 from .picture import PictureMaker, Ready
@@ -33,7 +34,8 @@ def make_mask(data: Content, facts: ImageFacts, maker: PictureMaker, of: Ready |
         return Ready(None, facts, stored, turn, placement)
     maker.check_pixels(placement)
     mask: Image.Image | None = None
-    with opened(data, facts.format) as image:
+    pixels = facts.width * facts.height
+    with taking_turns(pixels), opened(data, facts.format) as image:
         mode = image.mode
         if mode in NUMBERS:
             image.load()
@@ -41,6 +43,6 @@ def make_mask(data: Content, facts: ImageFacts, maker: PictureMaker, of: Ready |
     if mask is None:
         text = f"a mask with pixels of mode {mode} has no numbers that PNG holds; write it as PNG of 8 or 16 bits"
         raise unsupported(facts.format.upper(), text, mode)
-    warning = jpeg_warning(data) if facts.format == "jpeg" and maker.codec.is_fast else None
+    warning = jpeg_warning(data, pixels) if facts.format == "jpeg" and maker.codec.is_fast else None
     made = ImageFacts("png", *mask.size, len(mask.getbands()), mask.mode)
     return Ready(png_of(mask), made, stored, turn, placement, warning=warning or None)

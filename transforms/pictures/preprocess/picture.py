@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ..facts import Content, ImageFacts, ImageProblem
+from ..turns import taking_turns
 from .codec import Codec, Pixels
 from .exif import UPRIGHT, orientation_of
 from .options import Preprocess
@@ -72,6 +73,11 @@ class PictureMaker:
         if self._stays(facts, turn, placement):
             return Ready(None, facts, stored, turn, placement)
         self.check_pixels(placement)
+        width, height = placement.frame
+        with taking_turns(max(facts.width * facts.height, width * height)):
+            return self._made(data, facts, turn, placement)
+
+    def _made(self, data: Content, facts: ImageFacts, turn: int, placement: Placement) -> Ready:
         scaled = placement.scaled[::-1] if turn in SIDEWAYS else placement.scaled
         pixels, warning = decode(data, facts, self.codec, scaled, gray=self.options.color == "gray")
         name = self._format(facts, pixels)
@@ -86,7 +92,7 @@ class PictureMaker:
         file = encode(pixels, name, self.options.quality, self.codec, kept)
         made = ImageFacts(name, pixels.shape[1], pixels.shape[0], pixels.shape[2], mode_of(pixels))
         notes += (FIRST_FRAME,) if facts.animated else ()
-        return Ready(file, made, stored, turn, placement, notes, warning or None)
+        return Ready(file, made, (facts.width, facts.height), turn, placement, notes, warning or None)
 
     def check_pixels(self, placement: Placement) -> None:
         """Check that a picture does not become too large.

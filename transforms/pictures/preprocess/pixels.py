@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ..facts import Content, ImageFacts, unsupported
-from ..pillow_decode import decode_jpeg, opened
-from .codec import Codec, Pixels
+from ..pillow_decode import opened
+from .codec import Codec, Pixels, converted
 from .exif import UPRIGHT, exif_block, with_orientation
 
 if TYPE_CHECKING:
@@ -56,21 +56,15 @@ def decode(
     if facts.format == "jpeg" and facts.colorspace in ("L", "RGB"):
         gray = gray or facts.colorspace == "L"
         return codec.decode_jpeg(data, (facts.width, facts.height), at_least, gray=gray)
-    if facts.format == "jpeg" and codec.is_fast:
-        found = decode_jpeg(data, (facts.width, facts.height), 1, "CMYK")
-        if found is not None:  # Adobe's are inverted, and Pillow takes all for these
-            return _in_rgb_of_cmyk(np.invert(found[0], out=found[0])), found[1]
+    if facts.format == "jpeg" and facts.colorspace == "CMYK":
+        found = codec.decode_cmyk(data, (facts.width, facts.height), at_least)
+        if found is not None:
+            return found
     with opened(data, facts.format) as image:
         mode = image.mode
         if mode not in _NO_RANGE:
             return _values(image), None
     raise unsupported(facts.format.upper(), f"pixels of mode {mode} are not resized or encoded; make them 8 or 16 bits")
-
-
-def _in_rgb_of_cmyk(pixels: Pixels) -> Pixels:
-    from PIL import Image
-
-    return np.asarray(Image.frombuffer("CMYK", pixels.shape[1::-1], pixels, "raw", "CMYK", 0, 1).convert("RGB"))
 
 
 def _values(image: Image.Image) -> Pixels:
@@ -81,8 +75,7 @@ def _values(image: Image.Image) -> Pixels:
         mode = "LA" if image.mode in ("1", "L", "LA", "La") else "RGBA"
     else:
         mode = "L" if image.mode in ("1", "L") else "RGB"
-    values = np.asarray(image.convert(mode))
-    return values if values.ndim == 3 else values[..., None]
+    return converted(image, mode)
 
 
 def has_deep_colors(data: Content, facts: ImageFacts) -> bool:
@@ -112,7 +105,12 @@ def without_alpha(pixels: Pixels) -> Pixels:
 
 def in_8_bits(pixels: Pixels) -> Pixels:
     """Return pixels of 8 bits: `v / 257`, rounded, so that black and white stay what they are."""
-    return pixels if pixels.dtype == np.uint8 else ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    if pixels.dtype == np.uint8:
+        return pixels
+    found = np.empty(pixels.shape, np.uint8)
+    for first in range(0, len(pixels), _ROWS_AT_ONCE):
+        found[first : first + _ROWS_AT_ONCE] = (pixels[first : first + _ROWS_AT_ONCE].astype(np.uint32) + 128) // 257
+    return found
 
 
 def in_rgb(pixels: Pixels) -> Pixels:
@@ -127,7 +125,11 @@ def in_gray(pixels: Pixels) -> Pixels:
         return pixels
     from PIL import Image
 
-    return np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).convert("L"))[..., None]
+    found = np.empty((*pixels.shape[:2], 1), np.uint8)
+    for first in range(0, len(pixels), _ROWS_AT_ONCE):
+        rows = Image.fromarray(np.ascontiguousarray(pixels[first : first + _ROWS_AT_ONCE]))
+        found[first : first + _ROWS_AT_ONCE] = np.asarray(rows.convert("L"))[..., None]
+    return found
 
 
 def encode(pixels: Pixels, name: str, quality: int, codec: Codec, orientation: int) -> bytes:
