@@ -197,7 +197,11 @@ def test_archives_whose_headers_state_too_much_are_rejects_in_bounded_memory(
     assert text in ended.text
 
 
-ENDLESS: dict[str, tuple[bytes, bytes]] = {"a.txt": (b"", b"\n"), "a.jsonl": (b'{"b":1}\n{"a":"', b'"}\n')}
+ENDLESS: dict[str, tuple[bytes, bytes]] = {
+    "a.txt": (b"", b"\n"),
+    "a.jsonl": (b'{"b":1}\n{"a":"', b'"}\n'),
+    "a.csv": (b"a,b\n1,x\n2,", b"\n"),
+}
 """What is before and after the x's of a value, in a file of each format."""
 
 

@@ -244,6 +244,55 @@ def test_a_huge_field_is_read_and_one_over_the_limit_is_a_bad_cell(tmp_path: Pat
     assert len(message) < 300
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_cell_over_the_limit_is_a_reject_with_its_size_packed_or_not(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    quoted = b'"' + b'x""y\n' * 2_400_000 + b'"'
+    body = b"a,b,c\n1,x,\n\n2," + quoted + b',"z, ""z"\n3,y,' + b"w" * 12_000_000 + b"\n4,v,u\n"
+    limits = CsvLimits(field_bytes=1 << 20)
+    _, rows = load(tmp_path, pack(body), limits=limits)
+    large = "FIELD_TOO_LARGE"
+    assert [(column, code, row, line) for column, code, row, line, _ in bad(rows)] == [
+        ("b", large, 2, 3), ("c", large, 3, 2_400_004),
+    ]  # fmt: skip
+    assert [record["a"] for record in table(rows)] == [1, 2, 3, 4]
+    sizes = [problem.error.message.rsplit("=", 1)[1] for part in rows for problem in part.problems]
+    assert sizes == ["9600000", "12000000"]
+    assert max(len(part.origin.chunk.text) for part in rows) < 2000
+    _, rows = load(tmp_path, pack(body), limits=limits, columns=("a", "c"), rules=declare(c="string"))
+    assert [column for column, *_ in bad(rows)] == ["c"]
+    assert [record["c"] for record in table(rows)] == [None, 'z, "z', None, "u"]
+
+
+def test_a_quote_in_a_packed_file_that_is_never_closed_is_named_by_its_place(tmp_path: Path) -> None:
+    body = b'a,b\n1,x\n2,"stray\n' + b"3,y\n" * 6_000_000
+    with pytest.raises(SourceError, match=r"^a.csv: the quote at byte 10 is never closed"):
+        load(tmp_path, gzip.compress(body, 1), limits=CsvLimits(field_bytes=1 << 20))
+    opened = (
+        r"the record at byte 8 is larger than limits.record_bytes \(10485760 bytes\); a quote opens at byte 10: is it"
+    )
+    with pytest.raises(SourceError, match=opened):
+        load(tmp_path, gzip.compress(body, 1), limits=CsvLimits(field_bytes=1 << 20, record_bytes=10 << 20))
+
+
+def test_a_header_over_the_limit_is_refused_and_as_a_row_it_is_a_reject(tmp_path: Path) -> None:
+    body = gzip.compress(b"x" * 12_000_000 + b",b\n1,2\n", 1)
+    limits = CsvLimits(field_bytes=1 << 20)
+    with pytest.raises(SourceError, match=r"the header has a name of 12000000 bytes, more than limits\.field_bytes"):
+        load(tmp_path, body, limits=limits)
+    _, rows = load(tmp_path, body, limits=limits, header=False)
+    assert [(column, code, row) for column, code, row, *_ in bad(rows)] == [("column_0", "FIELD_TOO_LARGE", 1)]
+
+
+def test_a_record_over_the_limit_with_a_cell_over_its_own_is_a_reject_of_its_whole_size(tmp_path: Path) -> None:
+    body = b"a,b\n1," + b"x" * 12_000_000 + b"\n2,y\n"
+    _, rows = load(tmp_path, body, limits=CsvLimits(field_bytes=1 << 20, record_bytes=9 << 20))
+    assert [(code, row) for _, code, row, *_ in bad(rows)] == [("RECORD_TOO_LARGE", 1)]
+    assert "12000003 bytes are more than" in rows[0].rejects[0].errors[0].message
+    assert table(rows) == [{"a": 2, "b": "y"}]
+
+
 def test_a_record_over_the_limit_is_a_reject_and_its_neighbours_stay(tmp_path: Path) -> None:
     body = b"a,b\n1,x\n2," + b"y" * 100 + b"\n3\n4,z\n"
     _, rows = load(tmp_path, body, limits=CsvLimits(record_bytes=50))

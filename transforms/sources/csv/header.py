@@ -20,7 +20,7 @@ from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
 from ..text.unpack import says_packed
 from .parse import header_cells
-from .records.chunks import cut_stream, skip_lines
+from .records.chunks import StreamLimits, cut_stream, skip_lines
 from .records.quote_bits import Dialect
 from .records.record_starts import record_ends
 
@@ -48,6 +48,7 @@ class HeadOptions:
     encoding: str
     header: bool
     names: tuple[str, ...] | None
+    field_bytes: int
     record_bytes: int
     columns: int
     skip_lines: int = 0
@@ -263,11 +264,18 @@ def _refuse_json(text: bytes, file: str) -> None:
 def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut, int]:
     """Return the first record that is not blank, the places of the text's start and its end, and the skipped lines."""
     blocks = stream_text(entry, options.encoding, form, whole=False)
-    size, skipped, blocks = skip_lines(blocks, options.skip_lines)
-    start = before = Cut(form.start + size, 0, 0, 0)
-    for text, counts in cut_stream(blocks, entry.name, options.dialect, start.offset, options.record_bytes):
+    skip, skipped, blocks = skip_lines(blocks, options.skip_lines)
+    start = before = Cut(form.start + skip, 0, 0, 0)
+    limits = StreamLimits(options.field_bytes, options.record_bytes)
+    for text, counts, size, long in cut_stream(blocks, entry.name, options.dialect, start.offset, limits):
+        if long and options.header and counts.records:
+            raise SourceError(
+                entry.name,
+                f"the header has a name of {long[0].size} bytes, more than limits.field_bytes ({limits.field_bytes}); "
+                "if it is data: --no-header",
+            )
         if not counts.records:
-            before = Cut(before.offset + len(text), 0, before.blanks + counts.blanks, before.lines + counts.lines)
+            before = Cut(before.offset + size, 0, before.blanks + counts.blanks, before.lines + counts.lines)
             continue
         found = record_ends(np.frombuffer(text, np.uint8), options.dialect)
         solid = np.flatnonzero(found.of_records)

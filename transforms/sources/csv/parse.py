@@ -108,7 +108,7 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
     origin = CsvOrigin(name, chunk, parser.dialect, located, parser.blank_rows)
     text = chunk.text
     rejects: dict[int, Reject] = {}
-    if len(text) > parser.limits.record_bytes:
+    if (chunk.size or len(text)) > parser.limits.record_bytes:
         text, rejects = _without_large_records(parser, origin, entry)
     text = usual_text(text, parser.dialect)
     if parser.encoding != "utf-8":
@@ -159,13 +159,15 @@ def cast_cells(
     checked = check_utf8(cells, types, name)
     problems: list[CellProblem] = []
     arrays: dict[str, pa.Array] = {}
-    large = len(cells.origin.chunk.text) > parser.limits.field_bytes
+    chunk = cells.origin.chunk
+    long = {column: size for column, size in cells.origin.long_columns(parser.names) if cells.rows}
+    large = len(chunk.text) > parser.limits.field_bytes
     for column, values in zip(parser.kept, cells.columns, strict=True):
         if column not in features:
             continue
         target = text_type(features[column])
-        if large:
-            values, found = _without_large_fields(values, column, target, parser.limits.field_bytes)
+        if large or column in long:
+            values, found = _without_large_fields(values, column, target, parser.limits.field_bytes, long.get(column))
             problems += found
         if checked and target == pa.string():
             arrays[column] = values.view(target)
@@ -412,9 +414,10 @@ def _torn_cell(parser: Parser, text: bytes, cell: TornCell) -> CellError:
 
 
 def _without_large_fields(
-    values: pa.Array, column: str, target: pa.DataType, limit: int
+    values: pa.Array, column: str, target: pa.DataType, limit: int, size: int | None
 ) -> tuple[pa.Array, list[CellProblem]]:
-    sizes = cell_bytes(values)
+    """Make cells over the limit null; `size` is that of a single one that is there with its beginning alone."""
+    sizes = cell_bytes(values) if size is None else np.array([size])
     rows = np.flatnonzero(sizes > limit)
     if not len(rows):
         return values, []
@@ -424,7 +427,8 @@ def _without_large_fields(
         text = (
             f"is {size} bytes long, more than limits.field_bytes ({limit}); raise it: --set limits.field_bytes={size}"
         )
-        cell = values[row].as_buffer()[: 4 * 80].to_pybytes()
+        held = values[row].as_buffer()
+        cell = b"" if held is None else held[: 4 * 80].to_pybytes()
         found.append(problem_of(row, cell, "FIELD_TOO_LARGE", text, column, type_noun(target)))
     return nullify(values, rows), found
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from ...errors import SourceError
 from ..contract.source import SourceEntry
-from ..files.open_file import expect, open_file
-from ..text.open_text import sniff_text, stream_text
+from ..files.open_file import OpenFile, expect, open_file
+from ..text.open_text import BLOCK_BYTES, sniff_text, stream_text
 from ..text.pieces import Cut, TextPiece, joined
 from .header import FileHead
 from .parse import Parser
-from .records.chunks import Chunk, cut_stream
+from .records.chunks import Chunk, StreamLimits, cut_stream
 from .records.record_starts import FileScan
 
 
@@ -86,6 +86,10 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
             for piece in joined(plain, parser.limits.joined_bytes):
                 file.seek(piece.before.offset)
                 size = piece.stop - piece.before.offset
+                if size > max(parser.limits.joined_bytes, parser.limits.field_bytes):
+                    for chunk in _cut(_blocks(file, piece, size), piece, parser):
+                        yield piece, chunk
+                    continue
                 text = file.read(size)
                 if len(text) != size:
                     raise SourceError(piece.name, "became shorter while it was read; run again")
@@ -113,20 +117,33 @@ def check_count(piece: CsvPiece, chunk: Chunk, rows: int, parser: Parser) -> Non
 
 def _stream_chunks(piece: CsvPiece, parser: Parser, encoding: str) -> Iterator[Chunk]:
     form = sniff_text(piece, encoding)
-    start = piece.before.offset
-    blocks = _skip(stream_text(piece, encoding, form), start - form.start)
-    done = piece.before
-    limits = parser.limits
-    for text, counts in cut_stream(
-        blocks, piece.name, parser.dialect, start, limits.record_bytes, block_bytes=limits.block_bytes
-    ):
-        yield Chunk(text, done, counts, piece.header_lines)
+    blocks = _skip(stream_text(piece, encoding, form), piece.before.offset - form.start)
+    yield from _cut(blocks, piece, parser)
+
+
+def _cut(blocks: Iterable[bytes], piece: CsvPiece, parser: Parser) -> Iterator[Chunk]:
+    done, start = piece.before, piece.before.offset
+    limits = StreamLimits(
+        parser.limits.field_bytes, parser.limits.record_bytes, parser.limits.block_bytes, rejects=not piece.streamed
+    )
+    for text, counts, size, long in cut_stream(blocks, piece.name, parser.dialect, start, limits):
+        whole = size == len(text) or not counts.records
+        yield Chunk(text, done, counts, piece.header_lines, size=None if whole else size, long=long)
         done = Cut(
-            offset=done.offset + len(text),
+            offset=done.offset + size,
             records=done.records + counts.records,
             blanks=done.blanks + counts.blanks,
             lines=done.lines + counts.lines,
         )
+
+
+def _blocks(file: OpenFile, piece: CsvPiece, size: int) -> Iterator[bytes]:
+    while size:
+        text = file.read(min(size, BLOCK_BYTES))
+        if not text:
+            raise SourceError(piece.name, "became shorter while it was read; run again")
+        size -= len(text)
+        yield text
 
 
 def _skip(blocks: Iterable[bytes], count: int) -> Iterator[bytes]:

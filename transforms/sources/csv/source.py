@@ -233,6 +233,7 @@ class CsvSource:
             self.encoding,
             self.header,
             self.names,
+            limits.field_bytes,
             limits.record_bytes,
             limits.columns,
             self.skip_lines,

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from pyarrow import csv
 from shardmill.transforms.sources.contract.source import Stamp, Task
 from shardmill.transforms.sources.csv.parse import CsvLimits
-from shardmill.transforms.sources.csv.records.chunks import ScanJob, cut_stream, run_scan
+from shardmill.transforms.sources.csv.records import chunks
+from shardmill.transforms.sources.csv.records.chunks import ScanJob, StreamLimits, cut_stream, run_scan
 from shardmill.transforms.sources.csv.records.quote_bits import Dialect
 from shardmill.transforms.sources.csv.records.record_starts import FileScan, fold_blocks, record_ends
 from shardmill.transforms.sources.csv.records.usual_text import usual_text
@@ -48,6 +49,26 @@ TEXTS = st.text(alphabet='a,"\\#\n\r \t', max_size=40).map(str.encode) | st.list
     st.sampled_from(
         [b"a,b\n", b"# it's\n", b'#"\n', b'"x\n#y"\n', b'\\"', b"\\\n", b'  "a , b" ', b" \n", b"\r\n", b'a"b\n', b'""']
     )
+).map(b"".join)
+LONG_TEXTS = st.lists(
+    st.sampled_from(
+        [
+            b"x" * 30,
+            b'"',
+            b'""',
+            b",",
+            b" ",
+            b"\n",
+            b"\r\n",
+            b"#",
+            b"\\",
+            b'"' + b"y" * 30,
+            b'"a","',
+            "é".encode() * 9,
+            b"\r",
+        ]
+    ),
+    max_size=14,
 ).map(b"".join)
 
 
@@ -168,15 +189,44 @@ def test_the_parallel_scan_of_odd_dialects_agrees_with_a_walk_byte_by_byte(
 
 
 @settings(max_examples=examples(300), deadline=None)
-@given(TEXTS, st.integers(1, 12), st.sampled_from(DIALECTS))
-def test_a_stream_of_an_odd_dialect_is_cut_into_the_same_records(text: bytes, block: int, dialect: Dialect) -> None:
+@given(TEXTS, st.integers(1, 12), st.sampled_from([PLAIN, *DIALECTS]), st.sampled_from([1, 1000]))
+def test_a_stream_of_any_dialect_is_cut_into_the_same_records(
+    text: bytes, block: int, dialect: Dialect, long_bytes: int
+) -> None:
     walk = Walk(text, dialect)
     if not walk.is_open:
         pieces = [text[start : start + block] for start in range(0, len(text), block)]
-        cuts = list(cut_stream(pieces, "a.csv", dialect, 0, 1000, block))
-        assert b"".join(chunk for chunk, _ in cuts) == text
-        assert sum(counts.records for _, counts in cuts) == len(walk.rows)
-        assert [row for chunk, _ in cuts for row in Walk(chunk, dialect).rows] == walk.rows
+        limits = StreamLimits(1000, 1000, block, long_bytes=long_bytes)
+        cuts = list(cut_stream(pieces, "a.csv", dialect, 0, limits))
+        assert sum(one.size for one in cuts) == len(text)
+        assert sum(one.counts.records for one in cuts) == len(walk.rows)
+        assert sum(one.counts.blanks for one in cuts) == sum(kind == "blank" for _, kind, _ in walk.ends)
+        assert [row for one in cuts for row in Walk(one.text, dialect).rows] == walk.rows
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(LONG_TEXTS, st.integers(1, 12), st.sampled_from([PLAIN, *DIALECTS]), st.booleans())
+def test_of_a_long_cell_only_the_beginning_is_kept_and_no_other_value_changes(
+    text: bytes, block: int, dialect: Dialect, rejects: bool
+) -> None:
+    walk = Walk(text, dialect)
+    if walk.is_open:
+        return
+    pieces = [text[start : start + block] for start in range(0, len(text), block)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "_HEAD_BYTES", 4)
+        limits = StreamLimits(20, 10_000, block, long_bytes=1, rejects=rejects)
+        cuts = list(cut_stream(pieces, "a.csv", dialect, 0, limits))
+    assert sum(one.size for one in cuts) == len(text)
+    rows = [row for one in cuts for row in Walk(one.text, dialect).rows]
+    assert [len(row) for row in rows] == [len(row) for row in walk.rows]
+    long = sum(len(one.long) for one in cuts)
+    assert [torn for one in cuts for torn in Walk(one.text, dialect).torn] == walk.torn
+    for row, true, torn in zip(rows, walk.rows, walk.torn, strict=True):
+        for cell, value in zip(row, true, strict=True):
+            assert torn or cell == value or (len(value) > 20 and value.startswith(cell))
+            long -= cell != value
+    assert long >= 0
 
 
 @settings(max_examples=examples(400), deadline=None)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,18 @@ from ...contract.source import ListedFile, Stamp
 from ...files.open_file import OpenFile, expect, open_unbuffered
 from ...text.open_text import BLOCK_BYTES
 from ...text.pieces import Cut
+from .odd_dialects import without_escapes
 from .quote_bits import CR, LF, Dialect, Scratch
-from .record_starts import BlockScan, record_ends, safe_cut, scan_block
+from .record_starts import BlockScan, RecordEnds, first_odd_run, quote_states, record_ends, safe_cut, scan_block
 
 _EDGE_BYTES: Final = 4096
 """Read at once to find a safe edge; runs of quotes are short."""
+
+_HEAD_BYTES: Final = 400
+"""How much is kept of a cell, or of a record, that is too large."""
+
+_CUT_CHARACTER: Final = re.compile(rb"[\xc0-\xff]?[\x80-\xbf]{0,3}\Z")
+"""What may be a part of a character at the end of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +56,37 @@ class ScanJob:
         return self.stamp.size
 
 
+@dataclass(frozen=True, slots=True)
+class LongCell:
+    """A cell over the limit: where its beginning is in the text that was kept, and the bytes that it has."""
+
+    at: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """What a stream may hold: a record of more than `record_bytes` is an error, or, where `rejects`, is not kept.
+
+    Of a cell of more than `field_bytes` only the beginning is kept. A record of more than `long_bytes` is read step by
+    step, so that neither the search for its end nor that for such a cell needs all of it.
+    """
+
+    field_bytes: int = 64 << 20
+    record_bytes: int = 1 << 30
+    block_bytes: int = BLOCK_BYTES
+    long_bytes: int = 8 << 20
+    rejects: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
     """Whole records: their bytes as they are in the text, and what is before them.
 
     `before` counts from the first data record, so without the header; its `offset` is that of the chunk. `counts` is
-    what the chunk itself holds, where that is known; its `offset` is the chunk's size. `header_lines` are those of the
-    file that come before its data. Where `torn` is false, no text follows a quote that closes a cell.
+    what the chunk itself holds, where that is known. `header_lines` are those of the file that come before its data.
+    Where `torn` is false, no text follows a quote that closes a cell. A record that was not held as a whole is a chunk
+    by itself: `size` are its bytes in the file, and of the `long` cells `text` has the beginning.
     """
 
     text: bytes
@@ -63,6 +94,8 @@ class Chunk:
     counts: Cut | None = None
     header_lines: int = 0
     torn: bool = True
+    size: int | None = None
+    long: tuple[LongCell, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -120,7 +153,20 @@ class CsvOrigin:
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """Return the bytes of each record, its line end and blank lines after it included."""
-        return np.diff(self.starts(), append=len(self.chunk.text))
+        size = self.chunk.size
+        return np.diff(self.starts(), append=len(self.chunk.text)) if size is None else np.array([size])
+
+    def long_columns(self, names: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """Yield the column of each cell of the chunk of which only the beginning is there, and its bytes."""
+        for cell in self.chunk.long:
+            text = without_escapes(np.frombuffer(self.chunk.text[: cell.at], np.uint8), self.dialect)
+            runs, inside = quote_states(text, replace(self.dialect, comment=None))
+            signs = np.flatnonzero(text == self.dialect.delimiter)
+            if self.dialect.delimiter in self.dialect.blanks:
+                signs = signs[np.diff(signs, prepend=-1) != 1]
+            column = int(np.count_nonzero(~inside[np.searchsorted(runs, signs)]))
+            if column < len(names):
+                yield names[column], cell.size
 
     def _layout(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         if self._starts is None or self._lines is None:
@@ -197,18 +243,31 @@ def _safe_edge(file: OpenFile, job: ScanJob, at: int, dialect: Dialect) -> int:
     return at
 
 
+class Records(NamedTuple):
+    """Whole records of a stream: their text, what they hold, and the bytes that they have in the stream.
+
+    The `offset` of `counts` is that of the records. One record that has `long` cells, or is too large, comes by itself.
+    """
+
+    text: bytes
+    counts: Cut
+    size: int
+    long: tuple[LongCell, ...] = ()
+
+
 def cut_stream(
-    blocks: Iterable[bytes], name: str, dialect: Dialect, start: int, record_bytes: int, block_bytes: int = BLOCK_BYTES
-) -> Iterator[tuple[bytes, Cut]]:
-    """Yield chunks of about 1 MiB of whole records, each with its offset and what it holds; the last may lack its end.
+    blocks: Iterable[bytes], name: str, dialect: Dialect, start: int, limits: StreamLimits
+) -> Iterator[Records]:
+    """Yield chunks of about 1 MiB of whole records; the last may lack its end.
 
     Raises:
-        SourceError: a quote is never closed, or a record is larger than `record_bytes`.
+        SourceError: a quote is never closed, or a record is larger than the limit.
     """
-    held, offset, wanted = b"", start, block_bytes
+    held, offset, wanted = b"", start, limits.block_bytes
     gathered, size = list[bytes](), 0  # joined when there is enough of them: a long record is not copied for each block
     tail = b"\r" if dialect.quote is None else bytes([dialect.quote, CR])
-    for block in blocks:
+    source = iter(blocks)
+    for block in source:
         gathered.append(block)
         size += len(block)
         if size < wanted:
@@ -220,13 +279,13 @@ def cut_stream(
             end = int(found.ends[-1]) + 1
             blanks = int(np.count_nonzero(found.blank))
             records = int(np.count_nonzero(found.of_records))
-            yield held[:end], Cut(offset, records, blanks, int(found.lines[-1]))
-            held, offset, wanted = held[end:], offset + end, block_bytes
-        elif len(held) > record_bytes:
-            opened = f"; a quote opens at byte {offset + found.open_at}: is it ever closed?" if found.inside else ""
-            raise SourceError(
-                name, f"the record at byte {offset} is larger than limits.record_bytes ({record_bytes} bytes){opened}"
-            )
+            yield Records(held[:end], Cut(offset, records, blanks, int(found.lines[-1])), end)
+            held, offset, wanted = held[end:], offset + end, limits.block_bytes
+        elif len(held) > min(limits.long_bytes, limits.field_bytes, limits.record_bytes):
+            record, gathered = _LongRecord(name, dialect, offset, limits), []
+            held = record.read(itertools.chain([held], source))
+            yield record.records()
+            offset, wanted = offset + record.size, limits.block_bytes
         else:
             wanted = 2 * len(held)
         gathered, size = [held], len(held)
@@ -240,20 +299,203 @@ def cut_stream(
         rest = not len(found.ends) or int(found.ends[-1]) + 1 < len(held)
         lines = int(found.lines[-1]) if len(found.ends) else 0
         records = int(np.count_nonzero(found.of_records)) + (rest and found.tail)
-        yield held, Cut(offset, records, blanks, lines + rest)
+        yield Records(held, Cut(offset, records, blanks, lines + rest), len(held))
+
+
+_STILL_INSIDE: Final = RecordEnds(np.empty(0, np.int64), np.empty(0, bool), np.empty(0, np.int64), True, -1)
+
+
+class _LongRecord:
+    """A record whose end is far: read block by block, and of its cells over the limit only the beginning is kept.
+
+    The state at the end of what was read is known, so that nothing is read twice. `_cell_at` is where the cell
+    there begins at the latest, in the kept text; its value has at least `_cell_bytes`.
+    """
+
+    def __init__(self, name: str, dialect: Dialect, offset: int, limits: StreamLimits) -> None:
+        self.name, self.dialect, self.offset, self.limits = name, dialect, offset, limits
+        self.size = self._lines = self._kept = 0
+        self._is_row, self._is_blank, self._ends_in_record = True, False, True
+        self._parts, self._long = list[bytes](), list[LongCell]()
+        self._before, self._inside, self._open_at = LF, False, 0
+        self._cell_at = self._cell_bytes = 0
+        self._in_long_cell = self._is_dropped = False
+
+    def read(self, blocks: Iterator[bytes]) -> bytes:
+        """Read to the end of the record, and return what follows it in the last block.
+
+        Raises:
+            SourceError: its last quote is never closed, or it is larger than the limit.
+        """
+        left = b""
+        for block in blocks:
+            text = left + block
+            if not self.size:
+                self._begin(text)
+            stop = self._safe_stop(text)
+            if end := self._scan(text[:stop]):
+                return text[end:]
+            left = text[stop:]
+            self._check_size()
+        if left and (end := self._scan(left)):
+            return left[end:]
+        if self._inside:
+            raise unclosed_quote(self.name, self.offset + self._open_at)
+        self._end_cell()
+        self._is_row &= self._ends_in_record
+        self._lines += 1
+        return b""
+
+    def records(self) -> Records:
+        """Return the record; a comment and a blank line are none."""
+        counts = Cut(self.offset, int(self._is_row and not self._is_blank), int(self._is_blank), self._lines)
+        return Records(b"".join(self._parts), counts, self.size, tuple(self._long))
+
+    def _begin(self, text: bytes) -> None:
+        """Look whether it is a comment, of which nothing is kept; within one that is none, no line begins a comment."""
+        comment, self.dialect = self.dialect.comment, replace(self.dialect, comment=None)
+        blanks = self.dialect.blanks
+        if comment is not None and (text.lstrip(blanks) if blanks else text)[:1] == bytes([comment]):
+            self.dialect = replace(self.dialect, quote=None, escape=None)
+            self._is_row, self._is_dropped = False, True
+
+    def _check_size(self) -> None:
+        most = self.limits.record_bytes
+        if self.size <= most or self._is_dropped:
+            return
+        if not self.limits.rejects:
+            at = self.offset + self._open_at
+            opened = f"; a quote opens at byte {at}: is it ever closed?" if self._inside else ""
+            raise SourceError(
+                self.name,
+                f"the record at byte {self.offset} is larger than limits.record_bytes ({most} bytes){opened}",
+            )
+        self._parts, self._long, self._is_dropped = [self._beginning(_HEAD_BYTES)], [], True
+
+    def _safe_stop(self, text: bytes) -> int:
+        """Return where a text may be cut: no run of quotes is, nor a CRLF, nor an escape from what it escapes."""
+        quote, escape = self.dialect.quote, self.dialect.escape
+        stop = len(text.rstrip(b"\r" if quote is None else bytes([quote, CR])))
+        if not stop and quote is not None and len(text) > 2 and text.count(quote) == len(text):
+            # a run of quotes: the first may open a cell, and inside a cell two are one that is text
+            opens = not self._inside and self._before in (LF, CR, self.dialect.delimiter)
+            stop = (len(text) - 1 - opens) // 2 * 2 + opens
+        if escape is not None:
+            stop -= (stop - len(text[:stop].rstrip(bytes([escape])))) & 1
+        return stop
+
+    def _scan(self, text: bytes) -> int:
+        """Read on, and return where the record ends in the text; 0 if it does not."""
+        if not text:
+            return 0
+        data = np.frombuffer(text, np.uint8)
+        masked = without_escapes(data, self.dialect)
+        if self._inside and bytes([self.dialect.quote or 0]) not in text:
+            found = _STILL_INSIDE
+        else:
+            found = record_ends(data, self.dialect, before=self._before, inside=self._inside)
+        end = int(found.ends[0]) + 1 if len(found.ends) else 0
+        text = text[:end] if end else text
+        self._lines += int(found.lines[0]) if end else text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+        self._is_blank = bool(found.blank[0]) if end else False
+        self._ends_in_record = found.tail
+        if not self._is_dropped:
+            self._keep(text, masked[: len(text)].tobytes(), found)
+        if found.open_at >= 0:
+            self._open_at = self.size + found.open_at
+        self._inside, self.size = found.inside, self.size + len(text)
+        blanks = b"" if self.dialect.delimiter in self.dialect.blanks else self.dialect.blanks
+        solid = masked[: len(text)].tobytes().rstrip(blanks) if blanks else masked[-1:].tobytes()
+        self._before = solid[-1] if solid else self._before
+        return end
+
+    def _keep(self, text: bytes, masked: bytes, found: RecordEnds) -> None:
+        """Keep text, but for what is of a cell over the limit; `masked` is the text without escapes."""
+        start, ends = 0, len(found.ends) > 0
+        if self._in_long_cell:
+            start = self._cell_end(masked, ends=ends)
+            self._cell_bytes += self._value_bytes(masked[:start], self._inside, text[:start])
+            if start == len(text) and not ends:
+                return
+            self._end_cell()
+        self._parts.append(text[start:])
+        before, self._kept = self._kept, self._kept + len(text) - start
+        if ends:
+            return
+        inside, begins = found.inside, found.open_at + 1
+        if not inside:
+            sign, quote = self.dialect.delimiter, self.dialect.quote
+            last = masked.rfind(bytes([sign]))
+            may_open = self._before in (LF, CR, sign) and masked[0] == quote
+            goes_on = last < 0 and start == 0 and not self._inside and not may_open
+            begins = 0 if goes_on else max(last, -1 if quote is None else masked.rfind(bytes([quote]))) + 1
+        if begins:
+            self._cell_at, self._cell_bytes = before + begins - start, 0
+        if not inside and not self._cell_bytes and self.dialect.trim:  # blanks before a value are no part of it
+            blanks = len(masked) - len(masked[begins:].lstrip(self.dialect.blanks)) - begins
+            if blanks and not begins and blanks == len(text):
+                self._parts[-1], self._kept = text[:1], before + 1
+            begins += blanks
+            self._cell_at = min(before + begins - start, self._kept)
+        self._cell_bytes += self._value_bytes(masked[begins:], inside, text[begins:])
+        if self._cell_bytes > self.limits.field_bytes:
+            self._shorten()
+
+    def _cell_end(self, masked: bytes, *, ends: bool) -> int:
+        """Return where the cell over the limit ends: at its closing quote, a delimiter, or the end of the record."""
+        if self._inside:
+            at = first_odd_run(np.frombuffer(masked, np.uint8), self.dialect)
+            run = masked[at:]
+            return len(masked) if at < 0 else at + len(run) - len(run.lstrip(run[:1])) - 1
+        at = masked.find(bytes([self.dialect.delimiter]))
+        return at if at >= 0 else len(masked.rstrip(b"\r\n")) if ends else len(masked)
+
+    def _value_bytes(self, masked: bytes, inside: bool, text: bytes) -> int:  # noqa: FBT001 - a state
+        """Return how many bytes some text is of a value, or a few less where escapes are used."""
+        quote, escape = self.dialect.quote, self.dialect.escape
+        twice = masked.count(quote) // 2 if inside and quote is not None else 0
+        return len(masked) - twice - (0 if escape is None else text.count(escape))
+
+    def _end_cell(self) -> None:
+        if self._in_long_cell:
+            self._long.append(LongCell(self._cell_at, self._cell_bytes))
+            self._in_long_cell = False
+
+    def _shorten(self) -> None:
+        """Keep of the last cell only its beginning, up to a quote, an escape, or a part of a character."""
+        kept, at = self._beginning(self._cell_at + _HEAD_BYTES), self._cell_at
+        quote, escape = self.dialect.quote, self.dialect.escape
+        signs = re.escape(bytes(sign for sign in (quote, escape) if sign is not None))
+        other = b"[^%b]" % signs if signs else b"."
+        pair = b"" if escape is None else b"|%b." % re.escape(bytes([escape]))
+        head = re.match(b"(?:%b%b)*" % (other, pair), _CUT_CHARACTER.sub(b"", kept[at:]), re.DOTALL)
+        self._parts = [kept[:at] + (head[0] if head else b"")]
+        self._kept, self._in_long_cell = len(self._parts[0]), True
+
+    def _beginning(self, size: int) -> bytes:
+        """Return the first bytes of what is kept."""
+        held, parts = b"", iter(self._parts)
+        while len(held) < size and (part := next(parts, b"")):
+            held += part[: size - len(held)]
+        return held
 
 
 def skip_lines(blocks: Iterator[bytes], count: int) -> tuple[int, int, Iterator[bytes]]:
     """Return the bytes of the first lines, their number, fewer than `count` at most, and the blocks after them."""
-    held, ends = b"", list[int]()
+    held, size, lines = b"", 0, 0
     if not count:
         return 0, 0, blocks
     for block in blocks:
+        if lines == count:
+            return size, count, itertools.chain([block], blocks)
         held += block
-        ends = [match.end() for match in itertools.islice(re.finditer(rb"\r\n|\r|\n", held), count)]
-        if len(ends) == count and ends[-1] < len(held):  # after a CR at the end an LF may follow
-            return ends[-1], count, itertools.chain([held[ends[-1] :]], blocks)
-    return len(held), len(ends), iter(())
+        ends = [match.end() for match in itertools.islice(re.finditer(rb"\r\n|\r|\n", held), count - lines)]
+        if len(ends) == count - lines and ends[-1] < len(held):  # after a CR at the end an LF may follow
+            return size + ends[-1], count, itertools.chain([held[ends[-1] :]], blocks)
+        done = len(held) - held.endswith(b"\r")
+        lines += sum(end <= done for end in ends)
+        held, size = held[done:], size + done
+    return size + len(held), lines + bool(held), iter(())
 
 
 def unclosed_quote(name: str, offset: int) -> SourceError:

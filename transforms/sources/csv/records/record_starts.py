@@ -235,6 +235,12 @@ def _in_pairs(data: Bytes, quotes: Positions, is_fence: Flags) -> bool:
     return bool(around[data[after]].all()) and bool(around[data[before]].all())
 
 
+def first_odd_run(data: Bytes, dialect: Dialect) -> int:
+    """Return where the first odd run of quotes begins, in a text without escapes; -1 if there is none."""
+    positions, _ = _odd_runs(data, LF, dialect, None)
+    return int(positions[0]) if len(positions) else -1
+
+
 def quote_states(data: Bytes, dialect: Dialect) -> tuple[Positions, Flags]:
     """Return the offsets of the odd runs of quotes in records without comments and escapes, and the states between."""
     positions, toggles = _odd_runs(data, LF, dialect, Solid.of(data, dialect.blanks))
