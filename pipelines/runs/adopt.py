@@ -20,12 +20,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ...transforms.dataset.commit.put_manifest import Documents
+from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.records.record_file import open_regular, read_record_batches
 from ...transforms.dataset.records.record_offsets import I64, offsets_of
 from ...transforms.dataset.records.record_scan import RecordRun, tell_form
+from ...transforms.dataset.stage.run_lock import hold_sidecars
 from ...transforms.dataset.stage.spec import tool_versions
 from ...transforms.dataset.storage.contract import Storage
-from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.dataset.storage.local_storage import LocalStorage
 from ...transforms.errors import DamageError, InputError, SchemaError, TargetError, UsageError
 from ...transforms.format.buffers.checksum import add_digests, crc32c, record_digests
 from ...transforms.format.manifest.details import Details
@@ -55,7 +57,7 @@ from ...transforms.format.wording.printable import counted, printable, printable
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
 from ...transforms.sources.files.listing import expand_paths
 from ...transforms.sources.registry.formats import suffixes_of
-from ...transforms.sources.tfrecord.inputs import is_dataset, split_in_name
+from ...transforms.sources.tfrecord.inputs import split_in_name
 from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together
 from ...transforms.stores.common.store_url import is_store_url
 
@@ -106,6 +108,8 @@ def adopt_files(
         DamageError: files are damaged; all of them are named.
     """
     folder = folder.rstrip("/") or folder
+    if (begun := _begun(folder)) is not None:
+        return begun, ()
     names = _files(folder, name, split)
     try:
         facts = list(run(_look_at, [os.path.join(folder, one) for one in names]))
@@ -116,7 +120,7 @@ def adopt_files(
             f"{what}; merge them as plain bytes: shardmill merge {where} -o {out} --records opaque"
         ) from error
     _check(folder, facts)
-    storage = storage_at(folder)
+    storage = LocalStorage(os.path.abspath(folder))
     manifest = _manifest(names, facts, name or dataset_name(os.path.abspath(folder)), split or "train")
     wanted = sidecar_files(manifest, tuple(_GROUPS), None)
     there = {group for group, own in _GROUPS.items() if any(_is_of_others(storage, one, wanted) for one in own)}
@@ -128,11 +132,13 @@ def adopt_files(
     documents = Documents(manifest)
     if (problem := documents.problem()) is not None:
         raise UsageError(f"{printable_path(folder)}: its manifest would have {problem}; adopt fewer files")
-    for path, data in files.items():
-        storage.replace(path, data)
-    if not documents.put(storage):
-        raise TargetError(f"{printable_path(folder)}: another command has made a dataset of it at this moment")
-    storage.replace("manifest.json", storage.read(generation_file("manifests", 1, "json")))
+    with hold_sidecars(storage):
+        storage.remove_unfinished([*files, "manifest.json", generation_file("manifests", 1, "json")])
+        for path, data in files.items():
+            storage.replace(path, data)
+        if not documents.put(storage):
+            raise TargetError(f"{printable_path(folder)}: another command has made a dataset of it at this moment")
+        storage.replace("manifest.json", storage.read(generation_file("manifests", 1, "json")))
     kept = [file for group in sorted(there) for file in _GROUPS[group] if storage.lies_at(file)]
     return manifest, (*missing_files(names), *(f"{file} was there, and stays as it is" for file in kept))
 
@@ -160,6 +166,22 @@ def missing_files(names: Iterable[str]) -> list[str]:
     return notes
 
 
+def _begun(folder: str) -> Manifest | None:
+    """Finish an adoption that was killed when it had made the manifest, but not its copy; None where none was."""
+    if is_store_url(folder) or not list_generations(folder):
+        return None
+    manifest = read_manifest(folder)
+    if manifest.operation != "create" or not manifest.details.adopted:
+        return None
+    storage, copied = LocalStorage(os.path.abspath(folder)), generation_file("manifests", manifest.generation, "json")
+    with hold_sidecars(storage):
+        storage.remove_unfinished(["manifest.json", copied])
+        if storage.lies_at("manifest.json"):
+            return None
+        storage.replace("manifest.json", storage.read(copied))
+    return manifest
+
+
 def _is_of_others(storage: Storage, name: str, wanted: Mapping[str, bytes]) -> bool:
     """Return whether a file is there, and is not what an adoption that did not end has left."""
     return storage.lies_at(name) and (name not in wanted or storage.read(name) != wanted[name])
@@ -175,7 +197,7 @@ def _files(folder: str, name: str | None, split: str | None) -> list[str]:
         )
     if not os.path.isdir(folder):
         raise InputError(f"{where}: is no folder; adopt takes the folder that holds TFRecord files")
-    if is_dataset(os.fsencode(folder)):
+    if list_generations(folder) or os.path.lexists(os.path.join(folder, "manifest.json")):
         raise TargetError(f"{where}: is a dataset, with a manifest of its own: shardmill info {shell_path(folder)}")
     if split is not None and not is_split_name(split):
         raise UsageError(f'--split: "{printable(split)}" is not {_NAME}')

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ....transforms.dataset.generations.opened_generation import open_generation
-from ....transforms.dataset.generations.statistics_file import read_stats
+from ....transforms.dataset.generations.statistics_file import read_stats, statistics_files
 from ....transforms.dataset.reading.count_records import FileCount, count_records, counts_of, write_statistics
 from ....transforms.errors import DamageError, UsageError
 from ....transforms.format.manifest.manifest import Manifest
@@ -20,8 +20,9 @@ from ....transforms.sources.files.listing import holds_dataset
 from ....transforms.sources.tfrecord.pieces import RecordsPiece
 from ....transforms.sources.tfrecord.source import TfrecordSource
 from ....transforms.statistics.figures import Level, Statistics
-from ....transforms.statistics.stats_json import figures_of
+from ....transforms.statistics.stats_json import STATS_TFDV, figures_of
 from ....transforms.statistics.tally import Tally
+from ....transforms.statistics.tfdv import statistics_file
 from ...workers.worker_count import count_workers
 
 if TYPE_CHECKING:
@@ -84,9 +85,11 @@ def _of_dataset(root: str, level: Level, *, write: bool) -> tuple[_Shown, list[s
     with opened.unchanged():
         known = _known(root, manifest)
         if known is not None and (level == "basic" or known.level == "full"):
-            return _Shown(known, manifest.schema, manifest.generation), []
+            files = {STATS_TFDV: statistics_file(known)}
+            written = write_statistics(root, manifest, files) if write else []
+            return _Shown(known, manifest.schema, manifest.generation), written
         tally = count_records(counts := counts_of(root, manifest, level), level, _spread(counts))
-    written = write_statistics(root, manifest, tally) if write else []
+    written = write_statistics(root, manifest, statistics_files(tally, manifest)) if write else []
     statistics = tally.statistics(manifest.schema, manifest.labels)
     return _Shown(statistics, manifest.schema, manifest.generation), written
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.storage.incomplete_file import incomplete_file
+from shardmill.transforms.dataset.storage.incomplete_file import incomplete_file, incomplete_folder
 
 
 def write_then_fail(path: Path) -> None:
@@ -42,3 +44,53 @@ def test_a_name_of_the_greatest_length_has_room_for_its_hidden_twin(tmp_path: Pa
     with incomplete_file(os.fsencode(path)) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
+
+
+WRITER = """
+import sys
+from shardmill.transforms.dataset.storage.incomplete_file import incomplete_file, incomplete_folder
+with incomplete_file(sys.argv[1]) as file, incomplete_folder(sys.argv[2]) as folder:
+    file.write(b"half")
+    file.flush()
+    open(folder + "/half", "w").close()
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_one_and_that_of_a_live_one_stays(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "a"), str(tmp_path / "b")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"writing\n"
+        left = set(os.listdir(tmp_path))
+        assert len(left) == 2
+        for _ in range(2):  # the writer lives, and then it does not
+            with incomplete_file(str(tmp_path / "a")) as file, incomplete_folder(str(tmp_path / "b")):
+                file.write(b"whole")
+            assert set(os.listdir(tmp_path)) == left | {"a", "b"}
+            os.rmdir(tmp_path / "b")
+            writer.kill()
+            writer.wait()
+            left = set()
+    assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+def test_an_error_of_the_disk_names_the_file_that_was_to_be(tmp_path: Path) -> None:
+    script = """
+import resource, signal, sys
+from shardmill.transforms.dataset.storage.incomplete_file import incomplete_file
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    with incomplete_file(sys.argv[1]) as file:
+        for _ in range(100):
+            file.write(b"x" * 1000)
+except OSError as error:
+    print(error.filename)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "a")], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == str(tmp_path / "a")
+    assert os.listdir(tmp_path) == []

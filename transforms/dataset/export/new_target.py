@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -12,7 +10,7 @@ from typing import BinaryIO
 from ...errors import TargetError
 from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
-from ..storage.incomplete_file import incomplete_file
+from ..storage.incomplete_file import incomplete_file, incomplete_folder
 
 
 def check_new(path: str, *, overwrite: bool) -> None:
@@ -54,17 +52,8 @@ def new_folder(path: str) -> Iterator[str]:
     Raises:
         TargetError: it cannot be written.
     """
-    plain = path.rstrip("/")
-    folder, name = os.path.split(plain)
-    hidden = os.path.join(folder, f".{name[:100]}.{uuid.uuid4().hex[:12]}.incomplete")
-    with _refusals(path):
-        try:
-            os.makedirs(hidden)
-            yield hidden
-            os.rename(hidden, plain)  # an empty folder gives way, another one does not
-        except BaseException:
-            shutil.rmtree(hidden, ignore_errors=True)
-            raise
+    with _refusals(path), incomplete_folder(path.rstrip("/")) as hidden:
+        yield hidden
 
 
 @contextmanager

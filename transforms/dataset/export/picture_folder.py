@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from ...format.wording.printable import printable_path
+from ..storage.incomplete_file import new_file_named
 from .exported_rows import ExportedRows
 from .picture_names import kind_of, picture_path, safe_name, write_new
 from .picture_objects import OBJECTS
@@ -51,7 +52,7 @@ class PictureFolder:
                     os.makedirs(root, exist_ok=True)
                     if self.plan.with_lines:
                         path = os.path.join(root, "metadata.jsonl")
-                        self._lines[split] = opened.enter_context(open(path, "wb"))
+                        self._lines[split] = opened.enter_context(new_file_named(path))
                 for line in self._batch(root, batch, number):
                     if self.plan.with_lines:
                         self._lines[split].write((json.dumps(line, ensure_ascii=False) + "\n").encode())

@@ -14,6 +14,7 @@ import re
 from typing import Final
 
 from ...format.wording.printable import printable
+from ..storage.direct_file import errors_named
 
 _SUFFIXES: Final = {
     "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
@@ -75,11 +76,11 @@ def write_new(root: str, path: str, number: int, content: bytes) -> str:
     for name in (path, f"{stem}-{number:08d}{suffix}"):
         full = os.path.join(root, name)
         try:
-            with open(full, "xb") as file:
+            with errors_named(full), open(full, "xb") as file:
                 file.write(content)
         except FileNotFoundError:
             os.makedirs(os.path.dirname(full), exist_ok=True)
-            with open(full, "xb") as file:
+            with errors_named(full), open(full, "xb") as file:
                 file.write(content)
         except FileExistsError:
             continue

@@ -46,9 +46,6 @@ def read_tally(root: str, manifest: Manifest) -> Tally | None:
         tally = found.tally()
     except StatsProblem as problem:
         raise DamageError(f"{STATS_JSON}: {problem}") from problem
-    names = {feature.name for feature in manifest.schema or ()}
-    if any(split.features.keys() != names for split in tally.splits.values()):
-        raise DamageError(f"{STATS_JSON}: its features are not those of the manifest")
     return tally
 
 
@@ -79,9 +76,16 @@ def _document(root: str, manifest: Manifest) -> StatsDocument | None:
             continue
         records = {name: split.records for name, split in found.statistics.splits.items()}
         if records != {name: split.records for name, split in manifest.splits.items()}:
-            raise DamageError(
-                f"{storage.path(path)}: its records by split are not those of the manifest; make it again: "
-                f"shardmill stats {shell_path(root)} --write"
-            )
+            raise _of_others(root, path, "records by split")
+        names = {feature.name for feature in manifest.schema or ()}
+        if any(split.features.keys() != names for split in found.statistics.splits.values()):
+            raise _of_others(root, path, "features")
         return found
     return None
+
+
+def _of_others(root: str, path: str, what: str) -> DamageError:
+    return DamageError(
+        f"{storage_at(root).path(path)}: its {what} are not those of the manifest; make it again: "
+        f"shardmill stats {shell_path(root)} --write"
+    )

@@ -6,7 +6,7 @@ file of a split ──decode──▶ Tally of the file ──merge──▶ Tal
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ...errors import DamageError, RunError
@@ -18,9 +18,10 @@ from ...statistics.figures import Level
 from ...statistics.tally import Tally
 from ..generations.manifest_files import list_generations, locate_shard
 from ..generations.opened_generation import OpenedGeneration
-from ..generations.statistics_file import statistics_files
 from ..shards.counted import count_file
 from ..stage.run_lock import hold_sidecars
+from ..storage.contract import Storage
+from ..storage.local_storage import LocalStorage
 from ..storage.storage_at import storage_at
 
 Run = Callable[[Callable[["FileCount"], Tally], Iterable["FileCount"]], Iterable[Tally]]
@@ -89,14 +90,16 @@ def count_one(file: FileCount) -> Tally:
     return tally
 
 
-def write_statistics(root: str, manifest: Manifest, tally: Tally) -> list[str]:
-    """Write what is counted of a dataset's latest generation beside its shards; return the names of the files.
+def write_statistics(root: str, manifest: Manifest, files: Mapping[str, bytes]) -> list[str]:
+    """Write the statistics of a dataset's latest generation beside its shards; return the names of the files.
+
+    Files that hold these bytes already stay. What a killed writer of them has left is removed.
 
     Raises:
         RunError: a newer generation was committed meanwhile, or an older one was counted; as a `ReplacedError`, the
             dataset was replaced.
     """
-    storage, files = storage_at(root), statistics_files(tally, manifest)
+    storage = storage_at(root)
     with hold_sidecars(storage):
         OpenedGeneration(root, manifest).check()
         latest = (*list_generations(root), manifest.generation)[-2:][0]
@@ -105,6 +108,13 @@ def write_statistics(root: str, manifest: Manifest, tally: Tally) -> list[str]:
                 f"{printable_path(root)}: generation {latest} was committed, and {manifest.generation} was counted: "
                 f"run it again"
             )
-        for name, data in files.items():
+        if isinstance(storage, LocalStorage):
+            storage.remove_unfinished(files)
+        changed = {name: data for name, data in files.items() if not _holds(storage, name, data)}
+        for name, data in changed.items():
             storage.replace(name, data)
-    return sorted(files)
+    return sorted(changed)
+
+
+def _holds(storage: Storage, name: str, data: bytes) -> bool:
+    return storage.size(name) == len(data) and storage.read(name) == data

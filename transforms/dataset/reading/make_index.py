@@ -8,7 +8,9 @@ The files are not touched. Nothing has to name an index: its name, and what it s
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,6 +22,8 @@ from ..generations.manifest_files import check_own_folders
 from ..records.record_file import open_regular
 from ..records.record_offsets import read_offsets
 from ..records.record_scan import tell_form
+from ..stage.run_lock import hold_sidecars
+from ..storage.local_storage import LocalStorage
 from ..storage.storage_at import storage_at
 
 Map = Callable[[Callable[[str], "MadeIndex"], Iterable[str]], Iterable["MadeIndex"]]
@@ -60,12 +64,21 @@ def make_indexes(
         TargetError: the folder `index` is a link.
         OSError: an index cannot be written.
     """
-    return list(run(partial(_make_one, kind=kind, overwrite=overwrite), files))
+    names = defaultdict[str, list[str]](list)
+    for path in files:
+        names[os.path.dirname(path)].append(index_path(os.path.basename(path), kind))
+    with ExitStack() as held:
+        for folder, own in sorted(names.items()):  # in one order, so that two commands do not wait for each other
+            check_own_folders(folder)
+            storage = storage_at(folder)
+            held.enter_context(hold_sidecars(storage))
+            if isinstance(storage, LocalStorage):
+                storage.remove_unfinished(own)
+        return list(run(partial(_make_one, kind=kind, overwrite=overwrite), files))
 
 
 def _make_one(path: str, kind: IndexKind, *, overwrite: bool) -> MadeIndex:
     folder, name = os.path.split(path)
-    check_own_folders(folder)
     storage, index = storage_at(folder), index_path(name, kind)
     made = partial(MadeIndex, path, storage.path(index))
     if _is_compressed(path):

@@ -1,12 +1,27 @@
-"""A file that appears whole or not at all."""
+"""A file or a folder that appears whole or not at all: it is hidden beside its name until then.
+
+A hidden one is locked while its writer lives. What a killed writer left has no lock, and the next writer of the same
+name removes it.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import io
 import os
+import re
+import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, Final
+
+from .direct_file import errors_named
+
+_LEFT: Final = re.compile(rb"[0-9a-f]{12}\.incomplete")
+
+_NAME_BYTES: Final = 200
+"""A name may have 255 bytes in all."""
 
 
 @contextmanager
@@ -14,23 +29,89 @@ def incomplete_file(path: str | bytes) -> Iterator[BinaryIO]:
     """Open a hidden file beside `path`; when the block ends, sync it and let it take the place of `path`.
 
     If the block raises, the hidden file is removed and `path` is what it was. The folder is synced too: the new name
-    then outlives a power cut.
+    then outlives a power cut. An error of the disk has `path`.
     """
     target = os.fsencode(path)
-    folder, name = os.path.split(target)
-    hidden = os.path.join(folder, b"." + name[:200] + b"." + uuid.uuid4().hex[:12].encode() + b".incomplete")
+    hidden = _hidden_beside(target)
     try:
-        with open(hidden, "xb") as file:
+        with new_file_named(hidden, target) as file:
+            _lock(file.fileno())
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        os.replace(hidden, target)
+            with errors_named(os.fsdecode(target)):
+                os.fsync(file.fileno())
+            os.replace(hidden, target)
     except BaseException:
-        if os.path.lexists(hidden):
+        with suppress(FileNotFoundError):
             os.unlink(hidden)
         raise
-    descriptor = os.open(folder or b".", os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(os.path.dirname(target) or b".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def incomplete_folder(path: str) -> Iterator[str]:
+    """Make a hidden folder beside `path`, which takes its place when the block ends: there is none or an empty one.
+
+    If the block raises, the hidden folder is removed.
+    """
+    hidden = _hidden_beside(os.fsencode(path))
+    os.makedirs(hidden)
+    descriptor = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _lock(descriptor)
+        yield os.fsdecode(hidden)
+        os.rename(hidden, path)
+    except BaseException:
+        shutil.rmtree(hidden, ignore_errors=True)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def new_file_named(path: str | bytes, name: str | bytes | None = None) -> io.BufferedWriter:
+    """Open a new file, where an error of the disk has its path, or another name for it."""
+    return io.BufferedWriter(_Raw(path, os.fsdecode(path if name is None else name)))
+
+
+class _Raw(io.FileIO):
+    def __init__(self, path: str | bytes, name: str) -> None:
+        super().__init__(path, "xb")
+        self._named = name
+
+    def write(self, data: Any) -> int:
+        """Write, as a file does."""
+        with errors_named(self._named):
+            return super().write(data)
+
+
+def _hidden_beside(target: bytes) -> bytes:
+    """Return a new hidden name beside a target, and remove those that dead writers of it have left."""
+    folder, name = os.path.split(target)
+    start = b"." + name[:_NAME_BYTES] + b"."
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for found in os.listdir(folder or b"."):
+            if found.startswith(start) and _LEFT.fullmatch(found, len(start)):
+                _remove_if_dead(os.path.join(folder, found))
+    return os.path.join(folder, start + uuid.uuid4().hex[:12].encode() + b".incomplete")
+
+
+def _remove_if_dead(path: bytes) -> None:
+    with suppress(OSError):  # it is gone, it is another user's, or its writer lives
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+        finally:
+            os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    with suppress(OSError):  # a file system without locks: nobody takes it for a dead one's there
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from typing import ClassVar, Final
@@ -22,6 +23,9 @@ from .direct_file import DirectFile, append_range, errors_named
 
 _READ_BYTES: Final = 8 << 20
 """One step of reading a file through."""
+
+_TEMPORARY: Final = re.compile(r"\.(.+)\.[0-9a-f]{32}", re.DOTALL)
+"""The hidden name under which a file is made; see `_temporary`."""
 
 _SUFFIXES: Final = (".tfrecord", ".tfrecord.gz")
 
@@ -184,6 +188,18 @@ class LocalStorage:
                 self.remove(path)
                 gone.add(path)
         return gone
+
+    def remove_unfinished(self, paths: Iterable[str]) -> None:
+        """Remove what killed writers of these files have left beside them; the caller sees to it that none is alive."""
+        names: dict[str, set[str]] = {}
+        for path in paths:
+            folder, name = os.path.split(path)
+            names.setdefault(folder, set()).add(name)
+        for folder, own in names.items():
+            for found in self.list(folder):
+                left = _TEMPORARY.fullmatch(found)
+                if left is not None and left[1] in own:
+                    self.remove(f"{folder}/{found}" if folder else found)
 
     def remove_if_empty(self, folder: str) -> None:
         """Remove a folder that holds nothing."""

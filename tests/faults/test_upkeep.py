@@ -1,0 +1,26 @@
+"""Whatever call of a command is its last: the same command then leaves what an undisturbed one leaves, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ..tiers import but_some_thorough
+
+Program = Callable[..., dict[str, Any]]
+
+COMMANDS = ["adopt", "index", "index-again", "stats", "export", "export-pictures", "report", "salvage"]
+
+
+@pytest.mark.parametrize(
+    "command", but_some_thorough(["adopt", "stats"], COMMANDS, "each call of each command is a death")
+)
+def test_a_command_that_was_killed_at_any_call_is_finished_by_the_same_command_without_leftovers(
+    program: Program, command: str
+) -> None:
+    cases = program("upkeep", command)["cases"]
+    bad = [case for case in cases if case["problems"]]
+    assert not bad, f"{len(bad)} of {len(cases)} cases: {bad[:3]}"
+    assert sum(case["half"] for case in cases) >= 2, "some deaths come between two files"
