@@ -295,8 +295,9 @@ def _wanted(
     held = [source for manifest in generations for source in read_held_sources(path, manifest)]
     made = {manifest.generation: manifest.run.created for manifest in generations}
     options = same_options(config, latest.schema or Schema(()))
-    by_content = listing.traits.in_files and not _names_files(config, listing)
-    found = sort_files(listing, held, options, made, by_content=by_content)
+    by_content = listing.traits.in_files and not _names_files(config, listing) and not config.schema_.constants
+    apart = _of_other_splits(config, generations)
+    found = sort_files(listing, held, options, made, by_content=by_content, apart=apart)
     found = without_held_datasets(listing, without_empty_files(listing, found), held, path)
     same = [source for source in held if source.options is None or source.options in options]
     before = RejectedBefore.read(path, generations if listing.traits.in_folders else (), same, config.limits)
@@ -311,6 +312,17 @@ def _wanted(
     if not kept.files:
         found = replace(found, wanted=())
     return kept, replace(found, unchanged=unchanged, rejected=rejected, warnings=(*found.warnings, *images.warnings))
+
+
+def _of_other_splits(config: Config, generations: Sequence[Manifest]) -> set[int]:
+    """Return the generations that added nothing to the split that a user names: equal files there are other rows."""
+    if "split" not in config.output.model_fields_set:
+        return set()
+    splits = {number: set[str]() for number in (manifest.generation for manifest in generations)}
+    for name, split in generations[0].splits.items():
+        for shard in split.shards:
+            splits[shard.generation].add(name)
+    return {number for number, names in splits.items() if config.output.split not in names}
 
 
 def _names_files(config: Config, listing: Listing) -> bool:

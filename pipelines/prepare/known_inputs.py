@@ -59,7 +59,7 @@ class SortedFiles:
 class _Held:
     """The input files that a dataset holds: those that count as made under any of `options`, or under unknown ones."""
 
-    def __init__(self, held: Iterable[HeldSource], options: Collection[str]) -> None:
+    def __init__(self, held: Iterable[HeldSource], options: Collection[str], apart: Collection[int]) -> None:
         self._by_tail: dict[str, list[HeldSource]] = {}
         self._by_print: dict[str, list[HeldSource]] = {}
         self._by_rows: dict[str, dict[tuple[str | None, ...], list[HeldSource]]] = {}
@@ -67,7 +67,7 @@ class _Held:
         self._folders: dict[bytes, bytes] = {}
         for source in held:
             self._by_tail.setdefault(os.path.basename(source.name), []).append(source)
-            if source.options is None or source.options in options:
+            if source.generation not in apart and (source.options is None or source.options in options):
                 self._by_print.setdefault(source.fingerprint, []).append(source)
                 self._kinds.setdefault(source.bytes, set()).add(source.fingerprint.partition(":")[0])
 
@@ -138,14 +138,20 @@ def _said_by(name: str) -> tuple[str | None, ...]:
 
 
 def sort_files(
-    listing: Listing, held: Iterable[HeldSource], options: Collection[str], made: dict[int, str], *, by_content: bool
+    listing: Listing,
+    held: Iterable[HeldSource],
+    options: Collection[str],
+    made: dict[int, str],
+    *,
+    by_content: bool,
+    apart: Collection[int] = (),
 ) -> SortedFiles:
     """Return the files that are held, under any of `options`; `made` is the time of each generation in its manifest.
 
     Files of a generation that is not an append count as held whatever its options were, which are not known. With
-    `by_content` a file is also known under another path.
+    `by_content` a file is also known under another path, but not those of generations `apart`.
     """
-    known, traits = _Held(held, options), listing.traits
+    known, traits = _Held(held, options, apart), listing.traits
     wanted, unchanged, changed, moved, begun, late, other = [], list[Unchanged](), [], [], set(), [], []
     beside = defaultdict[str, list[SourceEntry]](list)
     for entry in listing.entries if traits.in_tables else ():

@@ -741,6 +741,8 @@ FIRST_ROWS: dict[str, bytes] = {
     "a number beside a name": b"price,7\n1,8\n2,9\n",
     "two numbers far apart": b"10,20\n3,4\n5,6\n",
     "a year beside a number": b"1,2020\n2,2021\n3,2022\n",
+    "ids from 1": b"1,hello\n2,world\n3,foo\n",
+    "ids from 0": b"0,hello,x\n1,world,y\n2,foo,z\n",
     "a fraction": b"foo,0.5\nbar,1.5\nbaz,2.5\n",
     "an infinity": b"foo,inf\nbar,1.5\nbaz,2.5\n",
 }
@@ -787,7 +789,19 @@ def test_the_words_for_null_of_the_user_are_no_name_of_a_column_of_numbers(desk:
 
 @pytest.mark.parametrize(
     "header",
-    ["Na,K", "missing,unknown", ",a", "1_1,1_2", "country,2019", "2000,2005,2020", "0,1", "x,0", "5,10,15", "true,x"],
+    [
+        "Na,K",
+        "missing,unknown",
+        ",a",
+        "1_1,1_2",
+        "country,2019",
+        "2000,2005,2020",
+        "0,1",
+        "x,0",
+        ",0",
+        "5,10,15",
+        "true,x",
+    ],
 )
 def test_names_that_only_resemble_data_are_a_header(desk: Any, header: str) -> None:
     row = ",".join(str(i + 3) for i in range(header.count(",") + 1))

@@ -379,3 +379,20 @@ def test_a_dataset_whose_list_of_sources_is_lost_is_merged_with_a_warning(out: s
     Path("other/sources/00000001.jsonl").write_text("{")
     assert "sources are not carried on" in shardmill("append", "other", "-o", "again").out
     assert left_out("more/x.csv", "again") == {}
+
+
+def test_equal_files_for_another_split_that_the_user_names_are_other_rows(shardmill: Shardmill) -> None:
+    shutil.copy(put("a.csv", 0, 3), "b.csv")
+    convert("a.csv", output="out")
+    assert shardmill("append", "b.csv", "-o", "out", "--set", "output.split=test").code == 0
+    assert open_dataset("out").splits == ("test", "train")
+    shutil.copy("a.csv", "c.csv")
+    for split in ("test", "train"):
+        assert left_out("c.csv", output__split=split) == {"c.csv": "b.csv" if split == "test" else "a.csv"}
+
+
+def test_equal_files_beside_other_constants_are_other_rows() -> None:
+    shutil.copy(put("a.csv", 0, 3), "b.csv")
+    convert("a.csv", output="out", schema={"constants": {"day": 1}})
+    append("b.csv", output="out", schema={"constants": {"day": 2}})
+    assert ids("out", "day") == [1, 1, 1, 2, 2, 2]

@@ -206,7 +206,9 @@ def refuse_data_as_header(
         bools = [cells[feature.name].lower() for feature in undeclared if feature.type == "bool"]
         known = [number for number in map(_number, numbers) if number is not None]
         is_data = not nulls.isdisjoint(numbers) or not {"true", "false"}.isdisjoint(bools)
-        if is_data or not (_are_even(known) or all(number in _YEARS for number in known)):
+        # a column without a name, beside an index or beside numbers that have a name in words
+        of_pandas = known == [0] and (head.cells[0] == "" or len(numbers) > 1)
+        if is_data or not (of_pandas or _are_even(known) or all(number in _YEARS for number in known)):
             raise _looks_like_data(head.name, head.cells, "--set input.header=true", renamed=renamed)
         if known:
             what = f"{head.name}: the first line is the header, though it holds numbers"
@@ -215,11 +217,11 @@ def refuse_data_as_header(
 
 
 def _are_even(numbers: Sequence[float]) -> bool:
-    """Return whether numbers are names by their order: two that follow each other, more in even steps, or 0 or 1."""
+    """Return whether numbers are names by their order: two that follow each other, or more in even steps."""
     steps = {b - a for a, b in pairwise(numbers)}
     if not all(number.is_integer() for number in numbers) or len(steps) > 1 or 0 in steps:
         return False
-    return steps == {1} or len(numbers) > 2 or numbers in ([0], [1])
+    return not numbers or steps == {1} or len(numbers) > 2
 
 
 def _header_of_text(heads: Sequence[FileHead], head: FileHead) -> tuple[str, ...]:
