@@ -229,7 +229,7 @@ def test_a_shard_that_was_cut_between_two_records_is_seen_by_its_manifest(shardm
         3,
         [
             "error: out/train-00000.tfrecord: 7 records, the manifest states 10: the file was cut between two records, "
-            "or replaced"
+            "or replaced; shardmill verify out finds the place"
         ],
     )
     again = shardmill("merge", "out", "-o", "again")

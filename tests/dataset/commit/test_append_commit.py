@@ -299,7 +299,7 @@ def test_each_line_of_the_list_of_sources_says_what_was_held(tmp_path: Path) -> 
     add(tmp_path, 2)
     out = str(tmp_path / "out")
     held = [h for manifest in lineage(out, read_manifest(out)) for h in read_held_sources(out, manifest)]
-    assert held[0] == HeldSource("2-a.csv", "sha256:2a", 2, "sha256:options")
+    assert held[0] == HeldSource("2-a.csv", "sha256:2a", 2, "sha256:options", bytes=10)
     assert [h.options for h in held if h.generation == 1] == [None, None]
 
 

@@ -102,7 +102,9 @@ class Ledger:
             dropped=sum(row.dropped for row in counts.values()),
         )
         by_code, notes = dict(sorted(self._by_code.items())), dict(sorted(self._notes.items()))
-        found = (_changed(ranges, entries[entry]) for entry, ranges in sorted(self._ranges.items()))
+        # in a pipeline of a user's own nobody may have listed the files
+        listed = sorted(item for item in self._ranges.items() if item[0] < len(entries))
+        found = (_changed(ranges, entries[entry]) for entry, ranges in listed)
         return Accounts(counts, total, by_code, tuple(problems), notes, tuple(filter(None, found)))
 
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 import yaml
 
 from ...errors import SourceError
-from ...format.wording.printable import printable
+from ...format.wording.printable import printable, printable_path
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from ..files.skipped_names import pictures_below
@@ -122,7 +122,7 @@ def _config_in(path: str) -> Beside:
         root = yaml.compose(text, Loader=_Config)
     except (yaml.YAMLError, RecursionError) as error:
         why = " ".join(str(error).split())
-        raise SourceError(printable(path), f"its names of classes cannot be read: {why}; fix it") from error
+        raise SourceError(printable_path(path), f"its names of classes cannot be read: {why}; fix it") from error
     values = {key.value: value for key, value in root.value} if isinstance(root, yaml.MappingNode) else {}
     return Beside(_names_in(values.get("names"), path), math.prod(_numbers_in(values.get("kpt_shape")) or [0]))
 
@@ -136,7 +136,7 @@ def _names_in(node: yaml.Node | None, path: str) -> tuple[str, ...]:
     odd = next((one for one in names if not (one.isdecimal() and len(one) <= _CLASS_DIGITS)), None)
     if odd is not None:
         what = f'"{printable(odd[:80])}" is not the number of a class, 0 to {10**_CLASS_DIGITS - 1:,}'
-        raise SourceError(printable(path), f"names: {what}; fix it")
+        raise SourceError(printable_path(path), f"names: {what}; fix it")
     by_number = {int(number): name for number, name in names.items()}
     return tuple(by_number.get(number, str(number)) for number in range(max(by_number, default=-1) + 1))
 
