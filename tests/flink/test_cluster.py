@@ -157,7 +157,9 @@ def test_an_interrupt_cancels_the_job_and_leaves_the_old_generation(cluster: Clu
     out = table / "appended"
     shutil.copytree(table / "local", out)
     shutil.copy(table / "a.parquet", table / "b.parquet")
-    with started(table, "append", "b.parquet", "-o", out.name, "--max-rejects", "1%", *on(cluster)) as running:
+    with started(
+        table, "append", "b.parquet", "-o", out.name, "--force", "--max-rejects", "1%", *on(cluster)
+    ) as running:
         worker = wait_for(lambda: worker_at_work(cluster, out), running)
         running.send_signal(signal.SIGINT)
         worker.resume()
