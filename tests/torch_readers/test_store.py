@@ -44,7 +44,8 @@ def test_blocks_are_the_default_in_a_store_and_each_is_fetched_once(
     rows = [n for batch in batches for n in batch["n"].tolist()]
     assert sorted(rows) == list(range(ROWS)) != rows
     mebibytes = sum(shard.bytes for shard in dataset.manifest.splits["train"].shards) / (1 << 20)
-    fetched = [key for key in asked if key.endswith(".tfrecord")]
+    # where each shard lies is asked once, which is no block
+    fetched = [key for key in asked if key.endswith(".tfrecord") and ".staging" not in key]
     blocks = mebibytes * (1 << 20) / BLOCK
     assert blocks <= len(fetched) < 1.5 * blocks  # a block that is in two shards takes two requests
     asked.clear()
