@@ -297,7 +297,8 @@ def _wanted(
     options = same_options(config, latest.schema or Schema(()))
     by_content = listing.traits.in_files and not _names_files(config, listing) and not config.schema_.constants
     apart = _of_other_splits(config, generations)
-    found = sort_files(listing, held, options, made, by_content=by_content, apart=apart)
+    paths = config.input.paths if config.input is not None else ()
+    found = sort_files(listing, held, options, made, by_content=by_content, apart=apart, paths=paths)
     found = without_held_datasets(listing, without_empty_files(listing, found), held, path)
     same = [source for source in held if source.options is None or source.options in options]
     before = RejectedBefore.read(path, generations if listing.traits.in_folders else (), same, config.limits)

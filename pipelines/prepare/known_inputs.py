@@ -30,7 +30,7 @@ from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.source import Listing, SourceEntry
 from ...transforms.sources.files.listing import fingerprint_as
 from ...transforms.sources.files.open_file import is_object
-from ...transforms.sources.files.partitions import is_split_folder
+from ...transforms.sources.files.partitions import folders_below, is_split_folder
 from ...transforms.sources.registry.formats import format_of_name
 from ...transforms.sources.tfrecord.inputs import split_in_name, split_of_folder
 from ..report.unchanged import Unchanged, names_of
@@ -59,10 +59,13 @@ class SortedFiles:
 class _Held:
     """The input files that a dataset holds: those that count as made under any of `options`, or under unknown ones."""
 
-    def __init__(self, held: Iterable[HeldSource], options: Collection[str], apart: Collection[int]) -> None:
+    def __init__(
+        self, held: Iterable[HeldSource], options: Collection[str], apart: Collection[int], paths: Sequence[str]
+    ) -> None:
+        self._paths = paths
         self._by_tail: dict[str, list[HeldSource]] = {}
         self._by_print: dict[str, list[HeldSource]] = {}
-        self._by_rows: dict[str, dict[tuple[str | None, ...], list[HeldSource]]] = {}
+        self._by_rows: dict[str, dict[_Said, list[HeldSource]]] = {}
         self._kinds: dict[int, set[str]] = {}
         self._folders: dict[bytes, bytes] = {}
         for source in held:
@@ -91,7 +94,7 @@ class _Held:
 
         The files `beside` it, with which it is read, have to be held in its folder, each under its name.
         """
-        for one in self._of_rows(fingerprint, _said_by(entry.name)):
+        for one in self._of_rows(fingerprint, entry.name):
             folder = os.path.dirname(one.name)
             for other in beside:
                 place = os.path.join(folder, os.path.basename(other.name))
@@ -116,25 +119,44 @@ class _Held:
                 return found
         return None
 
-    def _of_rows(self, fingerprint: str, said: tuple[str | None, ...]) -> list[HeldSource]:
+    def _of_rows(self, fingerprint: str, name: str) -> Iterator[HeldSource]:
+        """Yield the files of a fingerprint that gave the rows which the file `name` gives, as far as paths tell.
+
+        Which of the folders of a held file were below a path of its command is not known, so that those of the new file
+        have to be the last ones of it that name a split.
+        """
         if fingerprint not in self._by_print:
-            return []
+            return
         if fingerprint not in self._by_rows:
             by_rows = self._by_rows[fingerprint] = {}
             for one in self._by_print[fingerprint]:
                 by_rows.setdefault(_said_by(one.name), []).append(one)
-        return self._by_rows[fingerprint].get(said, [])
+        wanted = _said_by(name, folders_below(name, self._paths))
+        for said, held in self._by_rows[fingerprint].items():
+            last = said.splits[len(said.splits) - len(wanted.splits) :]
+            if replace(said, splits=last) == wanted:
+                yield from held
 
 
-def _said_by(name: str) -> tuple[str | None, ...]:
-    """Return what the path of a file says of its rows: columns and splits in the names of folders, a split in its name.
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the path of a file says of its rows: columns, the split in its name, and folders that name a split."""
 
-    >>> _said_by("sales/day=1/a.parquet"), _said_by("old/test/a.csv")
-    (('day=1', None), ('test', None))
-    """
+    columns: tuple[str, ...]
+    in_name: str | None
+    splits: tuple[str, ...]
+
+
+def _said_by(name: str, below: Sequence[str] | None = None) -> _Said:
+    """Return what a path says, of its splits what the folders `below` a path of the command say."""
     folders = name.split("/")[:-1]
-    said = [one for one in folders if "=" in one or is_split_folder(os.fsencode(one)) or split_of_folder(one)]
-    return (*said, split_in_name(os.fsencode(name)))
+    columns = (one for one in folders if "=" in one)
+    splits = (
+        one
+        for one in (folders if below is None else below)
+        if is_split_folder(os.fsencode(one)) or split_of_folder(one)
+    )
+    return _Said(tuple(columns), split_in_name(os.fsencode(name)), tuple(splits))
 
 
 def sort_files(
@@ -145,13 +167,15 @@ def sort_files(
     *,
     by_content: bool,
     apart: Collection[int] = (),
+    paths: Sequence[str] = (),
 ) -> SortedFiles:
     """Return the files that are held, under any of `options`; `made` is the time of each generation in its manifest.
 
     Files of a generation that is not an append count as held whatever its options were, which are not known. With
-    `by_content` a file is also known under another path, but not those of generations `apart`.
+    `by_content` a file is also known under another path, but not those of generations `apart`. `paths` are
+    the inputs as they were typed.
     """
-    known, traits = _Held(held, options, apart), listing.traits
+    known, traits = _Held(held, options, apart, paths), listing.traits
     wanted, unchanged, changed, moved, begun, late, other = [], list[Unchanged](), [], [], set(), [], []
     beside = defaultdict[str, list[SourceEntry]](list)
     for entry in listing.entries if traits.in_tables else ():

@@ -193,6 +193,17 @@ def test_equal_bytes_in_folders_of_two_splits_are_different_rows() -> None:
     assert len(open_dataset("out")["test"]) == 2
 
 
+def test_folders_above_a_path_that_happen_to_have_the_name_of_a_split_say_nothing_of_its_rows(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    convert(put(f"{elsewhere}/dev/in/a.csv", 0, 2), output="out")
+    os.renames(f"{elsewhere}/dev/in/a.csv", f"{elsewhere}/test/b.csv")
+    assert list(left_out(f"{elsewhere}/test")) == [f"{elsewhere}/test/b.csv"]
+    os.renames(f"{elsewhere}/test/b.csv", "c.csv")
+    assert list(left_out("c.csv")) == ["c.csv"]
+
+
 def test_a_changed_file_with_the_content_of_another_is_left_out_and_one_with_new_content_is_asked_about(
     out: str,
 ) -> None:

@@ -174,8 +174,11 @@ def read_file(root: str, path: str, limit: int) -> bytes:
         DamageError: it is missing, no regular file, reached by a link, or over `limit` bytes.
     """
     check_regular(root, path)
-    with storage_at(root).open(path) as file:
-        data = file.read(limit + 1)
+    try:
+        with storage_at(root).open(path) as file:
+            data = file.read(limit + 1)
+    except FileNotFoundError as error:  # it went since it was looked at
+        raise DamageError(f"{_shown(root, path)}: missing") from error
     if len(data) > limit:
         raise DamageError(f"{_shown(root, path)}: over {limit} bytes")
     return data

@@ -197,7 +197,7 @@ def _overview(storage: Storage, number: int | None) -> Manifest | None:
     path = "manifest.json" if number is None else generation_file("manifests", number, "json")
     try:
         return parse_overview(read_file(storage.root, path, LIMITS.bytes), printable_path(storage.path(path)))[0]
-    except (DamageError, FileNotFoundError):
+    except DamageError:
         if storage.status(path) is not None:
             raise
         return None

@@ -66,8 +66,10 @@ def _document(root: str, manifest: Manifest) -> StatsDocument | None:
             continue
         try:
             found = parse_stats(read_file(root, path, _LIMIT))
-        except FileNotFoundError:  # another process has published it, and removed it, at this moment
-            continue
+        except DamageError:
+            if storage.lies_at(path):
+                raise
+            continue  # another process has published it, and removed it, at this moment
         except StatsProblem as problem:
             if STATS_JSON in manifest.sidecars:
                 raise DamageError(f"{storage.path(path)}: {problem}") from problem

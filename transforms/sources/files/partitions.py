@@ -44,10 +44,10 @@ def partition_values(name: str, paths: Sequence[str]) -> dict[str, str]:
     >>> partition_values("/run=3/in/a.csv", ["/run=3/in"])
     {}
     """
-    return dict(folder.split("=", 1) for folder in _folders_below(name, paths) if _PARTITION.fullmatch(folder))
+    return dict(folder.split("=", 1) for folder in folders_below(name, paths) if _PARTITION.fullmatch(folder))
 
 
-def _folders_below(name: str, paths: Sequence[str]) -> list[str]:
+def folders_below(name: str, paths: Sequence[str]) -> list[str]:
     """Return the folders of a file's name that were typed relative, or found below a path."""
     below = name
     if os.path.isabs(name) or "://" in name:
@@ -64,7 +64,7 @@ def _root(path: str) -> str:
 
 def _split_folder(name: str, paths: Sequence[str]) -> str | None:
     """Return the path of the folder with a split's name that a file is in."""
-    for folder in _folders_below(name, paths):
+    for folder in folders_below(name, paths):
         if is_split_folder(os.fsencode(folder)):
             return name[: f"/{name}".index(f"/{folder}/") + len(folder)]
     return None
