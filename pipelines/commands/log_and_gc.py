@@ -142,7 +142,7 @@ def _print_garbage(report: GarbageReport, older_than: int, screen: Screen) -> No
     if report.kept:
         screen.text(f"Kept: generation{'s' if len(whole) > 1 else ''} {kept} of {shown_path(report.path)}")
         if report.replaced:
-            screen.text(f"Replaced, so that only their manifests and lists are left: {_numbers(report.replaced)}")
+            screen.text(f"Replaced, its shards are gone: generation {_numbers(report.replaced)}")
     else:
         screen.text(f"No generation was committed in {shown_path(report.path)} yet.")
     if report.young:

@@ -305,7 +305,8 @@ def _wanted(
     unchanged, rejected = split_unchanged(found.unchanged, listing, before)
     if not are_images_known(latest, listing):
         found = settle_changed(listing, found, how)
-    changed, moved = ({listing.entries[i].name: number for i, number in some} for some in (found.changed, found.moved))
+    changed = {listing.entries[i].name: number for i, number in found.changed}
+    moved = {listing.entries[i].name: source for i, source in found.moved}
     kept, images = without_held_images(path, latest, listing.keep(found.wanted), changed, moved, before, how)
     if how == "skip":  # not all of a dataset is appended
         kept = replace(kept, datasets=())

@@ -1,8 +1,9 @@
 """Which images of a folder that has changed a dataset holds already: by path, or the end of it, and bytes.
 
-    path and bytes are held      left out, and said so
-    the path is, with others     replaced: refused, as the record of before stays; or appended too, or skipped
-    the path is not held         new
+    path and bytes are held                left out, and said so
+    the path is, with other bytes          replaced: refused, as the record of before stays; or appended too, or skipped
+    the bytes are, of the same folder      a copy, or renamed: left out, and said so
+    neither is held                        new
 
 The list of sources has one line a folder. So where a folder has changed since, or where it has the names and sizes of a
 folder under another path, the records themselves tell which images are old: `image/filename` and `image/encoded` are
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ...transforms.dataset.reading.open_dataset import Dataset
+from ...transforms.dataset.shards.source_list import HeldSource
 from ...transforms.errors import SourceError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.pictures.facts import ImageProblem
@@ -61,39 +63,50 @@ def without_held_images(
     latest: Manifest,
     listing: Listing,
     changed: Mapping[str, int],
-    moved: Mapping[str, int],
+    moved: Mapping[str, HeldSource],
     before: RejectedBefore,
     how: str | None,
 ) -> tuple[Listing, HeldImages]:
     """Return the listing without the images that the dataset holds or rejected `before`, and replaced ones settled.
 
-    `changed` are folders, with their generations, `moved` those that are held under another path; `how` is what a user
+    `changed` are folders, with their generations, `moved` those that are held as another folder; `how` is what a user
     wants of replaced images: `append`, `skip`, or None.
 
     Raises:
         DamageError: the dataset is damaged.
         UsageError: images were replaced, and nothing is said of them.
     """
-    known = {**moved, **changed}
+    known = {**{name: source.generation for name, source in moved.items()}, **changed}
     if not known or not isinstance(listing, ImageListing) or not are_images_known(latest, listing):
         return listing, HeldImages()
     candidates = [image for image in listing.images if listing.entries[image.folder].name in known]
-    held = _held_digests(Dataset(path, latest), _told_by(latest), frozenset(_shown(image.name) for image in candidates))
+    held = _Held.of(Dataset(path, latest), _told_by(latest), candidates)
     gone: list[ImageFile] = []
+    copied: dict[ImageFile, str] = {}
     suspects: dict[ImageFile, ImageFile] = {}
     for image in candidates:
-        before_it = _as_held(listing, image, held)
+        name = listing.entries[image.folder].name
+        before_it = _as_held(listing, image, held.digests)
         if before_it is image:
             gone.append(image)
-        elif before_it is not None and listing.entries[image.folder].name in changed:
+        elif before_it is not None and name in changed:
             suspects[image] = before_it
+        elif name in changed and (under := held.copied(listing, image)) is not None:
+            copied[image] = under
     counts = Counter(listing.entries[image.folder].name for image in gone)
-    unchanged = tuple(Unchanged(name, known[name], count) for name, count in sorted(counts.items()))
+    unchanged = [
+        Unchanged(name, known[name], count, under=moved[name].name if name in moved else None)
+        for name, count in sorted(counts.items())
+    ]
+    for image, under in copied.items():
+        name = listing.entries[image.folder].name
+        unchanged.append(Unchanged(image_place(name, image.name).source, known[name], under=under))
+    gone += copied
     rejected = before.proven(listing, gone, [*gone, *suspects.values()])
     complete = before.complete_folders(listing, [*gone, *rejected], {image.folder for image in suspects})
     replaced = {image: old for image, old in suspects.items() if image.folder not in complete}
     warnings = _settle_replaced(listing, replaced, how)
-    found = HeldImages(unchanged, counted_by_folder(listing, rejected), warnings)
+    found = HeldImages(tuple(unchanged), counted_by_folder(listing, rejected), warnings)
     if how == "skip" and replaced:
         listing = listing.with_earlier(replaced)
     return listing.without([*gone, *rejected]), found
@@ -108,16 +121,56 @@ def _settle_replaced(listing: ImageListing, replaced: Collection[ImageFile], how
     return (settle_names(names, how, f"append {stay}", f"appends {stay}"),)
 
 
-def _held_digests(dataset: Dataset, told_by: str, wanted: frozenset[str]) -> dict[str, dict[bytes, int]]:
-    """Return the digests and sizes, by path, of the images whose files have some names."""
-    held: dict[str, dict[bytes, int]] = {}
-    for split in dataset.splits:
-        for batch in dataset.batches(split, [_FILENAME, told_by]):
-            for name, data in zip(batch.column(_FILENAME).to_pylist(), batch.column(told_by), strict=True):
-                if name.rpartition("/")[2] in wanted and data.is_valid:
-                    digest, size = _digest_of(data, told_by)
-                    held.setdefault(name, {})[digest] = size
-    return held
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The digests and sizes, by path, of images that a dataset holds; a size is 0 where it is not known any more."""
+
+    digests: dict[str, dict[bytes, int]]
+    sizes: frozenset[tuple[bytes, int]]
+    paths: dict[bytes, list[str]]
+
+    @classmethod
+    def of(cls, dataset: Dataset, told_by: str, candidates: Sequence[ImageFile]) -> _Held:
+        """Read those whose files have the name of a candidate, or its size."""
+        names = frozenset(_shown(image.name) for image in candidates)
+        sizes = frozenset(image.size for image in candidates)
+        held: dict[str, dict[bytes, int]] = {}
+        for split in dataset.splits:
+            for batch in dataset.batches(split, [_FILENAME, told_by]):
+                for name, data in zip(batch.column(_FILENAME).to_pylist(), batch.column(told_by), strict=True):
+                    if not data.is_valid:
+                        continue
+                    if name.rpartition("/")[2] in names or told_by == SHA256 or data.as_buffer().size in sizes:
+                        digest, size = _digest_of(data, told_by)
+                        held.setdefault(name, {})[digest] = size
+        paths = defaultdict[bytes, list[str]](list)
+        for name, digests in held.items():
+            for digest in digests:
+                paths[digest].append(name)
+        in_folders = ((_folder_of(name), size) for name, digests in held.items() for size in digests.values())
+        return cls(held, frozenset(in_folders), dict(paths))
+
+    def copied(self, listing: ImageListing, image: ImageFile) -> str | None:
+        """Return the path of an image of the same folder and content, None if there is none.
+
+        An image is read only where one of its folder has its size, or where sizes are not known, on a disk.
+        """
+        folder = listing.folders[image.folder]
+        last = os.path.basename(folder.path) if folder.below_apex else b""
+        unknown = (last, 0) in self.sizes and not is_object(folder.path)
+        if not unknown and (last, image.size) not in self.sizes:
+            return None
+        digest = _digest(listing, image)
+        for path in self.paths.get(digest, ()) if digest is not None else ():
+            place = os.path.dirname(path)
+            if _shown(folder.below_apex) == place or (place and _shown(folder.path).endswith(f"/{place}")):
+                return path
+        return None
+
+
+def _folder_of(name: str) -> bytes:
+    """Return the name of the folder of a path in the records."""
+    return os.path.basename(os.path.dirname(os.fsencode(name)))
 
 
 def _digest_of(value: pa.Scalar, told_by: str) -> tuple[bytes, int]:

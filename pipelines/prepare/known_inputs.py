@@ -53,7 +53,7 @@ class SortedFiles:
     warnings: tuple[str, ...]
     rejected: tuple[Unchanged, ...] = ()
     begun: frozenset[int] = frozenset()
-    moved: tuple[tuple[int, int], ...] = ()
+    moved: tuple[tuple[int, HeldSource], ...] = ()
 
 
 class _Held:
@@ -190,7 +190,7 @@ def sort_files(
             if copy is None and not traits.in_folders:
                 copy = known.equal_elsewhere(entry, others)
         if copy is not None and traits.in_folders:  # a digest of names and sizes is no proof
-            moved.append((index, copy.generation))
+            moved.append((index, copy))
         elif (found := match or copy) is not None:
             under = None if match else found.name
             unchanged.append(Unchanged(entry.name, found.generation, entry.files, found.rejected, under))

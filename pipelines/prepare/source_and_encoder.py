@@ -308,7 +308,7 @@ def _refuse_check_of_nothing(config: Config, frozen: Frozen) -> None:
     copied = form == "tfrecord"
     if copied or not any(feature.name.endswith(f"/{ENCODED}") for feature in frozen.schema):
         why = "existing records are copied as they are" if copied else "there are no pictures"
-        raise UsageError(f"input.check is {config.picture_check}, but {why}; leave the key out")
+        raise UsageError(f"input.check is {config.picture_check}, and {why}; leave the key out")
 
 
 def checks_of(config: Config) -> tuple[Duplicates | Leaks, ...]:

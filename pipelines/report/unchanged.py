@@ -31,9 +31,15 @@ def unchanged_line(unchanged: Sequence[Unchanged]) -> str:
     generations = sorted({file.generation for file in unchanged})
     by = f"generation{'s' * (len(generations) > 1)} {', '.join(map(str, generations))}"
     files = sum(file.files for file in unchanged)
-    count = "1 unchanged file" if files == 1 else f"{files:,} unchanged files"
-    names = {file.name if file.under is None else f"{file.name} (held as {file.under})" for file in unchanged}
-    return f"{count} ({by}): {names_of(sorted(names))}"
+    count = "1 file held already" if files == 1 else f"{files:,} files held already"
+    return f"{count} ({by}): {names_of(sorted({_named(file) for file in unchanged}))}"
+
+
+def _named(file: Unchanged) -> str:
+    """Return the name, of a folder with how many of its files are left out, and under which it is held."""
+    more = [f"{file.files:,} files"] if file.files > 1 else []
+    more += [f"held as {file.under}"] if file.under is not None else []
+    return f"{file.name} ({', '.join(more)})" if more else file.name
 
 
 def rejected_line(rejected: Sequence[Unchanged], where: str) -> str:

@@ -64,7 +64,8 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
         what = "the file" if held == 1 else f"all {counted(held, 'file')}"
         if held < summary.listed:
             what = f"{held:,} of {counted(summary.listed, 'file')}"
-        holds = f"{where} holds {what}; --force appends again" if held else "no file is left to append"
+        rows = "the rows of " if any(file.under is not None for file in summary.unchanged) else ""
+        holds = f"{where} holds {rows}{what}; --force appends again" if held else "no file is left to append"
         terminal.text(f"Nothing to do: {holds}.", "bold")
         if any(file.under is not None for file in summary.unchanged):
             terminal.text(f"Left out: {in_lines(unchanged_line(summary.unchanged))}")
@@ -91,7 +92,7 @@ def _narrowed(terminal: Terminal, manifest: Manifest) -> None:
     for entry in manifest.narrowed:
         zeros = f", {entry.underflows:,} became zero" if entry.underflows else ""
         error = f"relative error up to {entry.max_relative_error:.1e}{zeros}"
-        lost = error if entry.max_relative_error else "every float64 kept exactly"
+        lost = error if entry.max_relative_error else "none changed"
         values = f"{counted(entry.values, 'value')}{since}"
         terminal.text(f"Narrowed {in_lines(entry.name)}: {entry.from_} to {entry.to}, {values}, {lost}")
 

@@ -106,7 +106,7 @@ class TestRejectedBefore:
         assert (code, err) == (0, "")
         assert out.splitlines()[:3] == [
             f"Appended to out: 1 record in 1 shard, {len_of_shard(nightly, 1)} B (generation 2).",
-            "Left out: 2 unchanged files (generation 1): pets/cat",
+            "Left out: 2 files held already (generation 1): pets/cat (2 files)",
             REJECTED,
         ]
         assert list((nightly.root / "out/rejects").iterdir()) == [before]
@@ -246,13 +246,17 @@ class TestReplacedPictures:
         assert err.startswith("error: pets/cat/1.png, pets/dog/3.png: changed since the dataset took them in")
         assert "append the new pictures too; the records of before stay\n" in err
 
-    def test_the_same_bytes_under_another_name_and_names_of_other_folders_are_new(self, desk: Any) -> None:
+    def test_a_copy_in_the_same_folder_is_left_out_and_names_of_other_folders_are_new(self, desk: Any) -> None:
         desk.put({"pets/cat/1.png": picture(1), "pets/cat/2.png": picture(2), "pets/dog/1.png": picture(3)})
         assert desk.convert("pets").code == 0
-        desk.put({"pets/dog/2.png": picture(4), "pets/dog/9.png": picture(3)})
+        desk.put({"pets/dog/2.png": picture(4), "pets/dog/9.png": picture(3), "pets/dog/8.png": picture(1)})
         (desk.root / "pets/cat/1.png").unlink()
-        assert append(desk, "pets")[0] == 0
-        assert self.names(desk) == [f"{name}.png" for name in ("cat/1", "cat/2", "dog/1", "dog/2", "dog/9")]
+        code, out, _ = append(desk, "pets")
+        assert (code, out.splitlines()[1]) == (
+            0,
+            "Left out: 3 files held already (generation 1): pets/cat, pets/dog, pets/dog/9.png (held as dog/1.png)",
+        )
+        assert self.names(desk) == [f"{name}.png" for name in ("cat/1", "cat/2", "dog/1", "dog/2", "dog/8")]
 
     def test_a_folder_that_grew_may_hold_a_name_that_another_folder_has(self, desk: Any) -> None:
         desk.put({"monday/1.png": picture(1), "monday/2.png": picture(2), "tuesday/1.png": picture(3)})

@@ -194,6 +194,21 @@ def numbers(desk: Any) -> list[int]:
     return sorted((column.field(0) if pa.types.is_struct(column.type) else column).cast(pa.int64()).to_pylist())
 
 
+@pytest.mark.parametrize(
+    ("unit", "value", "proposed"),
+    [("ms", 253402300799000, "us"), ("s", 253402300799, "us"), ("s", 2**62, "s"), ("ms", -(2**62), "ms")],
+)
+def test_of_a_moment_that_ns_cannot_hold_the_finest_unit_is_proposed_that_can(
+    desk: Any, unit: str, value: int, proposed: str
+) -> None:
+    for number, column in enumerate([pa.array([1], NS), pa.array([value, None], pa.timestamp(unit))]):
+        table = pa.table({"x": column})
+        with pa.ipc.new_file(desk.root / f"{number}.arrow", table.schema) as file:
+            file.write_table(table)
+    screen = desk.convert("0.arrow", "1.arrow")
+    assert f"keep it exact: --set schema.columns.x.unit={proposed}\n" in screen.err
+
+
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("more", [[], ["--set", "input.columns_differ=union"], ["--limit", "9"]])
 @pytest.mark.parametrize("first", ["ns", "us"])

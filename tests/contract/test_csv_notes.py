@@ -239,7 +239,7 @@ def test_a_csv_that_is_wholly_read_names_the_columns_in_which_nulls_were_found(d
 
 @pytest.mark.parametrize(
     ("price", "lost"),
-    [("1.5", "2 values, every float64 kept exactly"), ("1.1", "2 values, relative error up to 2.2e-08")],
+    [("1.5", "2 values, none changed"), ("1.1", "2 values, relative error up to 2.2e-08")],
 )
 def test_what_is_said_of_narrowing_is_true_of_exact_values(desk: Any, price: str, lost: str) -> None:
     desk.put({"a.csv": f"price\n{price}\n0.25\n".encode()})
@@ -292,7 +292,7 @@ def test_a_decimal_as_float_is_called_exact_only_where_it_is(desk: Any, value: i
         pa.table({"x": pa.array([Decimal(value), Decimal("0.5")], pa.decimal128(38, 1))}), desk.root / "a.parquet"
     )
     screen = desk.convert("a.parquet", "--set", "schema.columns.x.as=float")
-    assert (screen.code, "every float64 kept exactly" in screen.out) == (0, exact)
+    assert (screen.code, "none changed" in screen.out) == (0, exact)
     assert desk.records() == [{"x": float(value)}, {"x": 0.5}]
     (narrowed,) = read_manifest(str(desk.root / "out")).narrowed
     assert (narrowed.max_relative_error == 0) == exact

@@ -74,7 +74,7 @@ def test_log_and_gc_mark_it(replaced: Path, capsys: pytest.CaptureFixture[str]) 
     assert [one["replaced_by"] for one in json.loads(printed)["generations"]] == [2, None, None]
     _, printed, _ = run("gc", "q", capsys=capsys)
     assert "Kept: generations 2 to 3 of q" in printed
-    assert "Replaced, so that only their manifests and lists are left: 1" in printed
+    assert "Replaced, its shards are gone: generation 1" in printed
     _, printed, _ = run("gc", "q", "--json", capsys=capsys)
     assert json.loads(printed)["replaced"] == [1]
 

@@ -511,16 +511,16 @@ class TestScreen:
             0,
             [
                 "Would append to out (dry run: nothing was written)",
-                "Would leave out: 1 unchanged file (generation 1): a.csv",
+                "Would leave out: 1 file held already (generation 1): a.csv",
             ],
         )
         code, text, _ = self.shardmill(capsys, "append", "a.csv", "b.csv", "-o", "out")
-        assert (code, "Left out: 1 unchanged file" in text) == (0, True)
+        assert (code, "Left out: 1 file held already" in text) == (0, True)
         assert text.startswith("Appended to out: 1 record in 1 shard")
         lines = [" ".join(line.split()) for line in text.splitlines()]
         assert "split added records in all shards in all bytes in all shard sizes" in lines
         assert any(line.startswith("train 1 3 2 ") for line in lines)
-        assert "Narrowed price: float64 to float32, 3 values in all generations, every float64 kept exactly" in lines
+        assert "Narrowed price: float64 to float32, 3 values in all generations, none changed" in lines
         code, text, _ = self.shardmill(capsys, "append", "a.csv", "b.csv", "-o", "out")
         assert (code, text.splitlines()[0]) == (0, "Nothing to do: out holds all 2 files; --force appends again.")
         code, text, _ = self.shardmill(capsys, "append", "b.csv", "-o", "out", "--json")

@@ -151,7 +151,7 @@ def test_a_file_of_equal_content_under_another_path_is_left_out(how: str, shardm
     assert (f"{name} (held as data/a.csv)" in screen.out) == (not how.startswith("link"))
     put("new/c.csv", 3, 5)
     screen = shardmill("append", name, "new/c.csv", "-o", "out")
-    assert f"Left out: 1 unchanged file (generation 1): {name}" in screen.out
+    assert f"Left out: 1 file held already (generation 1): {name}" in screen.out
     assert ("(held as data/a.csv)" in screen.out) == (not how.startswith("link"))
     assert ids("out") == [0, 1, 2, 3, 4]
     document = json.loads(shardmill("append", "new/*.csv", "-o", "out", "--json").out)
@@ -312,6 +312,26 @@ def test_pictures_of_a_folder_under_another_path_are_left_out(how: str) -> None:
     merge("out", output="out", overwrite=True)
     assert set(left_out("animals")) == {"animals/cat", "animals/dog"}
     assert labels("out") == ["cat", "dog"]
+
+
+@pytest.mark.parametrize("ready", [False, True])
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_picture_that_was_copied_or_renamed_inside_its_folder_is_left_out_and_one_of_another_class_is_not(
+    flat: bool, ready: bool
+) -> None:
+    pictures("pets", cat=1, dog=2)
+    source, cat = ("pets/cat", "") if flat else ("pets", "cat/")
+    settings = {"image": {"resize": 4}} if ready else {}
+    convert(source, output="out", **settings)
+    shutil.copy("pets/cat/0.bmp", "pets/cat/copy.bmp")
+    os.rename("pets/dog/0.bmp", "pets/dog/renamed.bmp")
+    shutil.copy("pets/cat/0.bmp", "pets/dog/cat.bmp")
+    Image.new("RGB", (8, 8), (3, 0, 0)).save("pets/cat/new.bmp")
+    left = left_out(source, **settings)
+    assert left.pop("pets/cat") is None
+    assert left.pop("pets/cat/copy.bmp") == f"{cat}0.bmp"
+    assert left == ({} if flat else {"pets/dog/renamed.bmp": "dog/0.bmp"})
+    assert len(open_dataset("out")) == (2 if flat else 4)
 
 
 def test_other_pictures_of_equal_names_and_sizes_are_new_and_so_are_equal_ones_of_another_class() -> None:

@@ -96,15 +96,18 @@ def _times(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
     steps = UNITS.index(wanted) - UNITS.index(held)
     if steps == 0:
         return _ticks(values), []
-    fix = f"keep it exact: --set schema.columns.{feature.name}.unit={held}"
+    fix = f"keep it exact: --set schema.columns.{feature.name}.unit="
     if steps < 0:
-        return _rescale(values, 1000**-steps, held, feature, wanted, fix)
+        return _rescale(values, 1000**-steps, held, feature, wanted, fix + held)
     raw = _ticks(values)
     factor = 1000**steps
     bound = _INT64_MAX // factor
     far = _positions((raw > bound) | (raw < -bound), values)
     bad = []
     if len(far):
+        largest = max(int(raw[far].max()), -int(raw[far].min()))
+        finer = enumerate(UNITS[UNITS.index(held) : UNITS.index(wanted)])
+        fix += next(unit for step, unit in reversed(list(finer)) if not step or largest <= _INT64_MAX // 1000**step)
         says = f"is beyond the int64 range in {wanted}"
         bad.append(BadValues(far, "INT_OVERFLOW", f"int64 {wanted}", lambda i: f"{raw[i]} {held}", says, fix))
     return raw * np.int64(factor), bad
