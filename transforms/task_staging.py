@@ -48,6 +48,7 @@ class TaskStaging:
                 if isinstance(element, TaskEnd):
                     return stager.finish(element)
                 stager.add(self.encoder.encode(element))
+                del element
                 if stager.has_failed:
                     return stager.finish()
         except BaseException:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 from ...transforms.dataset.shard_plan.task_ranges import MIN_TASK_BYTES
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.errors import RunError
-from ...transforms.pictures.turns import share_turns, turns_path
+from ...transforms.limits.turns import share_turns, turns_path
 from ...transforms.sources.contract.source import ParallelMap, Task
 from ...transforms.task_staging import TaskStaging
 from .allocator import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import struct
 import sys
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -148,6 +150,13 @@ def write_arrow(path: Path, table: pa.Table, codec: str | None = None) -> None:
         writer.write_table(table)
 
 
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def png_chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def write_holes(path: Path, members: int, size: int) -> None:
     """Write a tar archive of one sample, whose members are holes of the file."""
     with path.open("wb") as file:
@@ -176,6 +185,42 @@ def write_again(path: Path) -> None:
     header = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 0, 8, 0, 0, entry[7], len(data), 100 << 20, 7, 0) + b"000.jpg"
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 300, 300, len(entries), len(header) + len(data), 0)
     path.write_bytes(header + data + entries + end)
+
+
+def picture(size: int) -> bytes:
+    """Return a PNG whose pixels nobody decodes, of so many bytes."""
+    start = png_chunk(b"IHDR", struct.pack(">IIBBBBB", 7000, 7000, 8, 6, 0, 0, 0))
+    end = png_chunk(b"IEND", b"")
+    pixels = bytes(size - len(PNG) - len(start) - len(end) - 12)
+    return PNG + start + png_chunk(b"IDAT", pixels) + end
+
+
+def write_pictures(path: Path) -> None:
+    """Write two pictures of the largest size that is allowed."""
+    data = picture(256 << 20)
+    names = [f"{number}.png" for number in range(2)]
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+            for name in names:
+                packed.writestr(name, data)
+    elif path.suffix:
+        with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+            for name in names:
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                archive.addfile(info, io.BytesIO(data))
+    else:
+        path.mkdir()
+        for name in names:
+            (path / name).write_bytes(data)
+
+
+@pytest.mark.thorough("500 MB are written")
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "folder"])
+def test_the_largest_files_of_pictures_are_held_by_one_worker_at_a_time(tmp_path: Path, name: str) -> None:
+    write_pictures(tmp_path / name)
+    ended = converted(tmp_path, name)
+    assert (ended.code, counts(tmp_path)) == (0, 2), ended.text
 
 
 @pytest.mark.thorough("four commands run while memory is sampled")
@@ -233,14 +278,11 @@ def test_one_value_of_900_megabytes_takes_less_than_600_packed_or_not(
 def write_deep(path: Path) -> None:
     """Write a PNG of 16 bits and 49 million pixels, in RGB with alpha."""
 
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
     row = b"\0" + struct.pack(">4H", 300, 600, 900, 40_000) * 7000
     stream = zlib.compressobj(1)
     rows = b"".join(stream.compress(row) for _ in range(7000)) + stream.flush()
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 7000, 7000, 16, 6, 0, 0, 0))
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+    head = png_chunk(b"IHDR", struct.pack(">IIBBBBB", 7000, 7000, 16, 6, 0, 0, 0))
+    path.write_bytes(PNG + head + png_chunk(b"IDAT", rows) + png_chunk(b"IEND", b""))
 
 
 def write_inks(path: Path) -> None:

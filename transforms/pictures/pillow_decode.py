@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ..format.wording.extras import install_line
 from ..format.wording.printable import printable
+from ..limits.turns import PIXELS, taking_turns
 from .facts import Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
-from .turns import taking_turns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,7 @@ def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> 
     with opened(data, name, pixels_limit=pixels_limit) as image:
         animated = getattr(image, "is_animated", False)
         if load:
-            with taking_turns(image.width * image.height):
+            with taking_turns(PIXELS, image.width * image.height):
                 image.load()
         return ImageFacts(name, *image.size, len(image.getbands()), image.mode, animated)
 
@@ -141,7 +141,7 @@ def jpeg_warning(data: Content, pixels: int) -> str | None:
     """
     if not has_simplejpeg():
         return None
-    with taking_turns(pixels):
+    with taking_turns(PIXELS, pixels):
         found = decode_jpeg(data, (8, 8), 8)
     return None if found is None else found[1]
 

@@ -145,12 +145,15 @@ class RecipeSource:
         for batch in rows if frozen.last is None else until(rows, frozen.last):
             if not recipe.steps:
                 yield batch
+                del batch
                 continue
             file = files[batch.entry] if isinstance(batch.entry, int) else None
             name, here = ("", recipe) if file is None else (file.name, recipe.at(file.path))
             for part in here.parts(as_surveyed(batch, frozen.fields), name, frozen.origins):
                 yield replace(part, ordinal=ordinal, batch=as_planned(part.batch, frozen.planned, name))
+                del part
                 ordinal += 1
+            del batch
 
 
 def with_steps(

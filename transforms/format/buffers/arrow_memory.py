@@ -113,8 +113,9 @@ def views_of(array: pa.Array) -> list[memoryview | None]:
 
 
 def binary_array(values: Sequence[bytes | memoryview | None]) -> pa.Array:
-    """Return values as an Arrow array of binary; None is a null."""
+    """Return values as an Arrow array of binary; None is a null. A single value is not copied."""
     ends = np.cumsum([0, *(0 if value is None else len(value) for value in values)], dtype=np.int32)
     valid = bitmap_of(np.array([value is not None for value in values], bool))
-    data = pa.py_buffer(b"".join(value for value in values if value is not None))
+    found = [value for value in values if value is not None]
+    data = pa.py_buffer(found[0] if len(found) == 1 else b"".join(found))
     return pa.Array.from_buffers(pa.binary(), len(values), [valid, pa.py_buffer(ends), data])

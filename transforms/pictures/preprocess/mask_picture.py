@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...limits.turns import PIXELS, taking_turns
 from ..facts import Content, ImageFacts, unsupported
 from ..pillow_decode import jpeg_warning, opened
-from ..turns import taking_turns
 from .exif import UPRIGHT
 from .masks import NUMBERS, place_mask, png_of
 from .picture import PictureMaker, Ready
@@ -35,7 +35,7 @@ def make_mask(data: Content, facts: ImageFacts, maker: PictureMaker, of: Ready |
     maker.check_pixels(placement)
     mask: Image.Image | None = None
     pixels = facts.width * facts.height
-    with taking_turns(pixels), opened(data, facts.format) as image:
+    with taking_turns(PIXELS, pixels), opened(data, facts.format) as image:
         mode = image.mode
         if mode in NUMBERS:
             image.load()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from ...limits.turns import PIXELS, taking_turns
 from ..facts import Content, ImageFacts, ImageProblem
-from ..turns import taking_turns
 from .codec import Codec, Pixels
 from .exif import UPRIGHT, orientation_of
 from .options import Preprocess
@@ -74,7 +74,7 @@ class PictureMaker:
             return Ready(None, facts, stored, turn, placement)
         self.check_pixels(placement)
         width, height = placement.frame
-        with taking_turns(max(facts.width * facts.height, width * height)):
+        with taking_turns(PIXELS, max(facts.width * facts.height, width * height)):
             return self._made(data, facts, turn, placement)
 
     def _made(self, data: Content, facts: ImageFacts, turn: int, placement: Placement) -> Ready:

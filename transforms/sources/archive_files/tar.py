@@ -62,6 +62,7 @@ class PlainBytes:
         """Return so many bytes from an offset on, fewer only at the end."""
         first = at - self._at
         if first < 0 or first + size > len(self._held):
+            self._held = memoryview(b"")  # a large member is freed before more is read
             self._held, self._at, first = memoryview(self._read(max(size, self._window), at)), at, 0
         return self._held[first : first + size]
 
@@ -74,17 +75,21 @@ class StreamBytes:
         self._at, self._held = 0, b""
         self.size: int | None = None
 
-    def take(self, at: int, size: int) -> bytes:
+    def take(self, at: int, size: int) -> bytes | memoryview:
         """Return so many bytes from an offset on, fewer only at the end."""
         while at >= self._at + len(self._held) and self._go_on():
             pass
         first = at - self._at
-        parts = [self._held[first : first + size]]
-        missing = size - len(parts[0])
-        while missing and self._go_on():
-            parts.append(self._held[:missing])
-            missing -= len(parts[-1])
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        part = self._held[first : first + size]
+        if len(part) == size:
+            return part
+        taken, done = memoryview(bytearray(size)), len(part)
+        taken[:done] = part
+        while done < size and self._go_on():
+            part = self._held[: size - done]
+            taken[done : done + len(part)] = part
+            done += len(part)
+        return taken[:done]
 
     def _go_on(self) -> bool:
         """Hold the next block, if there is one."""

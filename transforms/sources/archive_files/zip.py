@@ -40,6 +40,10 @@ _HEADER_MARK: Final = b"PK\x03\x04"
 _FLUSH_BYTES: Final = 64 << 10
 """Room for the empty blocks of writers that flush."""
 
+_LARGE_BYTES: Final = 8 << 20
+_PIECE_BYTES: Final = 1 << 20
+"""Members from the first size on are read and inflated in pieces of the second."""
+
 _COMMENT_BYTES: Final = 0xFFFF
 _WINDOW: Final = 64 << 10
 _EXTRA_ROOM: Final = 64
@@ -114,22 +118,49 @@ class ZipArchive:
         if member.packed != member.size if member.method == _STORED else member.packed > _most_deflated(member.size):
             text = f"{member.packed:,} bytes are packed there, and {member.size:,} unpacked"
             raise MemberError("CORRUPT", f"has sizes that do not fit {where}: {text}; {_AGAIN}")
-        block = self._read_at(room + member.packed, member.header)
+        large = member.method == _DEFLATED and member.size >= _LARGE_BYTES
+        block = self._read_at(room + (0 if large else member.packed), member.header)
         if len(block) < _HEADER.size or block[:4] != _HEADER_MARK:
             raise MemberError("CORRUPT", f"has no header where the central directory says {where}; {_AGAIN}")
         *_, names, extra = _HEADER.unpack_from(block)
         begin = _HEADER.size + names + extra
+        if large:
+            data = self._inflated_in_pieces(member, member.header + begin, where)
+        else:
+            data = self._whole(member, block, begin, where)
+        if len(data) != member.size or zlib.crc32(data) != member.crc:
+            raise MemberError("CORRUPT", f"has not the size and checksum that the archive states {where}; {_AGAIN}")
+        return data
+
+    def _whole(self, member: Member, block: bytes, begin: int, where: str) -> memoryview:
         missing = begin + member.packed - len(block)
         if missing > 0:
             block += self._read_at(missing, member.header + len(block))
         data = memoryview(block)[begin : begin + member.packed]
         if len(data) < member.packed:
             raise MemberError("TRUNCATED", f"goes beyond the end of the archive {where}; {_AGAIN}")
-        if member.method == _DEFLATED:
-            data = _inflated(data, member.size, where)
-        if len(data) != member.size or zlib.crc32(data) != member.crc:
-            raise MemberError("CORRUPT", f"has not the size and checksum that the archive states {where}; {_AGAIN}")
-        return data
+        return _inflated(data, member.size, where) if member.method == _DEFLATED else data
+
+    def _inflated_in_pieces(self, member: Member, at: int, where: str) -> memoryview:
+        """Return a large member as it was, whose packed bytes are never in memory as a whole."""
+        found, done = memoryview(bytearray(member.size + 1)), 0
+        stream, left, end = isal_zlib.decompressobj(-15), b"", at + member.packed
+        while not stream.eof and done <= member.size:
+            if not left and at < end:
+                left = self._read_at(min(end - at, _PIECE_BYTES), at)
+                at += len(left)
+                if not left:
+                    raise MemberError("TRUNCATED", f"goes beyond the end of the archive {where}; {_AGAIN}")
+            try:
+                piece = stream.decompress(left, min(member.size + 1 - done, _PIECE_BYTES))
+            except isal_zlib.error as error:  # type: ignore[misc]  # its stub says an instance
+                raise _damaged(where, str(error)) from error
+            left = stream.unconsumed_tail
+            if not piece and not left and at == end and not stream.eof:
+                raise _damaged(where, "its deflated bytes end too soon")
+            found[done : done + len(piece)] = piece
+            done += len(piece)
+        return found[:done]
 
     def _check_apart(self) -> int:
         """Check that no bytes of the archive are in two members, and return -1: all of them were looked at.
@@ -273,7 +304,11 @@ def _inflated(data: memoryview, size: int, where: str) -> memoryview:
         if not stream.eof:
             found += stream.decompress(stream.unconsumed_tail, 1)
     except isal_zlib.error as error:  # type: ignore[misc]  # its stub says an instance
-        raise MemberError("CORRUPT", f"is damaged {where}: {error}; {_AGAIN}") from error
+        raise _damaged(where, str(error)) from error
     if not stream.eof and len(found) <= size:
-        raise MemberError("CORRUPT", f"is damaged {where}: its deflated bytes end too soon; {_AGAIN}")
+        raise _damaged(where, "its deflated bytes end too soon")
     return memoryview(found)
+
+
+def _damaged(where: str, why: str) -> MemberError:
+    return MemberError("CORRUPT", f"is damaged {where}: {why}; {_AGAIN}")

@@ -8,7 +8,7 @@ read         members from cut to cut; what is no row is a reject, as is the rest
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import groupby
@@ -21,6 +21,7 @@ from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.printable import counted, printable
+from ...limits.turns import ROW_BYTES, Turn
 from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.call import Call
@@ -178,7 +179,10 @@ class ArchiveSource:
             pieces = [piece for piece in group if isinstance(piece, ArchivePiece)]
             check_stamp(pieces[0])
             for samples in self._batches([piece for piece in pieces if not piece.error], reader):
-                yield reader.rows(samples, pieces[0].name, task.ordinal, ordinal, entry)
+                rows = reader.rows(samples, pieces[0].name, task.ordinal, ordinal, entry)
+                del samples
+                yield rows
+                del rows  # what is large is freed before more is read
                 ordinal += 1
             for piece in pieces:
                 if piece.error:
@@ -195,7 +199,7 @@ class ArchiveSource:
         return parser_of(texts, self.rules, self.infer, self.limits.record_bytes, self.selection)
 
     def _batches(self, pieces: Sequence[ArchivePiece], reader: SampleReader) -> Iterator[list[Numbered]]:
-        """Yield the samples of some pieces of one archive.
+        """Yield the samples of some pieces of one archive, one that is larger than a batch by itself.
 
         Raises:
             SourceError: the archive cannot be read, or is not what it was.
@@ -204,43 +208,59 @@ class ArchiveSource:
             return
         batch: list[Numbered] = []
         held = 0
-        with open_archive(pieces[0], self.kind, WHOLE) as archive:
+        with open_archive(pieces[0], self.kind, WHOLE) as archive, Turn(ROW_BYTES) as turn:
             first, last = min(piece.first for piece in pieces), max(piece.last for piece in pieces)
             if last - first <= _APART * sum(piece.bytes for piece in pieces):
                 archive.expect(first, last)
             for piece in pieces:
-                for one in self._numbered(archive, piece, reader):
+                for one in self._numbered(archive, piece, reader, turn):
+                    size = sum(len(p.value) for p in one.sample.parts if isinstance(p.value, bytes | memoryview))
+                    if batch and size >= _BATCH_BYTES:
+                        yield batch
+                        batch, held = [], 0
                     batch.append(one)
-                    parts = one.sample.parts
-                    held += sum(len(part.value) for part in parts if isinstance(part.value, bytes | memoryview))
+                    del one
+                    held += size
                     if len(batch) == _BATCH_ROWS or held >= _BATCH_BYTES:
                         yield batch
                         batch, held = [], 0
         if batch:
             yield batch
 
-    def _numbered(self, archive: OpenArchive, piece: ArchivePiece, reader: SampleReader) -> Iterator[Numbered]:
-        """Yield the samples of a piece; of those that are rejects nothing is read.
+    def _numbered(
+        self, archive: OpenArchive, piece: ArchivePiece, reader: SampleReader, turn: Turn
+    ) -> Iterator[Numbered]:
+        """Yield the samples of a piece; of those that are rejects nothing is read, and large ones take turns.
 
         Raises:
             SourceError: the archive cannot be read, or is not what it was.
         """
-        count = 0
+        count, held, held_of = 0, 0, -1
+
+        def take(member: Member) -> bytes | memoryview:
+            nonlocal held, held_of
+            if held_of != count:  # the sample before is freed
+                held, held_of = 0, count
+                turn.give_back()
+            held += member.size
+            turn.take(held)
+            return archive.read(member)
 
         def visit(member: Member, suffix: bytes) -> bytes | memoryview | MemberError | None:
             is_read = not _is_marked(piece.again, count) and not _is_marked(piece.large, count)
-            return self._visit(archive, reader, member, suffix, is_read=is_read)
+            return self._visit(take if is_read else None, reader, member, suffix)
 
         for sample in _samples(archive, piece, self.naming, visit):
             again, large = _is_marked(piece.again, count), _is_marked(piece.large, count)
             count += 1
             yield Numbered(piece.first_row + count, sample, again, large)
+            del sample
         if count != piece.rows:
             text = f"samples from {piece.first_row + 1} on: {piece.rows} were counted, and {count} were read"
             raise SourceError(piece.name, f"{text}; run again")
 
     def _visit(
-        self, archive: OpenArchive, reader: SampleReader, member: Member, suffix: bytes, *, is_read: bool
+        self, read: Callable[[Member], bytes | memoryview] | None, reader: SampleReader, member: Member, suffix: bytes
     ) -> bytes | memoryview | MemberError | None:
         """Return the bytes of a member, what is wrong with it, or None if it is not read."""
         column = self.naming.column_of(suffix)
@@ -251,7 +271,7 @@ class ArchiveSource:
             text = f"has {member.size:,} bytes, more than limits.{key} ({limit:,}); raise it if they are meant: "
             return MemberError("FIELD_TOO_LARGE", f"{text}--set limits.{key}={member.size}")
         try:
-            return archive.read(member) if is_read else None
+            return None if read is None else read(member)
         except MemberError as error:
             return error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ import pyarrow as pa
 from ...errors import SchemaError, SourceError
 from ...format.schema.arrow_checks import check_names, storage_type
 from ...format.wording.printable import printable
+from ...limits.turns import ROW_BYTES, Turn
 from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
 from ..files.open_file import is_object, open_file, open_listed
@@ -37,9 +37,6 @@ from .messages import (
 
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError, DamagedFile)
 """What reading a damaged file raises."""
-
-_LARGE: Final = 64 << 20
-"""A batch that takes more when it is inflated is read by one worker at a time."""
 
 Form = Literal["file", "stream", "stream in turn"]
 
@@ -151,7 +148,7 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the chosen columns of record batches, given by their numbers and offsets; all of a stream in turn.
 
-    One worker at a time inflates large ones.
+    What compressed ones take is known before they are inflated, and the largest are alone over all workers.
 
     Raises:
         TooLarge: a batch takes too much memory.
@@ -160,39 +157,46 @@ def read_batches(
     if form == "stream in turn":
         found, _ = batches_of_stream(data, size)
         places = [(number, place.start) for number, place in enumerate(found)]
-    large = [_is_large(data, schema, columns, one, size) for one in places]  # and none is too large
-    if any(large):
-        with open(__file__) as lock:  # a file that all workers have
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield from _read_batches(data, form, columns, places)
-        return
-    yield from _read_batches(data, form, columns, places)
+    inflated = [_inflated_bytes(data, schema, columns, one, size) for one in places]
+    batches = _read_batches(data, form, columns, places)
+    with Turn(ROW_BYTES) as turn:
+        for taken in inflated:
+            turn.take(taken)
+            batch = next(batches)
+            yield batch
+            del batch
+            turn.give_back()
+        yield from batches
 
 
-def _is_large(
+def _inflated_bytes(
     data: pa.NativeFile, schema: pa.Schema, columns: Sequence[int], place: tuple[int, int], size: int
-) -> bool:
+) -> int:
     number, start = place
     inflated = unpacked_bytes(data, start, size, schema, columns)
     if inflated > MOST_UNPACKED:
         raise TooLarge(f"its record batch {number}", inflated)
-    return inflated > _LARGE
+    return inflated
 
 
 def _read_batches(
     data: pa.NativeFile, form: Form, columns: Sequence[int], places: Sequence[tuple[int, int]]
 ) -> Iterator[pa.RecordBatch]:
     data.seek(0)
+    own = pa.system_memory_pool()  # which gives back what is large as soon as it is freed
     with ExitStack() as stack:
         if form == "file":
             options = pa.ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
-            reader = stack.enter_context(pa.ipc.open_file(data, options=options))
+            reader = stack.enter_context(pa.ipc.open_file(data, options=options, memory_pool=own))
             for number, _ in places:
                 yield reader.get_batch(number)
             return
-        stream = stack.enter_context(pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False)))
+        options = pa.ipc.IpcReadOptions(use_threads=False)
+        stream = stack.enter_context(pa.ipc.open_stream(data, options=options, memory_pool=own))
         if form == "stream in turn":
-            yield from (batch.select(list(columns)) for batch in stream)
+            for batch in stream:
+                yield batch.select(list(columns))
+                del batch
             return
         for _, start in places:
             data.seek(start)

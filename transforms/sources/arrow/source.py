@@ -49,7 +49,7 @@ BATCH_BYTES: Final = 8 << 20
 """What a batch holds at most, as those of Parquet do: a record batch of a file may be of any size."""
 
 
-MAPPED_BYTES: Final = 256 << 20
+MAPPED_BYTES: Final = 128 << 20
 """A file with a larger record batch is mapped: polars writes a table of any size as one. A mapped file that is cut
 meanwhile kills the process, so that others are read."""
 
@@ -154,7 +154,9 @@ class ArrowSource:
             for batch, problems, piece, done in self._read_file(pieces):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1)
                 rows = Rows(task.ordinal, ordinal, piece.entry, _as_stored(batch), origin, problems)
+                del batch
                 yield as_united(rows, frozen)
+                del rows
                 ordinal += 1
             check_stamp(first)
 
@@ -175,11 +177,12 @@ class ArrowSource:
                     if form != "stream in turn":
                         piece, done = next(owners), 0
                     for part in _parts(batch):
-                        checked, problems = checked_batch(part)
-                        yield checked, problems, piece, done
+                        yield *checked_batch(part), piece, done
                         done += part.num_rows
+                        del part
                     if form != "stream in turn":
                         _check_rows(piece, done)
+                    del batch
                 _check_rows(piece, done)
         except (SourceError, SchemaError):
             raise

@@ -21,6 +21,7 @@ def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | Tas
             rows.count_into(rows_read)
             batches += 1
             yield rows
+            del rows  # and so below: what is large is freed before more is read
     except SourceError as error:
         failures = (str(error), *_further_failures(source, task, frozen, error))
     yield TaskEnd(task.ordinal, batches, rows_read, failures)

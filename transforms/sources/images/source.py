@@ -20,6 +20,7 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject, warning_at
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
+from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, DEFAULT_FORMATS, ImageCheck
 from ...pictures.facts import Check, ImageProblem
 from ...pictures.notes import notes_of
@@ -27,8 +28,9 @@ from ...pictures.preprocess.options import Preprocess
 from ...recipe.steps.label import refuse_other_numbers
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
+from ..files.open_file import is_object
 from ..registry.conform import DatasetSchema
-from .bytes import Fetched, fetch_ahead, read_image_bytes
+from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_image_object
 from .layout import (
     MAX_LABEL_OFFSET,
     FolderRole,
@@ -196,18 +198,38 @@ class ImageSource:
         """
         checker = self._checker()
         limit = self.bytes_limit
-        batches = fetch_ahead(_batches(task, limit, self.limits), lambda image: image.size <= limit)
+        soon = min(limit, ROW_BYTES.beside)  # larger ones are fetched in their turn
+        batches = fetch_ahead(_batches(task, limit, self.limits), lambda image: image.size <= soon)
         for ordinal, (files, ahead) in enumerate(batches):
-            buffer = pa.allocate_buffer(sum(_room(image, limit) for _, image in files))
-            memory = memoryview(buffer).cast("B")  # Arrow's own are signed: FF would be -1
-            gathered = _Gathered(memory, noted=not self.pictures.changes_pictures)
-            for (folder, image), fetched in zip(files, ahead, strict=True):
-                try:
-                    row = self._read_one(folder, image, checker, frozen, gathered, fetched)
-                    gathered.add(folder, image, row)
-                except ImageProblem as problem:
-                    gathered.reject(folder, image, problem, frozen.splits)
-            yield gathered.to_rows(task, ordinal, frozen, buffer)
+            room = sum(_room(image, limit) for _, image in files)
+            with taking_turns(ROW_BYTES, room):
+                rows = self._read_batch(task, ordinal, frozen, checker, files, ahead, room)
+                del ahead
+                yield rows
+                del rows
+
+    def _read_batch(
+        self,
+        task: Task,
+        ordinal: int,
+        frozen: Frozen,
+        checker: ImageCheck,
+        files: Batch,
+        ahead: Sequence[Fetched],
+        room: int,
+    ) -> Rows:
+        # Arrow's own pool keeps what is freed, for the next batch.
+        pool = pa.system_memory_pool() if room > ROW_BYTES.beside else None
+        buffer = pa.allocate_buffer(room, memory_pool=pool)
+        memory = memoryview(buffer).cast("B")  # Arrow's own are signed: FF would be -1
+        gathered = _Gathered(memory, noted=not self.pictures.changes_pictures)
+        for (folder, image), fetched in zip(files, ahead, strict=True):
+            try:
+                row = self._read_one(folder, image, checker, frozen, gathered, fetched)
+                gathered.add(folder, image, row)
+            except ImageProblem as problem:
+                gathered.reject(folder, image, problem, frozen.splits)
+        return gathered.to_rows(task, ordinal, frozen, buffer)
 
     def _read_one(
         self,
@@ -231,11 +253,12 @@ class ImageSource:
             message = f"{image.size} bytes are more than limits.image_bytes = {limit}; raise it if they are meant"
             raise ImageProblem("FIELD_TOO_LARGE", message, value=image.size, expected=f"at most {limit} bytes")
         memory = gathered.memory[gathered.bytes :]
-        if fetched is None:
-            data = read_image_bytes(folder.path + image.name, folder.root, image.size, image.mtime_ns, memory)
-        else:
-            memory[: image.size] = fetched.result()
+        if is_object(folder.path):
+            path = folder.path + image.name
+            memory[: image.size] = read_image_object(path, image) if fetched is None else fetched.result()
             data = memory[: image.size]
+        else:
+            data = read_image_bytes(folder.path + image.name, folder.root, image.size, image.mtime_ns, memory)
         facts = checker.check(data)
         if folder.split is None and frozen.splits:
             message = "no split folder holds the image; move it into one, or set input.layout to flat"
