@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,9 +21,10 @@ from hypothesis import strategies as st
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
 from shardmill.transforms.dataset.records.record_offsets import read_offsets
-from shardmill.transforms.dataset.rows import open_files
 from shardmill.transforms.errors import DamageError, UsageError
 from shardmill.transforms.format.sidecars.record_index import offsets_in
+
+from ..open_files import files_open_below
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -163,16 +167,61 @@ def test_a_dataset_that_is_being_read_goes_to_threads_and_processes(dataset: Dat
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_files, "MOST_OPEN", 2)
+READ_BY_NUMBER = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+import numpy as np
+from shardmill.pipelines import open_dataset
+
+path, rows = sys.argv[1], int(sys.argv[2])
+order = np.random.default_rng(1).permutation(rows).tolist()
+ways = {
+    "record": lambda data: [data.record(n) for n in order],
+    "row": lambda data: [data[n] for n in order],
+    "take": lambda data: [data.take(order[at : at + 30]) for at in range(0, rows, 30)],
+    "take all": lambda data: data.take(order),
+    "slice": lambda data: data[:],
+    "batches": lambda data: [*data.batches(start=rows // 2)],
+    "numpy": lambda data: [*data.numpy(start=1, rows=30)],
+    "torch_map": lambda data: [data.torch_map()[n] for n in order],
+    "grain": lambda data: data.grain().__getitems__(order),
+}
+whole = open_dataset(path)
+kept = [(name, whole, open_dataset(path)["a"]) for name in ways]  # as many datasets as ways, and each stays open
+for name, one, split in kept:
+    ways[name](one)
+    split.record(0), split.record(len(split) - 1)
+print([whole[n]["id"] for n in range(rows)])
+"""
+
+
+@pytest.mark.parametrize("output", [{}, {"output__index": "none"}, {"output__compression": "gzip"}], ids=str)
+def test_more_shards_than_a_process_may_have_files_open_are_read_in_every_way(
+    tmp_path: Path, output: dict[str, Any]
+) -> None:
+    rows = 120
+    noise = np.random.default_rng(1).bytes(40_000)
+    data = pa.table({"id": np.arange(rows), "part": ["a", "b"] * (rows // 2), "noise": [noise] * rows})
+    convert(data=data, output=tmp_path / "out", shard_size="64KiB", split={"column": "part"}, **output)
+    assert len([*(tmp_path / "out").glob("*.tfrecord*")]) == rows
+    done = subprocess.run(
+        [sys.executable, "-c", READ_BY_NUMBER, str(tmp_path / "out"), str(rows)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    ids = [*range(0, rows, 2), *range(1, rows, 2)]
+    assert done.stdout.startswith(str(ids))
+
+
+def test_files_of_a_dataset_that_is_no_longer_used_are_closed(tmp_path: Path) -> None:
     dataset = made(tmp_path)
-    shards = len(dataset.manifest.splits["train"].shards)
-    assert shards > 4
-    before = len(os.listdir("/proc/self/fd"))
-    rows = dataset.to_arrow().to_pylist()
-    for number in range(0, ROWS, 97):
-        assert dataset[number] == rows[number]
-    assert len(os.listdir("/proc/self/fd")) <= before + 4  # two shards, two indexes
+    dataset.take(range(ROWS))
+    assert files_open_below(tmp_path)
+    del dataset
+    gc.collect()
+    assert files_open_below(tmp_path) == []
 
 
 def test_values_of_every_kind_are_those_of_a_batch(tmp_path: Path) -> None:

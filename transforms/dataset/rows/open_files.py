@@ -8,10 +8,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from io import RawIOBase
-from typing import Final
+from typing import ClassVar, Final
 
-MOST_OPEN: Final = min(max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 64), 4096)
-"""The most files that are open at a time, of each kind: a quarter of what the process may have."""
+MOST_OPEN: Final = min(max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, 8), 8192)
+"""The most files that all datasets of a process keep open together: half of what the process may have."""
 
 
 class OpenFile:
@@ -31,18 +31,34 @@ class OpenFile:
 class OpenFiles:
     """Open files by number; one that has not been asked for in a long time is closed when its readers are done."""
 
-    def __init__(self) -> None:
-        self._open: OrderedDict[int, OpenFile] = OrderedDict()
-        self._lock = threading.Lock()
+    _open: ClassVar[OrderedDict[tuple[int, int], OpenFile]] = OrderedDict()
+    """All open files of this process, by the identity of their `OpenFiles` and their number; used last, last."""
+
+    _lock: ClassVar = threading.RLock()  # the garbage collector may call `__del__` in a thread that holds it
+
+    def __del__(self) -> None:
+        with self._lock:
+            for key in [key for key in self._open if key[0] == id(self)]:
+                del self._open[key]
 
     def at(self, number: int, open_it: Callable[[], RawIOBase]) -> OpenFile:
         """Return the file of a number, which `open_it` opens where it is not open; raises what that raises."""
+        key = (id(self), number)
         with self._lock:
-            file = self._open.get(number)
-            if file is None:
-                file = self._open[number] = OpenFile(open_it())
-                if len(self._open) > MOST_OPEN:
-                    self._open.popitem(last=False)
-            else:
-                self._open.move_to_end(number)
-            return file
+            file = self._open.get(key)
+            if file is not None:
+                self._open.move_to_end(key)
+                return file
+            while len(self._open) >= MOST_OPEN:
+                self._open.popitem(last=False)
+        file = OpenFile(open_it())  # without the lock, as a slow disk would stop all readers
+        with self._lock:
+            self._open[key] = file
+        return file
+
+
+def _renew_lock() -> None:
+    OpenFiles._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)  # another thread of the parent may have held it

@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ...errors import DamageError, UsageError
 from ...format.buffers.payloads import Payloads
@@ -30,7 +30,6 @@ from ..generations.opened_generation import OpenedGeneration
 from ..records.record_file import open_regular, scan_opened
 from ..records.record_offsets import offsets_of
 from ..storage.storage_at import storage_at
-from . import open_files
 from .open_files import OpenFiles
 from .shard_records import GAP_IN_STORE, GAP_ON_DISK, GzipShard, PlainShard, ShardFile, payloads_in
 
@@ -45,7 +44,6 @@ class RecordAccess:
         self._path, self._manifest = generation.path, generation.manifest
         self._stops = list(accumulate(entry.records for entry in entries))
         self._known: dict[int, PlainShard | GzipShard] = {}
-        self._mapped: deque[int] = deque()
         self._files = OpenFiles()
         self._lock = threading.Lock()
 
@@ -153,10 +151,6 @@ class RecordAccess:
         offsets = self._indexed(entry)
         if offsets is None:
             offsets = file.scanned(lambda opened: offsets_of(scan_opened(opened, name, check_crc=False)))
-        elif not (in_store or offsets.flags.owndata):  # a map keeps its file open
-            self._mapped.append(number)
-            if len(self._mapped) > open_files.MOST_OPEN:
-                self._known.pop(self._mapped.popleft(), None)
         if len(offsets) != entry.records + 1 or offsets[0] != 0 or offsets[-1] != entry.bytes:
             found = f"{counted(max(len(offsets) - 1, 0), 'record')} to byte {offsets[-1] if len(offsets) else 0}"
             raise self._cut(entry, f"{name}: {found}")
@@ -209,13 +203,14 @@ def _not_numbers(given: npt.NDArray[Any]) -> str:
 
 
 def _mapped(path: str) -> I64:
-    """Return the offsets in a file, mapped: only what is asked for of them is read.
+    """Return the offsets in a file, mapped: only what is asked for of them is read, and no descriptor stays open.
 
     Raises:
         ValueError: it is no index.
     """
-    with open_regular(path, printable_path(path)) as file:
-        return np.asarray(np.memmap(file, "<i8", "r"))
+    open_regular(path, printable_path(path)).close()
+    with pa.memory_map(path) as file:
+        return np.frombuffer(file.read_buffer(), "<i8")
 
 
 def joined_payloads(parts: Sequence[Payloads]) -> Payloads:
