@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from types import FrameType
 from typing import NoReturn
 
 
 def main() -> NoReturn:
     """Run the command line, and exit with its code."""
+    _fill_closed_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
     # numpy's library starts threads that wait busily for matrices to multiply: nothing here has any
@@ -25,6 +27,22 @@ def main() -> NoReturn:
     from .cli import main as run
 
     run()
+
+
+def _fill_closed_streams() -> None:
+    """Open what the caller has closed of stdin, stdout and stderr, as a file of a dataset would take its number.
+
+    A write to stdout still fails with "Bad file descriptor"; what goes to stderr is lost.
+    """
+    for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)  # which takes the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 def _leave(number: int, _: FrameType | None) -> None:

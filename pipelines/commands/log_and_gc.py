@@ -57,10 +57,13 @@ def index_command(path: str, screen: Screen, *, text: bool, overwrite: bool) -> 
     workers = min(os.cpu_count() or 1, _MOST_THREADS)
     with ThreadPoolExecutor(workers) as pool:
         made = make_indexes(files, "text" if text else "binary", overwrite=overwrite, run=pool.map)
+    if any(one.outcome == "made" for one in made):
+        screen.done = "indexes were written"
     if screen.as_json:
         screen.data({"path": printable_path(path), "files": [one.to_json() for one in made]})
         return 0
-    _print_indexes(made, screen)
+    if not screen.quiet:
+        _print_indexes(made, screen)
     return 0
 
 
@@ -119,6 +122,8 @@ def gc_command(path: str, older_than: str, keep: int | None, screen: Screen, *, 
     except ValueError as error:
         raise UsageError(f"--older-than: {error}") from error
     report = collect_garbage(path, older_than=seconds, keep=keep, delete=delete)
+    if report.deleted:
+        screen.done = f"{format_size(report.bytes)} of files was removed"
     if screen.as_json:
         screen.data(report.to_json())
     elif not screen.quiet:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ...transforms.dataset.integrity.record_walk import DamagedRange
 from ...transforms.dataset.integrity.salvage import SalvageReport, salvage_file
 from ...transforms.errors import DamageError
-from ...transforms.format.wording.printable import counted, escaped
+from ...transforms.format.wording.printable import counted, escaped, printable_path
 from ...transforms.format.wording.sizes import format_size
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def salvage_command(path: str, folder: str, screen: Screen) -> int:
         TargetError: the folder cannot take the new file.
     """
     report = salvage_file(path, folder)
+    if report.target is not None:
+        screen.done = f"{printable_path(report.target)} was written"
     if screen.as_json:
         screen.data(report.to_json())
     else:

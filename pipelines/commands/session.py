@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects
 from ...transforms.stores.common.store_url import is_store_url
 from ..report.disk_errors import DiskError, disk_error
+from ..screens.terminal import OutputError, discard_output
 
 if TYPE_CHECKING:
     from ..report.summary import Count
@@ -117,8 +118,10 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
     with _Interrupt(session) as interrupt, _muted_engine(interrupt, debug=debug):
         try:
             code = body(session) or 0
-            sys.stdout.flush()
+            session.screen.out.file.flush()
             return code
+        except OutputError as error:
+            return _output_failed(session, error)
         except BrokenPipeError as error:
             return _READER_GONE if _stdout_is_closed() else _unexpected(session, error, debug=debug)
         except KeyboardInterrupt as error:
@@ -189,8 +192,18 @@ def _stdout_is_closed() -> bool:
     poll.register(sys.stdout.fileno(), 0)
     closed = any(event & select.POLLERR for _, event in poll.poll(0))
     if closed:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
     return closed
+
+
+def _output_failed(session: Session, error: OutputError) -> int:
+    """Report what was done, where standard output did not take what is printed of it."""
+    discard_output()
+    screen = session.screen
+    line = f"error: standard output cannot be written: {error}; "
+    line += f"{screen.done}, only the summary is lost" if screen.done else "what was to be shown is lost or cut"
+    screen.err.print(line, soft_wrap=True)
+    return RunError.exit_code
 
 
 def _wraps_interrupt(error: BaseException) -> bool:
@@ -314,5 +327,5 @@ def _unexpected(session: Session, error: Exception, *, debug: bool) -> int:
         f"error: unexpected {text}\nThis is a fault of Shardmill: please report it{fix}.", soft_wrap=True
     )
     if session.screen.as_json:
-        session.screen.data({"error": {"type": type(error).__name__, "exit_code": 1, "message": text}})
+        session.screen.error_data({"type": type(error).__name__, "exit_code": 1, "message": text})
     return 1

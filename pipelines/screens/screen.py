@@ -34,10 +34,12 @@ class Screen(Terminal):
         self.err.print(Text.assemble(("error: ", "bold red"), in_lines(text)), soft_wrap=True)
         if self.as_json:
             kind = type(error).__name__
-            self.data({"error": {"type": kind, "exit_code": error.exit_code, "message": text}})
+            self.error_data({"type": kind, "exit_code": error.exit_code, "message": text})
 
     def summary(self, summary: Summary) -> None:
         """Print what a conversion wrote, what it rejected and why, and how to read it."""
+        where = f"generation {summary.manifest.generation} of {shown_path(summary.path)}"
+        self.done = f"{where} {'holds it already' if summary.nothing_to_do else 'was committed'}"
         if self.as_json:
             self.data(summary.to_json())
         elif not self.quiet:
@@ -52,6 +54,7 @@ class Screen(Terminal):
 
     def submitted(self, job: Submitted) -> None:
         """Print the id of a job, and how to see what becomes of it."""
+        self.done = f"job {job.job_id or job.name} was {'built' if job.job_id is None else 'submitted'}"
         if self.as_json:
             self.data(job.to_json())
         elif not self.quiet and job.job_id is None:

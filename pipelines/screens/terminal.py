@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
-from typing import IO, Any, Final
+from collections.abc import Callable, Mapping
+from typing import IO, Any, Final, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -21,8 +21,43 @@ _FILE_WIDTH: Final = 200
 """Columns where stdout is not a terminal: tables are not folded to a screen that is not there."""
 
 
+class OutputError(Exception):
+    """Standard output cannot be written, as its disk is full or it is closed: the text is the system's words."""
+
+
+class _Stream:
+    """A stream of text; an error of standard error is passed over, since there is no place for it."""
+
+    def __init__(self, stream: IO[str], *, may_fail: bool) -> None:
+        self._stream, self._may_fail = stream, may_fail
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._try(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def _try(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except BrokenPipeError:  # its reader has seen enough
+            raise
+        except OSError as error:
+            if not self._may_fail:
+                raise OutputError(error.strerror) from error
+
+
 class Terminal:
-    """Prints text and tables, or, with `as_json`, documents; `quiet` leaves out all but errors."""
+    """Prints text and tables, or, with `as_json`, documents; `quiet` leaves out all but errors.
+
+    `done` is a sentence on what was written or committed before anything is printed, empty where nothing was.
+    """
+
+    done = ""
 
     def __init__(
         self,
@@ -34,13 +69,20 @@ class Terminal:
     ) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        self.out = _console(stdout or sys.stdout)
-        self.err = _console(stderr or sys.stderr)
+        self.out = _console(stdout or sys.stdout, may_fail=False)
+        self.err = _console(stderr or sys.stderr, may_fail=True)
 
     def data(self, document: Mapping[str, Any]) -> None:
         """Print one JSON document as a line of stdout."""
         self.out.file.write(safe_json(json.dumps(document, ensure_ascii=False, allow_nan=False)) + "\n")
         self.out.file.flush()
+
+    def error_data(self, error: Mapping[str, Any]) -> None:
+        """Print the document of an error, which is on stderr too: a stdout that fails changes nothing."""
+        try:
+            self.data({"error": error})
+        except OutputError:
+            discard_output()
 
     def text(self, line: str, style: str = "") -> None:
         """Print a line of text on stdout; whatever of data is in it cannot move the cursor."""
@@ -83,14 +125,20 @@ def shown_path(path: str) -> str:
     return printable_path(path if relative.startswith("..") else relative)
 
 
+def discard_output() -> None:
+    """Send nowhere what is left for stdout, which Python writes when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class _PlainConsole(Console):
     def on_broken_pipe(self) -> None:
         """Raise the error again: rich would exit with 1, which is a failed run."""
         raise  # noqa: PLE0704  (rich calls this while it handles the error)
 
 
-def _console(file: IO[str]) -> Console:
-    console = _PlainConsole(file=file, markup=False, highlight=False, emoji=False)
+def _console(file: IO[str], *, may_fail: bool) -> Console:
+    stream = cast("IO[str]", _Stream(file, may_fail=may_fail))
+    console = _PlainConsole(file=stream, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _FILE_WIDTH
     return console

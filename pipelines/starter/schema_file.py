@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -51,7 +50,7 @@ def write_schema(output: str | None, screen: Screen) -> None:
         RunError: it cannot be written.
     """
     if output == "-":
-        sys.stdout.write(PACKAGED.read_text(encoding="utf-8"))
+        screen.out.file.write(PACKAGED.read_text(encoding="utf-8"))
         return
     path = SCHEMA_NAME if output is None else output
     is_new = _put(path) is not None

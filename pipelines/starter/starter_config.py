@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -116,7 +115,7 @@ def write_starter(
         if screen.as_json:
             screen.data({"command": "init", "path": None, "text": text})
         else:
-            sys.stdout.write(text)
+            screen.out.file.write(text)
         return
     try:
         with open(config, "x", encoding="utf-8") as file:

@@ -1,6 +1,7 @@
 """Commands meet folders and files that they may not read or write; then they may, and run again.
 
-    python tests/faults/closed.py FOLDER      a report of all cases, as JSON
+    python tests/faults/closed.py FOLDER                 a report of all cases, as JSON
+    python tests/faults/closed.py FOLDER unprinted       of commands whose standard output is a full disk
 
 Root may read and write anything: the process gives that up first, and is refused what any user would be.
 """
@@ -11,11 +12,13 @@ import ctypes
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
-from children import Begun, begin, copy, load, problems_of_rerun, run
+from children import Begun, begin, copy, load, problems_of_rerun, run, undisturbed
 from scenarios import SCENARIOS, Scenario
 from states import problems_of, tree
+from upkeep import COMMANDS
 
 READ_ONLY, UNREADABLE, CLOSED = 0o555, 0o333, 0o000
 
@@ -84,6 +87,27 @@ def close_and_try(folder: str) -> list[dict[str, Any]]:
     return cases
 
 
+def print_nowhere(folder: str) -> list[dict[str, Any]]:
+    """Run each command that writes where standard output is a full disk; return how it and the same one again ended."""
+    load()
+    cases = []
+    commands = {name: (SCENARIOS[name].command, SCENARIOS[name].prepare) for name in ("create", "append", "merge")}
+    commands["rebuild"] = (["rebuild", "out", "-o", "again", "-q"], SCENARIOS["append"].prepare)
+    commands |= {name: (command, lambda at, _, make=prepare: make(at)) for name, (command, prepare) in COMMANDS.items()}
+    for number, (name, (command, prepare)) in enumerate(commands.items()):
+        begun = f"{folder}/unprinted-{name}"
+        prepare(begun, undisturbed)
+        for more in ([], ["--json"]) if name == "create" else [["--json"] * (number % 2)]:
+            at = copy(begun, f"{begun}{len(more)}")
+            with suppress(FileNotFoundError):
+                os.unlink(f"{at}/.out")
+            os.symlink("/dev/full", f"{at}/.out")
+            loud = [*(word for word in command if word != "-q"), *more]
+            ended, again = run(loud, at), run(command, at)
+            cases.append({"command": loud, "code": ended.code, "err": ended.err, "again": [again.code, again.err]})
+    return cases
+
+
 def _try(scenario: Scenario, folder: str, path: str, mode: int, begun: Begun) -> dict[str, Any]:
     for name in (".err", ".out", ".report"):  # which the harness writes, be the folder read-only or not
         open(f"{folder}/{name}", "a").close()
@@ -102,4 +126,6 @@ def _try(scenario: Scenario, folder: str, path: str, mode: int, begun: Begun) ->
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps({"cases": close_and_try(os.path.realpath(sys.argv[1]))}) + "\n")
+    where = os.path.realpath(sys.argv[1])
+    report = {"unprinted": print_nowhere(where)} if sys.argv[2:] else {"cases": close_and_try(where)}
+    sys.stdout.write(json.dumps(report) + "\n")

@@ -29,6 +29,7 @@ def adopt_command(folder: str, name: str | None, split: str | None, screen: Scre
     from ...screens.terminal import shown_path
 
     manifest, notes = adopt_files(folder, name=name, split=split, run=_spread)
+    screen.done = f"{shown_path(folder)} was adopted"
     if screen.as_json:
         splits = {key: {"records": one.records, "files": len(one.shards)} for key, one in manifest.splits.items()}
         features = None if manifest.schema is None else len(manifest.schema)

@@ -70,6 +70,7 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
     else:
         with new_file(target) as file:
             TABLES[suffix](rows, file)
+    screen.done = f"{printable_path(target)} was written"
     _print(rows, target, pictures, screen)
     if classes:
         screen.note(f"metadata.jsonl has classes as text; converted so, they are classes again: {' '.join(classes)}")
@@ -128,6 +129,7 @@ def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Scre
         raise UsageError(f"{where}: has several labels, each with a map of its own; choose among {maps}")
     with new_file(target) as file:
         file.write(files[name])
+    screen.done = f"{printable_path(target)} was written"
     if screen.as_json:
         screen.data({"path": where, "target": printable_path(target)})
     elif not screen.quiet:

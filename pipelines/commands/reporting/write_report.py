@@ -48,6 +48,7 @@ def report_command(path: str, target: str, options: ReportOptions, screen: Scree
         page = html_page(gather_facts(root, found, manifest.generation)).encode()
     with new_file(target) as file:
         file.write(page)
+    screen.done = f"{printable_path(target)} was written"
     if screen.as_json:
         screen.data({"path": target, "bytes": len(page), "generation": manifest.generation})
     elif not screen.quiet:

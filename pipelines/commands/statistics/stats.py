@@ -65,6 +65,8 @@ def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> in
         )
     else:
         shown = _of_files(path, level)
+    if written:
+        screen.done = f"{' and '.join(written)} of {printable_path(root)} were written"
     if screen.as_json:
         screen.data(_document(path, shown, written))
     elif not screen.quiet:
