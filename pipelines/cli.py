@@ -36,8 +36,17 @@ if TYPE_CHECKING:
     from .config.model import Config
 
 
-class _QuickHelpGroup(TyperGroup):
-    """Commands whose `--help` does not wait for pydantic, by which typer would turn "not asked for" into False."""
+GROUPS: Final = {
+    "Make a dataset": ("convert", "append", "merge", "rebuild", "adopt", "init"),
+    "Look at a dataset": ("info", "inspect", "stats", "report", "diff", "log"),
+    "Look after a dataset": ("verify", "salvage", "index", "gc", "doctor", "flink"),
+    "Read a dataset elsewhere": ("snippet", "export"),
+}
+"""The commands by what they are for, as README groups them."""
+
+
+class _CommandLine(TyperGroup):
+    """The commands in groups; their `--help` does not wait for pydantic, by which typer turns None into False."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of the group: help, version, and those that typer adds for completion."""
@@ -47,11 +56,21 @@ class _QuickHelpGroup(TyperGroup):
                 param.default = False
         return params
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write the commands, each group under its heading, all in one column."""
+        width = max(map(len, self.commands))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(width), self.commands[name].get_short_help_str(formatter.width)) for name in names]
+                )
+
 
 app = typer.Typer(
     name="shardmill",
-    cls=_QuickHelpGroup,
-    help="CSV, Parquet, images and NumPy arrays to tf.train.Example TFRecord shards of a chosen size, with a manifest.",
+    cls=_CommandLine,
+    help="Turn CSV, JSON lines, Parquet, pictures (class folders, COCO, VOC, YOLO), archives, NumPy arrays and "
+    "TFRecords into tf.train.Example TFRecord shards of the size you choose, with a manifest that lists them.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -101,7 +120,7 @@ def convert(
     debug: Debug = False,
     **flags: object,
 ) -> None:
-    """Convert CSV, Parquet, images or NumPy arrays to TFRecord shards.
+    """Convert tables, text, pictures, arrays or TFRecords to shards.
 
     Options after `--` go to Beam.
     """

@@ -2,8 +2,9 @@
 
 In README and docs/guide.md each line of a fenced block that begins with `shardmill ` or `uv run shardmill ` is run in a
 copy of `configs/`, in the order of the pages; of those that name the reader's own files (`data/`, `my-`), or what was
-made of them, only the `--help` is; and of `flink`, whose commands tests/flink runs. README's programs are run behind
-them, those with TensorFlow by tests/readers/test_readme.py, that with PyTorch by tests/torch_readers/test_readme.py.
+made of them, only the `--help` is; and of Flink, whose commands tests/flink runs. README's recipe for S3 is run by
+tests/stores/test_readme.py. The programs are run behind them, those with TensorFlow by tests/readers/test_readme.py,
+that with PyTorch by tests/torch_readers/test_readme.py.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines import convert, open_dataset
-from shardmill.pipelines.cli import app, main
+from shardmill.pipelines.cli import GROUPS, app, main
 
-from .readme import PAGES, README, REPO, programs
+from .readme import PAGES, README, REPO, programs, recipes
 
 YOUR_OWN = ("data/", "my-", "/path/", "s3://", "gs://")
 
@@ -43,7 +44,7 @@ def pages_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = commands()
     assert len(found) > 30
     for args in found:
-        own = args[0] == "flink" or any(word in arg for arg in args for word in own_words)
+        own = "flink" in args or any(word in arg for arg in args for word in own_words)
         if own and "-o" in args:
             own_words.append(args[args.index("-o") + 1])
         said = io.StringIO()
@@ -75,14 +76,29 @@ def test_every_command_is_documented_in_the_readme() -> None:
 
 
 def test_every_command_of_the_readme_runs(pages_folder: Path) -> None:
-    assert {path.name for path in (pages_folder / "out").iterdir()} >= {"quickstart", "split", "by-zip", "shuffled"}
+    assert {path.name for path in (pages_folder / "out").iterdir()} >= {"quickstart", "members", "by-zip", "shuffled"}
+
+
+def test_the_recipes_of_the_readme_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(REPO / "configs", tmp_path / "configs")
+    monkeypatch.chdir(tmp_path)
+    here = [one for one in recipes() if not any(word in line for line in one[0] for word in ("my-", "flink"))]
+    assert len(here) == 3
+    for typed, shown in here:
+        said = io.StringIO()
+        for line in typed:
+            args = shlex.split(line.partition("shardmill ")[2])
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), pytest.raises(SystemExit):
+                main(args)
+        printed = said.getvalue().splitlines()
+        assert [line for line in shown if line != "..." and line not in printed] == []
 
 
 def test_the_programs_of_the_readme_run(pages_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(pages_folder)
     names: dict[str, object] = {}
     found = programs(without=("tensorflow", "tensorflow_datasets", "torch", "apache_beam"))
-    assert len(found) == 3
+    assert len(found) == 5
     for program in found:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(program, "README.md", "exec"), names)
@@ -109,24 +125,38 @@ def headings(page: Path, level: int) -> list[str]:
     return re.findall(rf"^{'#' * level} (.*)$", page.read_text(), re.MULTILINE)
 
 
-def test_the_readme_leads_from_installing_to_recipes_to_reading_to_what_else_there_is() -> None:
+def test_the_readme_fits_on_a_few_screens_and_leads_from_what_it_is_to_what_else_there_is() -> None:
     text = README.read_text()
-    assert text.index("uv tool install .") < text.index("docs/picture.svg") < text.index("## ")
-    known = headings(README, 2)
-    order = ["What it reads, and what it does not", "Recipes", "Reading", "When to use it, and when something else"]
-    assert [heading for heading in known if heading in [*order, "Promises", "More"]] == [*order, "Promises", "More"]
+    assert len(text.splitlines()) <= 240
+    assert text.index("docs/picture.svg") < text.index("## ")
+    order = ["Install", "Try it", "Five recipes", "Read it", "What it reads", "Commands", "Promises"]
+    assert headings(README, 2) == [*order, "When to use something else", "More"]
+
+
+def test_the_readme_groups_the_commands_as_the_help_does() -> None:
+    block = README.read_text().partition("## Commands")[2].partition("## ")[0]
+    found: dict[str, list[str]] = {}
+    for line in block.splitlines():
+        if line.startswith("# "):
+            found[line.removeprefix("# ")] = []
+        elif line.startswith("shardmill "):
+            found[list(found)[-1]].append(line.split()[1])
+    assert found == {title: [name for name in names if name != "flink"] for title, names in GROUPS.items()}
 
 
 def test_the_decisions_are_grouped_by_subjects_that_the_page_lists_first() -> None:
-    page = REPO / "docs/decisions.md"
+    page = REPO / "docs/dev/decisions.md"
     listed = re.findall(r"^- \[(.*)\]\(#", page.read_text(), re.MULTILINE)
     assert listed == headings(page, 2)
     assert len(listed) <= 12 < len(headings(page, 3))
 
 
-def test_every_page_is_linked_from_the_readme() -> None:
-    text = README.read_text() + (REPO / "CONTRIBUTING.md").read_text()
-    assert [page.name for page in (REPO / "docs").rglob("*.md") if page.name not in text] == []
+def test_every_page_is_linked_from_the_index_of_pages() -> None:
+    index = REPO / "docs/README.md"
+    linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)\s#]+)\)", index.read_text())}
+    assert set((REPO / "docs").rglob("*.md")) - linked == {index}
+    assert headings(index, 2) == ["Use", "Reference", "Operate", "How it works"]
+    assert "docs/README.md" in README.read_text()
 
 
 def test_the_picture_is_what_its_script_draws() -> None:

@@ -1,4 +1,4 @@
-"""docs/guarantees.md names tests that there are, for each promise of docs/design.md."""
+"""docs/guarantees.md names tests that there are, for each promise of docs/dev/design.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_test_that_is_named_exists() -> None:
 
 
 def test_every_promise_is_proven_by_a_test_or_more() -> None:
-    promises = re.findall(r"^(\d)\. \*\*", (REPO / "docs/design.md").read_text(), re.MULTILINE)
+    promises = re.findall(r"^(\d)\. \*\*", (REPO / "docs/dev/design.md").read_text(), re.MULTILINE)
     rows = re.findall(r"^\| (\d)\. [^|]+\| (.*) \|$", DOC, re.MULTILINE)
     assert [number for number, _ in rows] == promises
     assert all("`tests/" in proof for _, proof in rows)

@@ -1,4 +1,4 @@
-"""docs/testing.md names each test that has left the quick tier, and why; and no other."""
+"""docs/dev/testing.md names each test that has left the quick tier, and why; and no other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import tiers
 from .conftest import COLLECTED
 
 TESTS = Path(__file__).parent
-ROWS = re.findall(r"^\| `tests/\S+::\S+` \| .* \|$", (TESTS.parent / "docs/testing.md").read_text(), re.MULTILINE)
+ROWS = re.findall(r"^\| `tests/\S+::\S+` \| .* \|$", (TESTS.parent / "docs/dev/testing.md").read_text(), re.MULTILINE)
 
 
 def file_of(row: str) -> str:

@@ -1,4 +1,4 @@
-"""The words that docs/style.md avoids are in no page, config, `--help`, message, docstring or comment."""
+"""The words that docs/dev/style.md avoids are in no page, config, `--help`, message, docstring or comment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardmill.pipelines.cli import app, main
 from shardmill.pipelines.commands import flink_commands
 
 REPO = Path(__file__).parent.parent
-STYLE = REPO / "docs/style.md"
+STYLE = REPO / "docs/dev/style.md"
 PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]
 MODULES = [path for folder in ("pipelines", "transforms") for path in (REPO / folder).rglob("*.py")]
 CONFIGS = list((REPO / "configs").glob("*.yaml"))

@@ -69,7 +69,7 @@ class Left:
     cases: int = 0
 
     def row(self) -> str:
-        """Return its line in the table of docs/testing.md."""
+        """Return its line in the table of docs/dev/testing.md."""
         cases = "all" if self.left == self.cases else f"{self.left} of {self.cases}"
         return f"| `{self.test}` | {cases} | {'; '.join(sorted(self.reasons))} |"
 

@@ -11,6 +11,9 @@ import typer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_INPUT: Final = "Input options"
+_SPLITS: Final = "Split options"
+_RUN: Final = "Output and engine options"
 _DATAFLOW: Final = "Dataflow options"
 
 
@@ -108,24 +111,8 @@ class Flag:
 FLAGS: Final = (
     Flag("output", "output.path", "FOLDER", "The folder of the dataset.", short="-o"),
     Flag(
-        "format", "input.format", "NAME", "csv, parquet, images, numpy, tfrecord, jsonl, arrow or txt.",
-        "convert append init",
-    ),
-    Flag(
-        "delimiter", "input.delimiter", "SIGN", "CSV: what separates columns, like ; or tab.", "convert append init"
-    ),
-    Flag("no_header", "input.header", None, "CSV: the first line is data.", "convert append init", value=False),
-    Flag(
-        "columns", "input.columns", "A,B", "Keep only these columns; globs like feat_* too.", "convert append init",
-        names_in,
-    ),
-    Flag(
-        "exclude_columns", "input.exclude_columns", "A,B", "Leave these columns out; globs too.", "convert append init",
-        names_in,
-    ),
-    Flag("limit", "input.limit", "N", "Read the first N rows or images only.", read=number_or_text),
-    Flag(
-        "where", "input.where", "EXPRESSION", 'Only rows for which it is true: "age >= 18".', "convert append",
+        "shard_size", "output.shard_size", "SIZE", "Bytes of a shard, like 128MiB or 1GB.",
+        "convert append merge rebuild", others=(("append", "Bytes of a new shard; the dataset's if not given."),),
     ),
     Flag(
         "split_fractions", "split.fractions", "A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.",
@@ -136,17 +123,10 @@ FLAGS: Final = (
         "convert append merge rebuild", number_or_text,
     ),
     Flag(
-        "split_key", "split.key", "COLUMN", "Rows of one value of this column stay in one split.",
-        "convert append merge rebuild",
+        "columns", "input.columns", "A,B", "Keep only these columns; globs like feat_* too.", "convert append init",
+        names_in,
     ),
-    Flag(
-        "overwrite", "output.if_exists", None, "Replace the dataset that is there.", "convert merge rebuild",
-        value="replace",
-    ),
-    Flag(
-        "shard_size", "output.shard_size", "SIZE", "Bytes of a shard, like 128MiB or 1GB.",
-        "convert append merge rebuild", others=(("append", "Bytes of a new shard; the dataset's if not given."),),
-    ),
+    Flag("limit", "input.limit", "N", "Read the first N rows or images only.", read=number_or_text),
     Flag(
         "max_rejects", "max_rejects", "N", 'Rows that may be rejected: a number, or "1%".',
         "convert append merge rebuild",
@@ -155,27 +135,59 @@ FLAGS: Final = (
         ),
     ),
     Flag(
-        "workers", "runner.workers", "N", "How many workers, or auto.", "convert append merge rebuild", number_or_text
+        "overwrite", "output.if_exists", None, "Replace the dataset that is there.", "convert merge rebuild",
+        value="replace",
     ),
-    Flag("runner", "runner.name", "NAME", "The engine: local, flink or dataflow."),
-    Flag("project", "runner.project", "ID", "The project of Google Cloud.", panel=_DATAFLOW),
-    Flag("region", "runner.region", "REGION", "Where the job runs.", panel=_DATAFLOW),
-    Flag("staging", "runner.staging", "GS_URL", "A folder for the job's files.", panel=_DATAFLOW),
-    Flag("image", "runner.image", "IMAGE", "The workers' image, with a tag.", panel=_DATAFLOW),
-    Flag("wait", "runner.wait", None, "Wait for the job to end.", "convert", panel=_DATAFLOW),
-    Flag("compression", "output.compression", "KIND", "none or gzip.", "convert merge rebuild"),
-    Flag("order", "output.order", "ORDER", "task (in order in each shard), source (throughout).", "convert"),
+    Flag(
+        "records", "input.records", "KIND", "example, or opaque for records that are not Examples.", "merge"
+    ),
+    Flag(
+        "format", "input.format", "NAME", "csv, parquet, images, numpy, tfrecord, jsonl, arrow or txt.",
+        "convert append init", panel=_INPUT,
+    ),
+    Flag(
+        "delimiter", "input.delimiter", "SIGN", "CSV: what separates columns, like ; or tab.", "convert append init",
+        panel=_INPUT,
+    ),
+    Flag(
+        "no_header", "input.header", None, "CSV: the first line is data.", "convert append init", value=False,
+        panel=_INPUT,
+    ),
+    Flag(
+        "exclude_columns", "input.exclude_columns", "A,B", "Leave these columns out; globs too.", "convert append init",
+        names_in, panel=_INPUT,
+    ),
+    Flag(
+        "where", "input.where", "EXPRESSION", 'Only rows for which it is true: "age >= 18".', panel=_INPUT,
+    ),
+    Flag(
+        "split_key", "split.key", "COLUMN", "Rows of one value of this column stay in one split.",
+        "convert append merge rebuild", panel=_SPLITS,
+    ),
     Flag(
         "split", "output.split", "NAME", "The name of the split, where the source has none.", "convert append merge",
         others=(
             ("append", "The split to append to, where the source has none."),
             ("merge", "The split of files that are of no dataset."),
         ),
+        panel=_SPLITS,
     ),
     Flag(
-        "records", "input.records", "KIND", "example, or opaque for records that are not Examples.", "merge"
+        "order", "output.order", "ORDER", "task (in order in each shard), source (throughout).", "convert",
+        panel=_SPLITS,
     ),
-    Flag("name", "name", "NAME", "The name of the dataset.", "convert merge rebuild"),
+    Flag("compression", "output.compression", "KIND", "none or gzip.", "convert merge rebuild", panel=_RUN),
+    Flag("name", "name", "NAME", "The name of the dataset.", "convert merge rebuild", panel=_RUN),
+    Flag(
+        "workers", "runner.workers", "N", "How many workers, or auto.", "convert append merge rebuild", number_or_text,
+        panel=_RUN,
+    ),
+    Flag("runner", "runner.name", "NAME", "The engine: local, flink or dataflow.", panel=_RUN),
+    Flag("project", "runner.project", "ID", "The project of Google Cloud.", panel=_DATAFLOW),
+    Flag("region", "runner.region", "REGION", "Where the job runs.", panel=_DATAFLOW),
+    Flag("staging", "runner.staging", "GS_URL", "A folder for the job's files.", panel=_DATAFLOW),
+    Flag("image", "runner.image", "IMAGE", "The workers' image, with a tag.", panel=_DATAFLOW),
+    Flag("wait", "runner.wait", None, "Wait for the job to end.", "convert", panel=_DATAFLOW),
 )  # fmt: skip
 """The flags of all commands, in the order of their help."""
 

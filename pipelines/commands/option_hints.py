@@ -80,6 +80,9 @@ Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print err
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
 
 
+_OF_ALL_COMMANDS: Final = ("as_json", "quiet", "debug", "help")
+
+
 def answer(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
     """Run the body of a command, and exit with its code."""
     raise typer.Exit(run(body, as_json=as_json, quiet=quiet, debug=debug))
@@ -101,13 +104,18 @@ class Command(TyperCommand):
             raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, each panel under a heading of its own."""
+        """Write arguments and options, each panel under its heading: first what people use most."""
         panels: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
+        parameters = self.get_params(ctx)
+        in_panels = any(getattr(parameter, "rich_help_panel", None) for parameter in parameters)
+        for parameter in parameters:
             record = parameter.get_help_record(ctx)
-            if record is not None:
-                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                panels.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(record)
+            if record is None:
+                continue
+            heading = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            if in_panels and parameter.name in _OF_ALL_COMMANDS:
+                heading = "Screen options"
+            panels.setdefault(getattr(parameter, "rich_help_panel", None) or heading, []).append(record)
         for heading, records in panels.items():
             with formatter.section(heading):
                 formatter.write_dl(records)

@@ -75,5 +75,5 @@ def nulls_text(schema: Schema, choices: Sequence[Choice] = ()) -> str | None:
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     return (
         f"Empty values {where} {shown}{more}: such a record leaves the feature out; TFDS shows a stand-in value "
-        "(README, Nulls)"
+        "(docs/types.md, Nulls)"
     )

@@ -6,6 +6,8 @@ import contextlib
 import csv
 import datetime as dt
 import json
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from shardmill.pipelines import open_dataset
 from shardmill.pipelines.engines.flink.processes import free_port
 from shardmill.transforms.format.encode.example_proto import Example
 
+from ..readme import recipes
 from ..stores import servers
 from .running import CONFIGS, fetched, same_bytes, shardmill, wait_for, wait_until_ended, write_table
 
@@ -162,6 +165,15 @@ def test_files_whose_columns_differ_and_a_report_of_duplicates_have_the_bytes_of
     dataset = open_dataset(tmp_path / "flink")
     assert dataset.manifest.details.checks["duplicates"]["records"] == 1000 - 97
     assert set(dataset.to_arrow("train").column_names) == {"id", "text", "score"}
+
+
+@pytest.mark.thorough("a conversion on a Flink of its own")
+def test_the_recipe_of_the_readme_prints_what_it_shows(flink: None, tmp_path: Path) -> None:
+    ((typed, shown),) = recipes("--runner flink")
+    (line,) = [line for line in typed if "--runner flink" in line]
+    shutil.copytree(CONFIGS, tmp_path / "configs")
+    ended = shardmill(*shlex.split(line)[1:], cwd=tmp_path)
+    assert [line for line in shown if line not in ended.stdout.splitlines()] == []
 
 
 @pytest.mark.thorough("a second conversion on a Flink of its own")

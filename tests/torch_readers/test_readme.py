@@ -1,25 +1,25 @@
-"""README's program that reads with PyTorch runs, and gives what it says."""
+"""README's program from a DataFrame to PyTorch runs, and prints what README shows."""
 
 from __future__ import annotations
 
-import shutil
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from shardmill.pipelines import convert
 
-from ..readme import REPO, programs
+from ..readme import README, programs
 
 
-def test_the_program_gives_pictures_and_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(REPO / "configs", tmp_path / "configs")
-    convert(tmp_path / "configs/quickstart.yaml")
+def test_the_program_makes_a_dataset_and_trains_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     (program,) = programs(of="torch")
     names: dict[str, Any] = {}
     exec(compile(program, "README.md", "exec"), names)
-    assert all(picture.dtype == torch.float32 and picture.ndim == 3 for picture in names["pictures"])
-    assert set(names["labels"].tolist()) <= {0, 1, 2}
+    (shown,) = re.findall(r"^```python\n[^`]*torch[^`]*^```\n+```text\n(.*?)^```", README.read_text(), re.DOTALL | re.M)
+    assert capsys.readouterr().out == shown
+    assert names["scores"].dtype == torch.float32
     assert names["state"]["epoch"] == 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 
 import pytest
-from shardmill.pipelines.cli import app, main
+from shardmill.pipelines.cli import GROUPS, app, main
 from shardmill.pipelines.commands import flink_commands
 
 COMMANDS = [[c.name or c.callback.__name__] for c in app.registered_commands if c.callback]
@@ -26,14 +27,32 @@ def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERMINAL_WIDTH", "80")
 
 
-@pytest.mark.parametrize("group", [[], ["flink"]])
-def test_the_summary_of_each_command_is_one_whole_line(group: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    listed = help_of(group, capsys).partition("Commands:\n")[2].rstrip("\n").splitlines()
+def test_the_summary_of_each_command_is_one_whole_line_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of([], capsys)
+    assert "Commands:" not in text
+    titles = [f"{title}:" for title in GROUPS]
+    assert [line for line in text.splitlines() if line in titles] == titles
+    listed = [name for names in GROUPS.values() for name in names]
+    assert sorted(listed) == sorted([*(command for command, *more in COMMANDS if not more), "flink"])
+    assert_whole_lines(text.partition(f"{titles[0]}\n")[2], without=titles)
+
+
+def test_the_summary_of_each_command_of_flink_is_one_whole_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert_whole_lines(help_of(["flink"], capsys).partition("Commands:\n")[2])
+
+
+def assert_whole_lines(text: str, without: Sequence[str] = ()) -> None:
+    listed = [line for line in text.splitlines() if line and line not in without]
     assert len(listed) >= 3
     for line in listed:
         assert re.match(r"  [a-z]+ +[A-Z].*[.]$", line)
         assert not line.endswith("...")
         assert len(line) <= 80
+
+
+def test_convert_shows_the_ten_flags_that_people_use_first(capsys: pytest.CaptureFixture[str]) -> None:
+    first = help_of(["convert"], capsys).partition("\nOptions:\n")[2].partition("\n\n")[0]
+    assert len(re.findall(r"^  -", first, re.MULTILINE)) == 10
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

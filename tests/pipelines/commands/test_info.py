@@ -66,7 +66,8 @@ def test_a_dataset_is_told_by_its_manifest_and_no_record_is_read(
         "feature kind type nulls",
         "a int64 label no",
         "b float float64 yes",
-        "Empty values possible in b: such a record leaves the feature out; TFDS shows a stand-in value (README, Nulls)",
+        "Empty values possible in b: such a record leaves the feature out; TFDS shows a stand-in value "
+        "(docs/types.md, Nulls)",
         "Labels of a: cat = 0, dog = 1",
         "",
         "Read by: tf.data, TFDS, Keras, TFX, grain, tfrecord (PyTorch), NVIDIA DALI, shardmill.pipelines.open_dataset",
