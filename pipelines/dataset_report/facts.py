@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any, Final
 
 from ...transforms.dataset.generations.history import GenerationInfo, list_history
-from ...transforms.dataset.generations.manifest_files import lineage, read_json_lines, read_manifest
+from ...transforms.dataset.generations.manifest_files import lineage, read_manifest
 from ...transforms.dataset.reading.open_dataset import Dataset
-from ...transforms.errors import DamageError
+from ...transforms.dataset.shards.source_list import read_rejects
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.statistics.figures import Statistics
 from .pictures import Picture, sample_pictures
@@ -52,7 +52,7 @@ def gather_facts(path: str, statistics: Statistics | None, generation: int | Non
 
     Raises:
         InputError: there is no dataset, or no such generation.
-        DamageError: a manifest or a shard is damaged.
+        DamageError: a manifest, a shard or a list of rejects is damaged.
     """
     manifest = read_manifest(path, generation)
     history = [one for one in list_history(path) if one.generation <= manifest.generation]
@@ -69,14 +69,9 @@ def _rejects(path: str, generations: list[Manifest]) -> Rejects:
         records += manifest.rejects.records
         for code, count in manifest.rejects.by_code.items():
             by_code[code] = by_code.get(code, 0) + count
-        if manifest.rejects.path is None:
-            continue
-        try:
-            for _, line in islice(read_json_lines(path, manifest.rejects.path), _LOOKED_AT):
-                for error in line["errors"]:
-                    known = examples.setdefault(error["code"], [])
-                    if len(known) < EXAMPLES:
-                        known.append({"source": line["source"], "row": line.get("row") or line.get("record"), **error})
-        except (DamageError, FileNotFoundError):  # the counts are in the manifest; verify finds the damage
-            continue
+        for line in islice(read_rejects(path, manifest), _LOOKED_AT):
+            for error in line["errors"]:
+                known = examples.setdefault(error["code"], [])
+                if len(known) < EXAMPLES:
+                    known.append({"source": line["source"], "row": line.get("row") or line.get("record"), **error})
     return Rejects(records, dict(sorted(by_code.items(), key=lambda one: -one[1])), examples)

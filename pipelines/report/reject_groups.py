@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ...transforms.dataset.generations.manifest_files import read_json_lines
+from ...transforms.dataset.generations.list_lines import read_reject_lines
 from ...transforms.format.wording.printable import escaped, printable
 from ...transforms.sources.registry.formats import FORMATS
 
@@ -73,7 +73,7 @@ def read_head(root: str, path: str | None, file_format: str) -> RejectHead:
     first: list[str] = []
 
     def documents() -> Iterator[dict[str, Any]]:
-        for number, document in read_json_lines(root, path):
+        for number, document in read_reject_lines(root, path):
             if number <= FIRST_REJECTS:
                 first.append(json.dumps(document))
             yield document

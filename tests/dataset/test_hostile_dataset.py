@@ -91,8 +91,10 @@ def test_notes_that_are_no_counts_are_damage(tmp_path: Path, build_dataset: Buil
     name = "sources/00000001.jsonl"
     manifest = build_dataset(tmp_path, {"train": [[payload(a=1)]]}, source=SourceSummary("csv", 1, 1, name))
     (tmp_path / "sources").mkdir()
-    (tmp_path / name).write_text(json.dumps({"notes": notes}) + "\n")
-    with pytest.raises(DamageError, match="line 1 has notes that are not counts"):
+    line = {"source": "a.csv", "bytes": 1, "fingerprint": "etag:a", "files": 1, "notes": notes}
+    counts = {"read": 1, "written": 1, "rejected": 0, "dropped": 0}
+    (tmp_path / name).write_text(json.dumps(line | counts) + "\n")
+    with pytest.raises(DamageError, match=r"sources/00000001\.jsonl: line 1 has a wrong 'notes'"):
         read_notes(os.fspath(tmp_path), manifest)
 
 

@@ -43,6 +43,7 @@ EXACT = [*CREATE, "--set", "split={fractions: {train: 0.8, val: 0.2}, by: exact,
 SHUFFLE = [*CREATE, "--set", "shuffle.seed=7"]
 APPEND = ["append", "c.csv", "d.csv", "-o", "out", *_COMMON, *_SPLIT]
 MERGE = ["merge", "one", "two", "-o", "out", "--workers", "1", "-q", "--shard-size", "64KiB"]
+REBUILD = ["rebuild", "one", "-o", "out", "--workers", "1", "-q", "--shard-size", "64KiB", "--set", "shuffle.seed=7"]
 GC = ["gc", "out", "--older-than", "0s", "--keep", "1", "--delete", "-q"]
 
 
@@ -77,6 +78,11 @@ def _for_merge(folder: str, run: Run) -> None:
     run([*CREATE[:1], "b.csv", "-o", "two", *CREATE[5:]], folder)
 
 
+def _for_rebuild(folder: str, run: Run) -> None:
+    _sources(folder, "ab")
+    run([*CREATE[:4], "one", *CREATE[5:]], folder)
+
+
 def _for_gc(folder: str, run: Run) -> None:
     _sources(folder, "abcd")
     run(CREATE, folder)
@@ -102,6 +108,7 @@ SCENARIOS = {
     "shuffle": Scenario(SHUFFLE, _for_create),
     "append": Scenario(APPEND, _for_append, 1),
     "merge": Scenario(MERGE, _for_merge),
+    "rebuild": Scenario(REBUILD, _for_rebuild),
     "gc": Scenario(GC, _for_gc, 2),
     "gc-much": Scenario(GC, _for_gc_much, 2, ("manifests", "index")),
 }

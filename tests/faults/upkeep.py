@@ -1,6 +1,7 @@
-"""Commands that write beside a dataset or out of one, killed at each of their calls, and run again.
+"""Commands that write beside a dataset or out of one, killed, and run again.
 
-    python tests/faults/upkeep.py FOLDER COMMAND [KILLS SEED]      a report, as JSON; KILLS of the calls, or all of them
+    python tests/faults/upkeep.py FOLDER COMMAND                   a report, as JSON: a kill at each of its calls
+    python tests/faults/upkeep.py FOLDER COMMAND KILLS SEED        real commands, killed at random moments of their work
 
 Run again, the command has to leave what an undisturbed one leaves, and nothing else. Where a killed one had made
 everything, it may say that it is all there (exit code 2).
@@ -14,7 +15,10 @@ import json
 import os
 import random
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -98,40 +102,98 @@ def _tree(folder: str) -> dict[str, str]:
     return {name: digest for name, digest in found.items() if name not in OWN}
 
 
-def kill_at_each_call(folder: str, name: str, kills: int | None, seed: int) -> dict[str, Any]:
-    """Kill a command at its calls; return of each how it ended when it was run again, and what is wrong then."""
-    load()
-    command, prepare = COMMANDS[name]
-    begun = f"{folder}/begun"
-    prepare(begun)
-    with suppress(SystemExit):  # salvage ends with 3
-        load_command(command, copy(begun, f"{folder}/loaded"))
-    made = copy(begun, f"{folder}/made")
-    ended = run(command, made)
-    assert ended.code == (3 if name == "salvage" else 0), ended
-    whole, code = _tree(made), ended.code
-    calls = [call for call in ended.made if call[0] != "look"]
-    if kills is not None:
-        calls = random.Random(seed).choices(calls, k=kills)
+class _Undisturbed:
+    """A command, the folder that it begins with, and what it leaves there and how it ends when nothing disturbs it."""
 
-    def one(number: int) -> dict[str, Any]:
-        place = copy(begun, f"{folder}/{number}")
-        killed = run(command, place, calls[number], "KILL")
-        left = _tree(place) if killed.code == -9 else {}
-        again = run(command, place)
+    def __init__(self, folder: str, name: str) -> None:
+        load()
+        self.command, prepare = COMMANDS[name]
+        self.begun = f"{folder}/begun"
+        prepare(self.begun)
+        with suppress(SystemExit):  # salvage ends with 3
+            load_command(self.command, copy(self.begun, f"{folder}/loaded"))
+        made = copy(self.begun, f"{folder}/made")
+        self.ended = run(self.command, made)
+        assert self.ended.code == (3 if name == "salvage" else 0), self.ended
+        self.whole = _tree(made)
+
+    def after_a_kill(self, place: str) -> dict[str, Any]:
+        """Run the command again in a folder; return what is wrong then, and whether the folder was half done before."""
+        left, problems = _tree(place), []
+        again = run(self.command, place)
         now = _tree(place)
-        problems = [] if killed.code == -9 else [f"it was not killed, but ended with {killed.code}: {killed.err}"]
-        if again.code != code and not (again.code == 2 and now == whole):
+        if again.code != self.ended.code and not (again.code == 2 and now == self.whole):
             problems.append(f"run again, it ended with {again.code}: {again.err}")
-        if now != whole:
-            problems.append(f"run again, it left other files: {sorted(set(now.items()) ^ set(whole.items()))[:6]}")
+        if now != self.whole:
+            problems.append(f"run again, it left other files: {sorted(set(now.items()) ^ set(self.whole.items()))[:6]}")
         shutil.rmtree(place)
-        return {"call": calls[number], "problems": problems, "half": left not in ({}, whole, _tree(begun))}
+        return {"problems": problems, "half": left not in (self.whole, _tree(self.begun))}
 
-    return {"cases": in_children(one, len(calls))}
+
+def kill_at_each_call(folder: str, name: str) -> dict[str, Any]:
+    """Kill a command at its calls; return of each how it ended when it was run again, and what is wrong then."""
+    one = _Undisturbed(folder, name)
+    calls = [call for call in one.ended.made if call[0] != "look"]
+
+    def case(number: int) -> dict[str, Any]:
+        place = copy(one.begun, f"{folder}/{number}")
+        killed = run(one.command, place, calls[number], "KILL")
+        found = one.after_a_kill(place)
+        if killed.code != -9:
+            found["problems"].append(f"it was not killed, but ended with {killed.code}: {killed.err}")
+        return {"call": calls[number], **found}
+
+    return {"cases": in_children(case, len(calls))}
+
+
+def kill_at_random(folder: str, name: str, kills: int, seed: int) -> dict[str, Any]:
+    """Kill the processes of a real command at random moments, from the first thing that it makes or removes on."""
+    one = _Undisturbed(folder, name)
+    _start(one.command, copy(one.begun, f"{folder}/first")).wait()  # it compiles modules
+    process = _start(one.command, copy(one.begun, f"{folder}/timed"))
+    started = time.monotonic()
+    process.wait()
+    seconds = time.monotonic() - started
+
+    def case(number: int) -> dict[str, Any]:
+        chance = random.Random(f"{seed}:{number}")
+        place = copy(one.begun, f"{folder}/{number}")
+        process = _start(one.command, place)
+        time.sleep(chance.uniform(0, seconds))
+        with suppress(ProcessLookupError):  # it has just ended
+            os.killpg(process.pid, signal.SIGKILL)
+        killed = process.wait() == -signal.SIGKILL
+        return {"killed": killed, **one.after_a_kill(place)}
+
+    return {"cases": in_children(case, kills), "seconds": seconds}
+
+
+def _start(command: list[str], folder: str) -> subprocess.Popen[bytes]:
+    """Start a real command, and return it when it has made or removed something, or has ended."""
+    before = _marks(folder)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shardmill.pipelines", *command],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while process.poll() is None and _marks(folder) == before:
+        time.sleep(0.001)
+    return process
+
+
+def _marks(folder: str) -> dict[str, int]:
+    """Return what changes when something is made or removed below a folder."""
+    found = {}
+    for above, _, _ in os.walk(folder):
+        with suppress(FileNotFoundError):
+            found[above] = os.stat(above).st_mtime_ns
+    return found
 
 
 if __name__ == "__main__":
     _, where, what, *rest = sys.argv
-    how_many, first = (int(rest[0]), int(rest[1])) if rest else (None, 0)
-    sys.stdout.write(json.dumps(kill_at_each_call(os.path.realpath(where), what, how_many, first)) + "\n")
+    where = os.path.realpath(where)
+    report = kill_at_random(where, what, int(rest[0]), int(rest[1])) if rest else kill_at_each_call(where, what)
+    sys.stdout.write(json.dumps(report) + "\n")

@@ -137,7 +137,10 @@ class Values:
     def from_json(cls, document: dict[str, Any]) -> Values:
         """Read what `to_json` wrote."""
         if "counts" in document:
-            return cls({value: int(count) for value, count in document["counts"]})
+            counts = {value: int(count) for value, count in document["counts"]}
+            if len(set(map(type, counts))) > 1:
+                raise ValueError("values of several types are counted")
+            return cls(counts)
         hashes = unpacked(document["hashes"], np.uint64)
         if len(hashes) != _LEAST_HASHES:
             raise ValueError(f"{len(hashes)} hashes, not {_LEAST_HASHES}")

@@ -18,6 +18,7 @@ import pytest
 
 from ...pipelines.runs.test_killed_pairs import PAIRS, assert_resumed_on_and_on, command_of, desk_with, refusal_of
 from ..test_every_call import assert_kept
+from ..test_upkeep import COMMANDS
 
 Deaths = Callable[[str, int, int], dict[str, Any]]
 Program = Callable[..., dict[str, Any]]
@@ -29,7 +30,10 @@ SEED = int(os.environ.get("SHARDMILL_KILLS_SEED", "20261122"))
 
 
 @pytest.mark.timeout(36_000)
-@pytest.mark.parametrize(("command", "outcomes"), [("create", 2), ("append", 2), ("merge", 2), ("gc-much", 1)])
+@pytest.mark.parametrize(
+    ("command", "outcomes"),
+    [("create", 2), ("exact", 2), ("shuffle", 2), ("append", 2), ("merge", 2), ("rebuild", 2), ("gc-much", 1)],
+)
 def test_a_hundred_deaths_of_each_command_cost_no_record(deaths: Deaths, say: Say, command: str, outcomes: int) -> None:
     report = deaths(command, KILLS, SEED)
     kills, unfinished = report["kills"], report["unfinished"]
@@ -41,6 +45,19 @@ def test_a_hundred_deaths_of_each_command_cost_no_record(deaths: Deaths, say: Sa
         f"{datetime.now(UTC):%Y-%m-%d}, seed {SEED}: {len(kills)} deaths of {command}, {unfinished} unfinished, "
         f"{newest.count(max(newest))} after the commit, {report['seconds']:.0f} s",
     )
+
+
+@pytest.mark.timeout(36_000)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_hundred_deaths_of_each_command_that_writes_beside_a_dataset_leave_nothing_behind(
+    program: Program, say: Say, command: str
+) -> None:
+    cases = program("upkeep", command, str(KILLS), str(SEED))["cases"]
+    bad = [case for case in cases if case["problems"]]
+    assert not bad, f"{len(bad)} of {len(cases)} cases: {bad[:3]}"
+    killed, half = (sum(case[key] for case in cases) for key in ("killed", "half"))
+    assert killed >= KILLS // 4
+    say("faults", f"seed {SEED}: {len(cases)} times {command}, {killed} killed, {half} of them half done")
 
 
 @pytest.mark.timeout(36_000)

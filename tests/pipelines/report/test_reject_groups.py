@@ -16,8 +16,9 @@ FIX = "; declare it: --set schema.columns.price.type=string"
 
 
 def reject(row: int, *cells: tuple[str | None, str], source: str = "a.csv") -> dict[str, Any]:
-    errors = [{"column": column, "code": "BAD_TYPE", "message": message} for column, message in cells]
-    return {"source": source, "row": row, "line": row + 1, "errors": errors}
+    more = {"code": "BAD_TYPE", "value": "x", "expected": "float32"}
+    errors = [{"column": column, "message": message, **more} for column, message in cells]
+    return {"source": source, "split": None, "row": row, "line": row + 1, "errors": errors}
 
 
 def text(rejects: list[dict[str, Any]], total: int | None = None) -> list[str]:
@@ -137,7 +138,7 @@ def test_a_dry_run_counts_the_rows_that_an_interrupted_run_has_rejected(
 
 
 def test_the_start_of_a_reject_file_gives_its_first_lines_and_its_groups(tmp_path: Path) -> None:
-    lines = [json.dumps(reject(row, ("price", "no float"))) for row in range(30)]
+    lines = [json.dumps(reject(row, ("price", "no float"))) for row in range(1, 31)]
     (tmp_path / "rejects.jsonl").write_text("\n".join(lines) + "\n")
     first, groups = read_head(str(tmp_path), "rejects.jsonl", "csv")
     assert (list(first), [group.rows for group in groups]) == (lines[:20], [30])

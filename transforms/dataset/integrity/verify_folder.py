@@ -16,11 +16,11 @@ from ...format.manifest.parts import is_part_path
 from ...format.sidecars.sidecar_files import groups_of, sidecar_files
 from ...format.wording.printable import printable, printable_path
 from ...statistics.stats_json import STATS_FILES, STATS_JSON
-from ..generations.manifest_files import check_regular, list_generations, read_file, read_json_lines
+from ..generations.list_lines import read_reject_lines, read_source_lines
+from ..generations.manifest_files import check_regular, list_generations, read_file
 from ..generations.statistics_file import read_tally, statistics_files
 from ..storage.storage_at import storage_at
 from .findings import Finding
-from .list_lines import reject_line_problem, source_line_problem
 
 _OURS: Final = re.compile(r".*\.tfrecord(\.gz)?|(manifests|sources|rejects|index)/.*", re.DOTALL)
 """Names that a dataset gives to its files: readers that glob would take such a file for a part of it."""
@@ -161,10 +161,7 @@ def _source_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
     totals: Counter[str] = Counter()
     stated = {key: getattr(manifest.counts, key) for key in _ROW_COUNTS}
     stated |= {"files": manifest.source.files, "bytes": manifest.source.bytes}
-    for number, document in read_json_lines(root, path):
-        problem = source_line_problem(document)
-        if problem:
-            raise DamageError(f"{path}: line {number} {problem}")
+    for _, document in read_source_lines(root, path):
         if "carried" not in document:
             totals.update({key: document[key] for key in stated})
     for key, count in stated.items():
@@ -176,11 +173,8 @@ def _source_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
 def _reject_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
     by_code: Counter[str] = Counter()
     records = 0
-    for _, document in read_json_lines(root, path):
+    for _, document in read_reject_lines(root, path):
         records += 1
-        problem = reject_line_problem(document)
-        if problem:
-            raise DamageError(f"{path}: line {records} {problem}")
         by_code.update({error["code"] for error in document["errors"]})
     if records != manifest.rejects.records:
         yield f"{records} rejected rows, the manifest states {manifest.rejects.records}"

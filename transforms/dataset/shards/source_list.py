@@ -22,11 +22,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import DamageError
 from ...format.flow.blocks import EntryCounts
 from ...format.manifest.manifest import Manifest
 from ...format.wording.printable import printable_path
-from ..generations.manifest_files import lineage, read_json_lines, read_manifest
+from ..generations.list_lines import read_reject_lines, read_source_lines
+from ..generations.manifest_files import lineage, read_manifest
 from ..stage.spec import EntryInfo
 from ..storage.storage_at import storage_at
 from .accounting import Accounts
@@ -64,8 +64,8 @@ def carried_lines(datasets: Iterable[tuple[str, int]]) -> Iterator[bytes]:
     seen: set[tuple[str, str]] = set()
     for root, generation in datasets:
         for manifest in lineage(root, read_manifest(root, generation)):
-            for number, document in _read_list(root, manifest):
-                held = _held(manifest, number, document)
+            for _, document in _read_list(root, manifest):
+                held = _held(manifest, document)
                 key = held.name, held.fingerprint
                 folder = os.path.dirname(held.name)
                 rebuilt = manifest.operation == "merge" and "carried" not in document
@@ -84,14 +84,11 @@ def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
     """Return how many rows of a published generation there are of each note, from its list of sources.
 
     Raises:
-        DamageError: the list is missing, or a line of it is not a JSON object.
+        DamageError: the list is missing, or a line of it is not of the form.
     """
     notes: Counter[str] = Counter()
-    for number, document in _read_list(root, manifest):
-        found = document.get("notes", {})
-        if not isinstance(found, dict) or any(type(count) is not int for count in found.values()):
-            raise DamageError(f"{manifest.source.list}: line {number} has notes that are not counts")
-        notes.update(found)
+    for _, document in _read_list(root, manifest):
+        notes.update(document.get("notes", {}))
     return dict(sorted(notes.items()))
 
 
@@ -123,41 +120,37 @@ def read_held_sources(root: str, manifest: Manifest) -> Iterator[HeldSource]:
     Raises:
         DamageError: the list is missing, or a line of it is not of the form.
     """
-    for number, document in _read_list(root, manifest):
-        yield _held(manifest, number, document)
+    for _, document in _read_list(root, manifest):
+        yield _held(manifest, document)
 
 
-def _held(manifest: Manifest, number: int, document: dict[str, Any]) -> HeldSource:
-    name, fingerprint, options = (document.get(key) for key in ("source", "fingerprint", "options"))
-    if not isinstance(name, str) or not isinstance(fingerprint, str) or not isinstance(options, str | None):
-        raise DamageError(f"{manifest.source.list}: line {number} names no file, or no fingerprint")
-    rejected, written = (bool(document.get(key)) for key in ("rejected", "written"))
-    size = document.get("bytes")
-    size = size if isinstance(size, int) else 0
+def _held(manifest: Manifest, document: dict[str, Any]) -> HeldSource:
+    rejected, written = (bool(document[key]) for key in ("rejected", "written"))
+    options, size = document.get("options"), document["bytes"]
+    name, fingerprint = document["source"], document["fingerprint"]
     return HeldSource(name, fingerprint, manifest.generation, options, rejected and not written, written, size)
 
 
 def _read_list(root: str, manifest: Manifest) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the lines of a generation's list of sources, numbered."""
-    yield from _read_lines(root, manifest, manifest.source.list, "sources.jsonl")
+    path = _place_of(root, manifest, manifest.source.list, "sources.jsonl")
+    if path is not None:
+        yield from read_source_lines(root, path)
 
 
 def read_rejects(root: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
     """Yield the lines of a generation's reject file, published or not.
 
     Raises:
-        DamageError: the file is missing, or a line is not a JSON object.
+        DamageError: the file is missing, or a line is not of the form.
     """
-    for _, document in _read_lines(root, manifest, manifest.rejects.path, "rejects.jsonl"):
-        yield document
+    path = _place_of(root, manifest, manifest.rejects.path, "rejects.jsonl")
+    if path is not None:
+        for _, document in read_reject_lines(root, path):
+            yield document
 
 
-def _read_lines(root: str, manifest: Manifest, path: str | None, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the lines of a list of a generation, numbered; it is in staging until it is published."""
-    if path is None:
-        return
-    staged = f"{manifest.run.staging}/{name}"
-    storage = storage_at(root)
-    if not storage.lies_at(path) and storage.lies_at(staged):
-        path = staged
-    yield from read_json_lines(root, path)
+def _place_of(root: str, manifest: Manifest, path: str | None, name: str) -> str | None:
+    """Return where a list of a generation is: in staging until it is published."""
+    staged, storage = f"{manifest.run.staging}/{name}", storage_at(root)
+    return staged if path is not None and not storage.lies_at(path) and storage.lies_at(staged) else path

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from ...errors import DamageError
 from ...format.flow.rejects import CODES
 from ...format.wording.printable import printable
+from .manifest_files import read_json_lines
 
 _Check = Callable[[Any], bool]
 
@@ -70,7 +72,31 @@ _ERROR: Final[Mapping[str, _Check]] = {
 }  # fmt: skip
 
 
-def source_line_problem(document: Mapping[str, Any]) -> str:
+def read_source_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the lines of a list of sources, numbered.
+
+    Raises:
+        DamageError: the file is missing, or a line is not of the form.
+    """
+    return _checked(root, path, _source_line_problem)
+
+
+def read_reject_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the lines of a list of rejects, numbered; raises what `read_source_lines` raises."""
+    return _checked(root, path, _reject_line_problem)
+
+
+def _checked(
+    root: str, path: str, problem_of: Callable[[Mapping[str, Any]], str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, document in read_json_lines(root, path):
+        problem = problem_of(document)
+        if problem:
+            raise DamageError(f"{path}: line {number} {problem}")
+        yield number, document
+
+
+def _source_line_problem(document: Mapping[str, Any]) -> str:
     """Return what is wrong with the form of a line of a list of sources, or ""."""
     problem = _problem(document, _SOURCE, _SOURCE_MORE)
     if problem:
@@ -84,7 +110,7 @@ def source_line_problem(document: Mapping[str, Any]) -> str:
     return ""
 
 
-def reject_line_problem(document: Mapping[str, Any]) -> str:
+def _reject_line_problem(document: Mapping[str, Any]) -> str:
     """Return what is wrong with the form of a line of a list of rejects, or ""."""
     problem = _problem(document, _REJECT, _REJECT_MORE)
     for error in () if problem else document["errors"]:
