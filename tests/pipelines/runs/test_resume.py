@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
+from shardmill.transforms.dataset.commit import commit_generation
 from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.errors import TooManyRejects
@@ -319,6 +320,29 @@ class TestRejects:
         assert (code, err) == (0, "starting over: bad.csv changed (6 to 7 bytes) since the interrupted run\n")
         assert open_dataset(desk.out).to_arrow("train").to_pylist() == [{"a": 1}, {"a": 22}]
         assert not (desk.out / ".staging").exists()
+
+    def test_the_loser_of_two_conversions_into_one_folder_is_not_told_to_repeat_its_command(self, desk: Desk) -> None:
+        (desk.root / "a.csv").write_text("a\n1\n2\n")
+        real = commit_generation._commit
+
+        def lose(*args: Any) -> Any:
+            with pytest.MonkeyPatch.context() as first:
+                first.setattr(commit_generation, "_commit", real)
+                convert(data={"a": [7]}, output=desk.out)
+            return real(*args)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(commit_generation, "_commit", lose)
+            code, _, err = desk.run("convert", "a.csv", "-o", "out")
+        assert code == 1
+        assert "generation 1 was committed by another writer; nothing of this run was; write elsewhere (-o)" in err
+        assert "resumes" not in err
+        assert "left behind: " in err
+        code, _, err = desk.run("convert", "a.csv", "-o", "out")
+        assert (code, "from another source or config" in err) == (2, True)
+        assert desk.run("convert", "a.csv", "-o", "elsewhere")[0] == 0
+        assert desk.run("convert", "a.csv", "-o", "out", "--overwrite")[0] == 0
+        assert open_dataset(desk.out).to_arrow()["a"].to_pylist() == [1, 2]
 
     def test_a_file_that_could_not_be_read_is_tried_again(self, desk: Desk) -> None:
         """Permissions leave no trace in a listing: what was rejected for them is no fact of the source."""

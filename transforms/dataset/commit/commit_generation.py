@@ -172,6 +172,7 @@ def _append(
         "commit",
         f"{APPEND_TRIES} other appends were faster, the last of them as generation {manifest.generation}; nothing of "
         f"this run was committed; run it again",
+        again=True,
     )
 
 
@@ -203,7 +204,10 @@ def _in_the_way(spec: DatasetSpec, manifest: Manifest) -> Refusal | None:
     if taken is None:
         return None
     return _refused(
-        spec, "commit", f"{taken} is in the way: it is no file of this dataset; move it elsewhere and run again"
+        spec,
+        "commit",
+        f"{taken} is in the way: it is no file of this dataset; move it elsewhere and run again",
+        again=True,
     )
 
 
@@ -231,12 +235,10 @@ def find_commit(spec: DatasetSpec) -> Commit | None:
 
 def _lost(spec: DatasetSpec, generation: int) -> Refusal:
     """Leave and return the refusal of a run that another writer was faster than."""
-    fix = "write elsewhere, or over it: --overwrite"
+    message = f"generation {generation} was committed by another writer; nothing of this run was; "
     if spec.if_exists == "replace":
-        fix = "to write over that one too, run it again"
-    return _refused(
-        spec, "commit", f"generation {generation} was committed by another writer; nothing of this run was; {fix}"
-    )
+        return _refused(spec, "commit", f"{message}to write over that one too, run it again", again=True)
+    return _refused(spec, "commit", f"{message}write elsewhere (-o), or over it: --overwrite")
 
 
 def _refused(spec: DatasetSpec, kind: RefusalKind, message: str, *, again: bool = False) -> Refusal:

@@ -31,7 +31,7 @@ class Refusal:
     """What `kind` of refusal, in words, and how many rows were rejected, by code.
 
     `rejects` is the path of the reject lines, relative to the dataset's folder, None if there are none. `again` says
-    of a run that failed that no file is at fault, so that the same command may end it.
+    of a run that failed, or lost its commit, that the same command may end it.
     """
 
     kind: RefusalKind
@@ -50,7 +50,7 @@ class Refusal:
             listed = f"; {they} listed in {os.path.join(path, self.rejects)}"
             listed += f"; to leave {them} out: --max-rejects {self.rejected}"
         error = _ERRORS[self.kind](f"{self.message}{listed}")
-        if isinstance(error, RunError) and self.kind == "failed":
+        if isinstance(error, RunError) and self.kind != "stale":
             error.again = self.again
         return error
 
