@@ -69,6 +69,49 @@ class TestSmallInput:
         assert ended.code != 0
         assert "200000 keys are more than limits.columns (100000)" in ended.text
 
+    def test_different_keys_in_nested_objects_are_refused_by_the_limit_of_columns(self, tmp_path: Path) -> None:
+        (tmp_path / "a.jsonl").write_text("".join(f'{{"a":{{"b":[{{"k{i}":1}}]}}}}\n' for i in range(2_000)))
+        ended = converted(tmp_path, "a.jsonl", "--set", "limits.columns=1999")
+        assert ended.code != 0
+        assert "2000 keys are more than limits.columns (1999)" in ended.text
+
+    @pytest.mark.thorough("rows of 3,000 columns are written")
+    def test_rows_with_few_of_many_nested_keys_are_converted(self, tmp_path: Path) -> None:
+        choose = np.random.default_rng(1)
+        rows = ({"a": {f"k{key}": int(key) for key in choose.choice(3000, 20, replace=False)}} for _ in range(5_000))
+        (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        ended = converted(tmp_path, "a.jsonl")
+        assert (ended.code, counts(tmp_path)) == (0, 5_000), ended.text
+
+    @pytest.mark.thorough("records of 20 MB are read")
+    @pytest.mark.parametrize(
+        ("name", "value"), [("a.jsonl", "1.5"), ("a.jsonl", '{"b":1}'), ("a.jsonl", "NaN"), ("a.zip", '"a"')]
+    )
+    def test_a_record_of_millions_of_values_is_a_reject(self, tmp_path: Path, name: str, value: str) -> None:
+        line = f'{{"a":[{",".join([value] * (20_000_000 // (len(value) + 1)))}]}}'
+        if name == "a.zip":
+            with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+                packed.writestr("0.json", line)
+                packed.writestr("1.json", f'{{"a":[{value}]}}')
+        else:
+            (tmp_path / name).write_text(f'{line}\n{{"a":[{value}]}}\n')
+        ended = converted(tmp_path, name)
+        assert ended.code == 4, ended.text
+        assert "RECORD_TOO_LARGE: more than 2,000,000 values in one line of JSON" in ended.text
+
+    @pytest.mark.thorough("a record of two million values is read")
+    def test_lines_of_two_million_values_that_pyarrow_refuses_are_parsed_one_at_a_time(self, tmp_path: Path) -> None:
+        line = f'{{"a":[{",".join(["1.5"] * 1_900_000)},NaN]}}\n'
+        (tmp_path / "a.jsonl").write_text(line * 4)
+        ended = converted(tmp_path, "a.jsonl")
+        assert (ended.code, counts(tmp_path)) == (0, 4), ended.text
+
+    @pytest.mark.thorough("a record of 12 MB is read")
+    def test_commas_in_text_are_no_values(self, tmp_path: Path) -> None:
+        (tmp_path / "a.jsonl").write_text(f'{{"a":"{",".join(["1"] * 6_000_000)}"}}\n')
+        ended = converted(tmp_path, "a.jsonl")
+        assert (ended.code, counts(tmp_path)) == (0, 1), ended.text
+
     @pytest.mark.thorough("5,000 columns are written")
     def test_lines_that_each_have_another_key_are_converted(self, tmp_path: Path) -> None:
         (tmp_path / "a.jsonl").write_text("".join(f'{{"k{i}":1}}\n' for i in range(5_000)))

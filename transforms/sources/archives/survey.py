@@ -258,7 +258,7 @@ class _Look:
             number = lambda record: self._place(places[record])  # noqa: E731
             look = look_at_lines(lines_of(self._lines), len(self._lines), number, self._walk.limits.record_bytes)
             self.found.json = self.found.json.plus(look)
-            check_columns(self._name, len(self.found.json.columns), self._walk.limits.columns)
+            check_columns(self._name, self.found.json.columns, self._walk.limits.columns)
         self._lines, self._places, self._line_bytes = [], [], 0
 
     def _place(self, name: bytes) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -17,7 +17,17 @@ from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
 from .lanes import CELLS, both_lanes, may_be_inferred, run_arrow, seed_of
 from .strict import LineError, Value, parse_line
-from .types import MixedTypes, as_found, is_list, noun, shared_type, type_of
+from .types import (
+    MixedTypes,
+    as_found,
+    count_features,
+    count_keys,
+    is_list,
+    noun,
+    shared_type,
+    type_of,
+    type_of_all,
+)
 
 AUTO_ROWS: Final = 10_000
 """Above `LineLimits.auto_bytes`, `infer: auto` reads this many rows of each file."""
@@ -52,6 +62,22 @@ class Evidence:
         except MixedTypes as error:
             one, other = error.types
             return Evidence(self.type, values, place, ((one, self.place), (other, more.place)), error.within)
+
+    @classmethod
+    def of_all(cls, found: Sequence[Evidence]) -> Evidence:
+        """Return what several show together, which takes as long as they are, and not as wide as they become."""
+        if len(found) == 1:
+            return found[0]
+        if not any(one.mixed for one in found):
+            try:
+                kind = type_of_all(one.type for one in found)
+            except MixedTypes:
+                pass  # the halves show which two it is
+            else:
+                place = next((one.place for one in found if one.place), "")
+                return cls(kind, sum(one.values for one in found), place)
+        half = len(found) // 2
+        return cls.of_all(found[:half]).plus(cls.of_all(found[half:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +131,19 @@ def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most
             records = max(min(records, limit - lines.before.records), 0)
         number = _Numbers(piece.name, lines.before.lines, index)
         found = found.plus(look_at_lines(lines, records, number, sizes.record_bytes))
-        check_columns(piece.name, len(found.columns), most_columns)
+        check_columns(piece.name, found.columns, most_columns)
         if limit is not None and lines.before.records + len(index) >= limit:
             break
     return found
 
 
-def check_columns(name: str, count: int, most: int) -> None:
-    """Refuse too many keys.
+def check_columns(name: str, columns: Mapping[str, Evidence], most: int) -> None:
+    """Refuse too many keys, those of objects within included.
 
     Raises:
         SchemaError: there are more than `most`.
     """
+    count = sum(count_features(one.type) for one in columns.values())
     if count > most:
         raise SchemaError(
             f"{name}: {count} keys are more than limits.columns ({most}), as if each were a value; keep some: "
@@ -178,12 +205,12 @@ class _Look:
         small = may_be_inferred(text)
         if not small and not self.known and (seed := seed_of(text)) is not None:
             self._learn(run_arrow(seed, None, None, "infer"))
-            cells = seed.count(b"{") * _keys(self.known.values())
+            cells = seed.count(b"{") * count_keys(self.known.values())
             self.sparse = cells > _MANY_CELLS and cells > _SPARSE * seed.count(b":")
         if self.sparse:
             return None
         table = None
-        if self.known and text.count(b"{") * _keys(self.known.values()) <= CELLS:
+        if self.known and text.count(b"{") * count_keys(self.known.values()) <= CELLS:
             schema = pa.schema(list(self.known.items()))
             table = run_arrow(text, rows, schema, "error")
         if table is None and small:
@@ -202,6 +229,7 @@ class _Look:
     def slow(self, part: I64) -> PieceEvidence:
         """Look at some lines one by one."""
         columns: dict[str, Evidence] = {}
+        nested: dict[str, list[Evidence]] = {}
         more = Counter[str]()
         rejects, first = 0, ""
         for record in part.tolist():
@@ -216,7 +244,11 @@ class _Look:
                     more[name] += 1
                     continue
                 found = self._evidence(member.value, record)
-                columns[name] = found if known is None else known.plus(found)
+                if name in nested or (known is not None and found.type.num_fields):
+                    nested.setdefault(name, [known or found]).append(found)
+                else:
+                    columns[name] = found if known is None else known.plus(found)
+        columns |= {name: Evidence.of_all(found) for name, found in nested.items()}
         counted = {name: replace(one, values=one.values + more[name]) for name, one in columns.items()}
         return PieceEvidence(len(part), rejects, first, counted)
 
@@ -233,11 +265,6 @@ class _Look:
         except MixedTypes as error:
             one, other = error.types
             return Evidence(pa.null(), 1, place, ((one, place), (other, place)), error.within)
-
-
-def _keys(kinds: Iterable[pa.DataType]) -> int:
-    """Return how many keys there are, those of objects within included."""
-    return sum(1 + _keys(kind.field(i).type for i in range(kind.num_fields)) for kind in kinds)
 
 
 def _has_type(value: Any, kind: pa.DataType) -> bool:

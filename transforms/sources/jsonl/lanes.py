@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json as python_json
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeVar
@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 from pyarrow import json
 
 from ...format.buffers.arrow_memory import binary_array, raw_values, valid_mask
-from ..text.lines import I64, Lines
+from ...limits.turns import ROW_BYTES, taking_turns
+from ..text.lines import I64, MOST_VALUES, Lines
 from ..text.open_text import is_utf8
 from ..text.pieces import Cut
 from .strict import BLANKS, MOST_LEVELS, nested_levels
@@ -41,7 +42,7 @@ _KEY_BYTES: Final = 6
 """No key takes fewer bytes, with its value: `"a":1,`."""
 
 _SEED_LINES: Final = (256, 64, 16, 4, 1)
-_STRINGS: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"([ \t\r\n]*:)?', re.DOTALL)
+_STRINGS: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"([ \t\r\n]*+:)?', re.DOTALL)
 
 _PARTS: Final = 16
 _SMALL: Final = 128
@@ -49,6 +50,9 @@ _SMALL: Final = 128
 
 _TRIES: Final = 3
 """So many parts are tried, if all are refused: then most lines are of the kind that pyarrow refuses."""
+
+_VALUE_BYTES: Final = 128
+"""About what Python takes for a value."""
 
 _EXACT: Final = 2.0**53
 """The first integer after which float64 leaves some out."""
@@ -133,21 +137,22 @@ def seed_of(text: bytes) -> bytes | None:
     return None
 
 
-def parts_by_cells(lines: Lines, known: Collection[str]) -> Iterator[tuple[Lines, frozenset[str] | None]]:
+def parts_by_cells(lines: Lines, known: Mapping[str, int]) -> Iterator[tuple[Lines, frozenset[str] | None]]:
     """Yield lines in parts whose rows times keys are at most `CELLS`, each with the `known` keys that are in it.
 
-    None stands for all of them: where all lines are one part, nobody looks.
+    A known key counts for as many as its objects have. None stands for all of them: where all lines are one part,
+    nobody looks.
     """
-    index = lines.records
-    if len(index) * len(known) <= CELLS or lines.large is not None:
+    index, total = lines.records, sum(known.values())
+    if len(index) * total <= CELLS or lines.large is not None:
         yield lines, None
         return
-    step, wanted = max(CELLS // len(known), 1), frozenset(known)
+    step, wanted = max(CELLS // total, 1), known.keys()
     first, keys = 0, frozenset[str]()
     for start in range(0, len(index), step):
         stop = min(start + step, len(index))
         more = wanted & _keys_in(lines.text[lines.starts[index[start]] : lines.ends[index[stop - 1]]])
-        if (stop - first) * len(keys | more) > CELLS and start > first:
+        if (stop - first) * sum(known[key] for key in keys | more) > CELLS and start > first:
             yield _some_lines(lines, index, first, start), keys
             first, keys = start, frozenset()
         keys |= more
@@ -213,18 +218,24 @@ def both_lanes(
     """
     index = lines.records[:records]
     odd = _odd_lines(lines, index)
+
+    def slowly(part: I64) -> T:
+        start, end = int(lines.starts[index[part[0]]]), int(lines.ends[index[part[-1]]])
+        with taking_turns(ROW_BYTES, _VALUE_BYTES * lines.text.count(b",", start, end)):
+            return slow(part)
+
     if not odd.any():
         if len(index):
-            yield from _tried(lines.text, lines.starts[index], lines.ends[index], np.arange(len(index)), fast, slow)
+            yield from _tried(lines.text, lines.starts[index], lines.ends[index], np.arange(len(index)), fast, slowly)
         return
-    yield slow(np.flatnonzero(odd))
+    yield slowly(np.flatnonzero(odd))
     good = np.flatnonzero(~odd)
     if len(good):
         spans = zip(lines.starts[index[good]], lines.ends[index[good]], strict=True)
         text = b"\n".join([lines.text[start:end] for start, end in spans])
         sizes = lines.ends[index[good]] - lines.starts[index[good]]
         ends = np.cumsum(sizes + 1) - 1
-        yield from _tried(text, ends - sizes, ends, good, fast, slow)
+        yield from _tried(text, ends - sizes, ends, good, fast, slowly)
 
 
 def _tried(
@@ -270,6 +281,8 @@ def _odd_lines(lines: Lines, index: I64) -> npt.NDArray[np.bool_]:
     for row in np.flatnonzero(odd).tolist():
         line = lines.text[starts[row] : ends[row]].strip(BLANKS)
         odd[row] = line[:1] != b"{" or line[-1:] != b"}"
+    for row in np.flatnonzero(ends - starts > 2 * MOST_VALUES).tolist():
+        odd[row] = odd[row] or lines.has_many_values(int(index[row]))
     if not is_utf8(lines.text):
         for row in range(len(index)):
             odd[row] = odd[row] or not is_utf8(lines.text[starts[row] : ends[row]])

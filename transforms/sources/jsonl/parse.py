@@ -18,7 +18,7 @@ from ..text.lines import I64, LineOrigin, Lines, origin_of
 from .build import Column, build_column
 from .lanes import both_lanes, parts_by_cells, run_arrow
 from .strict import LineError, Value, parse_line
-from .types import is_list
+from .types import count_keys, is_list
 
 _SHOWN: Final = 400
 
@@ -75,8 +75,9 @@ class _Part:
 
 def parse_in_parts(parser: LineParser, lines: Lines, name: str, entry: int) -> Iterator[ParsedLines]:
     """Parse some lines of a file, in parts whose memory is bounded: columns without a value share one array."""
-    names = [one.name for one in (*parser.columns, *parser.others)]
-    for part, keys in parts_by_cells(lines, names):
+    known = {one.name: count_keys([one.wire]) for one in parser.columns}
+    known |= {one.name: count_keys([one.type]) for one in parser.others}
+    for part, keys in parts_by_cells(lines, known):
         if keys is None:
             yield parse_lines(parser, part, name, entry)
             continue

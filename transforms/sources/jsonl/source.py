@@ -194,7 +194,7 @@ class JsonLinesSource:
             looks = run(look, chosen[start : start + _WAVE], heavy=whole)
             columns = joined_columns((columns, *(one.columns for one in looks)))
             found |= {id(piece): replace(one, columns={}) for piece, one in zip(chosen[start:], looks, strict=False)}
-            check_columns(chosen[0].name, len(columns), self.limits.columns)
+            check_columns(chosen[0].name, columns, self.limits.columns)
         return [found.get(id(piece), PieceEvidence()) for piece in pieces], columns, whole
 
 

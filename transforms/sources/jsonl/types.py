@@ -6,6 +6,9 @@ null  ->  bool | int64 -> float64 | string | list of one type | struct of some m
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import reduce
+from itertools import groupby
 from typing import Any, Final
 
 import pyarrow as pa
@@ -50,10 +53,7 @@ def type_of(value: Any) -> pa.DataType:
         return pa.string()
     if isinstance(value, dict):
         return pa.struct([pa.field(name, _type_of_member(name, item)) for name, item in value.items()])
-    kind = pa.null()
-    for item in value:
-        kind = shared_type(kind, type_of(item))
-    return pa.list_(kind)
+    return pa.list_(type_of_all(type_of(item) for item in value))
 
 
 def _type_of_member(name: str, value: Any) -> pa.DataType:
@@ -89,6 +89,44 @@ def shared_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
                 raise error.of(field.name) from error
         return pa.struct([pa.field(name, kind) for name, kind in members.items()])
     raise MixedTypes(one, other)
+
+
+def type_of_all(kinds: Iterable[pa.DataType]) -> pa.DataType:
+    """Return the type that holds the values of several; each member of an object is looked at once.
+
+    Raises:
+        MixedTypes: there is none.
+    """
+    different = [kind for kind, _ in groupby(kinds) if not pa.types.is_null(kind)]
+    if len(different) > 1 and all(map(pa.types.is_struct, different)):
+        members: dict[str, list[pa.DataType]] = {}
+        for kind in different:
+            for field in kind:
+                members.setdefault(field.name, []).append(field.type)
+        fields = []
+        for name, found in members.items():
+            try:
+                fields.append(pa.field(name, type_of_all(found)))
+            except MixedTypes as error:
+                raise error.of(name) from error
+        return pa.struct(fields)
+    if len(different) > 1 and all(map(is_list, different)):
+        return pa.list_(type_of_all([kind.value_type for kind in different]))
+    return reduce(shared_type, different, pa.null())
+
+
+def count_keys(kinds: Iterable[pa.DataType]) -> int:
+    """Return how many keys there are, those of objects within included."""
+    return sum(1 + count_keys(kind.field(i).type for i in range(kind.num_fields)) for kind in kinds)
+
+
+def count_features(kind: pa.DataType) -> int:
+    """Return how many features a column becomes: each key of an object is one."""
+    if is_list(kind):
+        return count_features(kind.value_type)
+    if pa.types.is_struct(kind):
+        return sum(count_features(kind.field(i).type) for i in range(kind.num_fields))
+    return 1
 
 
 def fits(found: pa.DataType, wanted: pa.DataType) -> bool:

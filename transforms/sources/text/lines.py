@@ -35,6 +35,11 @@ _AS_UTF8: Final = "write it as UTF-8: iconv -f {wide} -t utf-8 {name}"
 _HEAD_BYTES: Final = 400
 """How much of a line that is too large is kept for its message."""
 
+MOST_VALUES: Final = 2_000_000
+"""The most values in a line of JSON: Python takes 128 bytes for each where pyarrow refuses the line."""
+
+_TOKENS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|,', re.DOTALL)
+
 _ESCAPE: Final = re.compile(rb"\\\\.", re.DOTALL)
 _ESCAPE_BYTES: Final = 5
 """How many bytes an escape takes in JSON more than what it stands for, at most."""
@@ -109,7 +114,18 @@ class Lines:
         if self.large is not None:
             said = f"a value in its {size} bytes is more than limits.field_bytes ({self.field_bytes}); raise it: "
             return "FIELD_TOO_LARGE", f"{said}--set limits.field_bytes={size}"
+        if self.has_many_values(line):
+            said = f"more than {MOST_VALUES:,} values in one line of JSON; "
+            return "RECORD_TOO_LARGE", f"{said}write arrays of that size as .npy files or Parquet"
         return None
+
+    def has_many_values(self, line: int) -> bool:
+        """Return whether a line of JSON has more than `MOST_VALUES` values: commas within text are none."""
+        start, end = int(self.starts[line]), int(self.ends[line])
+        if end - start <= 2 * MOST_VALUES or self.text.count(b",", start, end) < MOST_VALUES:
+            return False
+        commas = (1 for token in _TOKENS.finditer(self.text, start, end) if token.group() == b",")
+        return sum(itertools.islice(commas, MOST_VALUES)) == MOST_VALUES
 
     def place(self, name: str, record: int, *, located: bool = True) -> Place:
         """Return the place of a record, counted from 0 here; offsets mean nothing unless `located`."""
