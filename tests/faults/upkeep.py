@@ -28,6 +28,9 @@ from PIL import Image
 from scenarios import CREATE, write_csv
 from shardmill.transforms.dataset.records.record_file import write_records
 
+_LATEST, _MOST_TRIES = 1.2, 20
+"""The latest moment of a kill, in times of the work; how often a command is started to die."""
+
 OWN = {".out", ".err", ".report"}
 """Files of the children."""
 
@@ -150,20 +153,25 @@ def kill_at_random(folder: str, name: str, kills: int, seed: int) -> dict[str, A
     """Kill the processes of a real command at random moments, from the first thing that it makes or removes on."""
     one = _Undisturbed(folder, name)
     _start(one.command, copy(one.begun, f"{folder}/first")).wait()  # it compiles modules
-    process = _start(one.command, copy(one.begun, f"{folder}/timed"))
-    started = time.monotonic()
+    process, started = _start(one.command, copy(one.begun, f"{folder}/timed")), time.time_ns()
     process.wait()
-    seconds = time.monotonic() - started
+    seconds = max((max(_marks(f"{folder}/timed").values()) - started) / 1e9, 0)
 
     def case(number: int) -> dict[str, Any]:
         chance = random.Random(f"{seed}:{number}")
-        place = copy(one.begun, f"{folder}/{number}")
-        process = _start(one.command, place)
-        time.sleep(chance.uniform(0, seconds))
-        with suppress(ProcessLookupError):  # it has just ended
-            os.killpg(process.pid, signal.SIGKILL)
-        killed = process.wait() == -signal.SIGKILL
-        return {"killed": killed, **one.after_a_kill(place)}
+        for tries in range(1, _MOST_TRIES + 1):  # one that ends before its moment is not counted
+            place = copy(one.begun, f"{folder}/{number}-{tries}")
+            process = _start(one.command, place)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0, _LATEST * seconds))
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            if process.wait() == -signal.SIGKILL:
+                break
+            shutil.rmtree(place)
+        else:
+            return {"problems": [f"it ended before it was killed, {_MOST_TRIES} times"], "half": False}
+        return one.after_a_kill(place)
 
     return {"cases": in_children(case, kills), "seconds": seconds}
 

@@ -502,3 +502,20 @@ def test_times_are_collated_as_numbers(tmp_path: Path) -> None:
     assert (batch["day"].tolist(), batch["at"].tolist()) == ([1, 0], [5000, 6000])
     (batch,) = dataset.torch(shuffle="none")
     assert (batch["day"].tolist(), batch["at"].tolist()) == ([1, 0], [5000, 6000])
+
+
+def test_gzip_shards_are_shuffled_in_blocks_of_inflated_bytes_unless_rows_are_asked_for(tmp_path: Path) -> None:
+    rows = 20_000
+    data = {"n": np.arange(rows), "same": np.zeros((rows, 64))}  # which compress well
+    convert(data=data, output=tmp_path / "gzip", shard_size="64KiB", compression="gzip")
+    convert(data=data, output=tmp_path / "plain", shard_size="1MiB")
+    gzip, plain = (open_dataset(tmp_path / name)["train"] for name in ("gzip", "plain"))
+    blocks = gzip.torch(["n"], batch_rows=100)
+    assert blocks.state_dict(0)["shuffle"] == "blocks"
+    assert plain.torch(["n"]).state_dict(0)["shuffle"] == "global"
+    assert gzip.torch(["n"], shuffle="global").state_dict(0)["shuffle"] == "global"
+    wanted = plain.torch(["n"], shuffle="blocks").state_dict(0)["block_rows"]
+    assert 0.9 * wanted < blocks.state_dict(0)["block_rows"] < 1.1 * wanted
+    numbers = [number for batch in blocks for number in batch["n"].tolist()]
+    assert sorted(numbers) == [*range(rows)]
+    assert numbers[:100] != [*range(100)]

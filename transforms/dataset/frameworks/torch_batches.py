@@ -82,11 +82,11 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
     def __init__(self, rows: NumberedRows, numpy: NumpyColumns, options: TorchOptions) -> None:
         super().__init__()
         self._rows, self._numpy, self._options = rows, numpy, options
-        self._shuffle = options.shuffle or ("blocks" if is_store_url(rows.path) else "global")
+        reads_runs = is_store_url(rows.path) or rows.manifest.compression != "none"  # where single rows cost much
+        self._shuffle = options.shuffle or ("blocks" if reads_runs else "global")
         self._even = options.even or ("drop" if options.world > 1 else "none")
         self._seed, self._lanes = options.seed, LANES * options.world
-        held = sum(entry.bytes for entry in rows.entries)
-        self._block_rows = max(1, len(rows) * BLOCK_BYTES // max(held, 1))
+        self._block_rows = max(1, int(BLOCK_BYTES / rows.access.record_bytes))
         self._position = EpochPosition(torch.zeros(SIZE, dtype=torch.int64).share_memory_())
         self._passes = 0  # that this very reader has begun
         self._taken = 0  # batches that it has given of the pass

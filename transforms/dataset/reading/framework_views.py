@@ -106,9 +106,9 @@ class FrameworkViews:
             loader = DataLoader(dataset["train"].torch(batch_rows=256, seed=1), batch_size=None, num_workers=4)
 
         Global batch g is of rank g mod `world`, and of that rank's workers in turn. `shuffle` is `global` (all rows,
-        read one by one), `blocks` (runs of 4 MiB, 32 MiB of them mixed; the default for stores) or `none`. `even`
-        is `drop` (as many full batches for each rank; the default of more than one; `left_out` counts the rest), `pad`
-        (rows of the beginning fill up; `repeated` counts them) or `none`. `set_epoch`, `state_dict` and
+        read one by one), `blocks` (runs of 4 MiB, 32 MiB of them mixed; the default for stores and gzip) or `none`.
+        `even` is `drop` (as many full batches for each rank; the default of more than one; `left_out` counts the
+        rest), `pad` (rows of the beginning fill up; `repeated` counts them) or `none`. `set_epoch`, `state_dict` and
         `load_state_dict` are those of the dataset returned.
 
         Raises:

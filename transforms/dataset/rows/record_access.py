@@ -12,6 +12,7 @@ import os
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -112,6 +113,24 @@ class RecordAccess:
         known = self._shard(shard)
         assert isinstance(known, PlainShard)
         return int(known.offsets[row])
+
+    @cached_property
+    def record_bytes(self) -> float:
+        """The mean size of a framed record: of compressed shards, that of the first records, inflated.
+
+        Raises:
+            DamageError: the first shard is missing or damaged.
+        """
+        number = next((number for number, entry in enumerate(self._entries) if entry.records), None)
+        if number is None:
+            return 1.0
+        if self._manifest.compression == "none":
+            return sum(entry.bytes for entry in self._entries) / len(self)
+        entry = self._entries[number]
+        name, file = self._generation.name(entry), ShardFile(self._generation, entry, self._files, number)
+        with self._generation.explained():
+            run = file.scanned(lambda opened: next(scan_opened(opened, name, check_crc=False)))
+        return (run.end - run.offset) / len(run)
 
     def place(self, index: int) -> str:
         """Return the shard and the number of a record in it, for a message."""
