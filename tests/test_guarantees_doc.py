@@ -5,6 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+from shardmill.pipelines.config.model import LimitsConfig
+from shardmill.transforms.dataset.generations.manifest_files import LINE_LIMIT
+from shardmill.transforms.format.manifest.strict_json import MEMORY_LIMIT
+from shardmill.transforms.format.wording.printable import VALUE_LIMIT
+from shardmill.transforms.limits.turns import PIXELS, ROW_BYTES
+from shardmill.transforms.recipe.steps.label import MOST_CLASSES
+from shardmill.transforms.sources.archive_files import tar
+from shardmill.transforms.sources.archives import columns, survey
+from shardmill.transforms.sources.arrow import messages
+from shardmill.transforms.sources.jsonl import lanes, strict
+from shardmill.transforms.sources.numpy import npy, npz
+from shardmill.transforms.sources.text.lines import MOST_VALUES
+
 REPO = Path(__file__).parent.parent
 DOC = (REPO / "docs/guarantees.md").read_text()
 
@@ -34,3 +48,45 @@ def test_every_promise_is_proven_by_a_test_or_more() -> None:
     rows = re.findall(r"^\| (\d)\. [^|]+\| (.*) \|$", DOC, re.MULTILINE)
     assert [number for number, _ in rows] == promises
     assert all("`tests/" in proof for _, proof in rows)
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as the page has it."""
+    return f"{count >> 30} GiB" if count >> 30 and not count % (1 << 30) else f"{count >> 20} MiB"
+
+
+LIMITS = LimitsConfig()
+BOUNDS = {
+    "`field_bytes`": [size(LIMITS.field_bytes)],
+    "`record_bytes`": [size(LIMITS.record_bytes)],
+    "`columns`": [f"{LIMITS.columns:,}"],
+    "`pixels`": [f"{LIMITS.pixels:,}"],
+    "`image_bytes`": [size(LIMITS.image_bytes)],
+    "pixels that are decoded at a time": [f"{PIXELS.alone:,}", f"{PIXELS.beside:,}"],
+    "bytes that become rows at a time": [size(ROW_BYTES.alone), size(ROW_BYTES.beside)],
+    "values in a line of JSON": [f"{MOST_VALUES:,}"],
+    "levels of JSON": [f"{strict.MOST_LEVELS}"],
+    "rows times keys of JSON": [f"{lanes.CELLS:,}"],
+    "a compressed Arrow batch": [size(messages.MOST_UNPACKED), size(ROW_BYTES.alone)],
+    "rows of an Arrow file that take no bytes": [f"{messages.FREE_ROWS:,}", f"{messages.ROWS_PER_BYTE} for each"],
+    "metadata of an Arrow message": [size(messages.MOST_METADATA)],
+    "classes of a label": [f"{MOST_CLASSES:,}"],
+    "kinds of members of an archive": [f"{survey.MOST_COLUMNS:,}"],
+    "kinds of members in an archive that differ": [f"one, and {columns.MOST_VIEWS}"],
+    "an extended header of a tar": [size(tar.MOST_EXTENDED)],
+    "a manifest": [size(MEMORY_LIMIT)],
+    "a line of `sources/`": [size(LINE_LIMIT)],
+    "the directory of a `.npz`": [size(npz.DIRECTORY_LIMIT)],
+    "the header of a `.npy`": [f"{npy.HEADER_LIMIT:,} bytes"],
+    "a value on the screen": [f"{VALUE_LIMIT} characters"],
+}
+"""The bounds of the code, by the beginning of their row in the table of limits."""
+
+
+@pytest.mark.parametrize("what", BOUNDS)
+def test_the_table_of_limits_states_the_bounds_of_the_code(what: str) -> None:
+    table = DOC.partition("## Limits")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith(f"| {what}")]
+    assert rows
+    for bound in BOUNDS[what]:
+        assert any(bound in row for row in rows), bound

@@ -23,7 +23,7 @@ from .members import Damage, Kind, Member
 
 BLOCK: Final = 512
 _ZEROS: Final = bytes(BLOCK)
-_MOST_EXTENDED: Final = 1 << 20
+MOST_EXTENDED: Final = 1 << 20
 """The most bytes of a long name or of the records before a member: names are far shorter."""
 
 _USED: Final = (b"path", b"size", b"GNU.sparse.name")
@@ -172,7 +172,7 @@ class TarArchive:
         return Member(first, at, name, data, size, kind, size)
 
     def _extended(self, at: int, size: int) -> bytes:
-        if size > _MOST_EXTENDED:
+        if size > MOST_EXTENDED:
             raise Damage(at, "CORRUPT", f"a header of {size:,} bytes; {_AGAIN}")
         data = bytes(self._source.take(at + BLOCK, size))
         if len(data) < size:

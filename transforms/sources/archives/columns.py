@@ -31,7 +31,7 @@ PICTURE: Final = pa.struct([("bytes", pa.binary()), pa.field("path", pa.string()
 
 
 _NUMBER: Final = re.compile("[0-9]+")
-_MOST_VIEWS: Final = 16
+MOST_VIEWS: Final = 16
 _TABLES: Final = tuple(
     suffix for kind in ("csv", "parquet", "jsonl", "arrow", "tfrecord") for suffix in suffixes_of(kind)
 )
@@ -132,7 +132,7 @@ def check_numbers(found: Found, name: str) -> None:
     for one in found.columns.values():
         kinds.setdefault(_NUMBER.sub("#", one.suffix), []).append(one.suffix)
     for alike, suffixes in kinds.items():
-        if len(suffixes) > (1 if "#" in alike.split(".") else _MOST_VIEWS):
+        if len(suffixes) > (1 if "#" in alike.split(".") else MOST_VIEWS):
             shown = " and ".join(f'".{printable(one)}"' for one in sorted(suffixes)[:2])
             raise SchemaError(
                 f"{name}: {len(suffixes)} kinds of members differ in a number only, such as {shown}; if the number is "

@@ -34,11 +34,11 @@ _NULLS_IN_DICTIONARY: Final = -2
 MOST_UNPACKED: Final = 1 << 30
 """A compressed record batch is inflated as a whole: one of pandas has 65,536 rows, 500 MiB of 1,000 floats."""
 
-_FREE_ROWS: Final = 1 << 24
-_ROWS_PER_BYTE: Final = 64
+FREE_ROWS: Final = 1 << 24
+ROWS_PER_BYTE: Final = 64
 """More rows than that are no values: bools are eight in a byte."""
 
-_MOST_METADATA: Final = 256 << 20
+MOST_METADATA: Final = 256 << 20
 _NODE: Final = "<qq"
 _BUFFER: Final = "<qq"
 _BLOCK: Final = "<qi4xq"
@@ -150,13 +150,13 @@ def refuse_free_rows(data: pa.NativeFile, size: int, places: Sequence[BatchPlace
         TooManyRows: it does.
     """
     rows = sum(place.rows for place in places)
-    if rows <= _FREE_ROWS + _ROWS_PER_BYTE * sum(place.stop - place.start for place in places):
+    if rows <= FREE_ROWS + ROWS_PER_BYTE * sum(place.stop - place.start for place in places):
         return
     inflated = sum(max(unpacked_bytes(data, place.start, size), place.stop - place.start) for place in places)
-    if rows > _FREE_ROWS + _ROWS_PER_BYTE * inflated:
+    if rows > FREE_ROWS + ROWS_PER_BYTE * inflated:
         raise TooManyRows(
-            f"states {rows} rows, whose values take {inflated} bytes: above {_FREE_ROWS} rows there must be a byte "
-            f"for each {_ROWS_PER_BYTE} of them; write a column of values beside nulls, runs and empty values"
+            f"states {rows} rows, whose values take {inflated} bytes: above {FREE_ROWS} rows there must be a byte "
+            f"for each {ROWS_PER_BYTE} of them; write a column of values beside nulls, runs and empty values"
         )
 
 
@@ -226,7 +226,7 @@ def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, BatchPlace 
             if size - at - prefix:
                 raise DamagedFile(f"{size - at - prefix} bytes follow the end of its stream")
             return
-        if not 0 < length <= _MOST_METADATA:
+        if not 0 < length <= MOST_METADATA:
             raise DamagedFile(f"at byte {at} there is no message of Arrow")
         metadata = _bytes(data, at, prefix + length, size)
         try:

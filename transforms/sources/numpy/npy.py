@@ -23,7 +23,7 @@ HEADER_READ_BYTES: Final = 16 * 1024
 """The most bytes that a header may take; numpy too refuses one of more than 10,000 bytes."""
 
 _MAGIC: Final = b"\x93NUMPY"
-_HEADER_LIMIT: Final = 10_000
+HEADER_LIMIT: Final = 10_000
 _DTYPE: Final = re.compile(r"[<>|=]?([a-zA-Z])([0-9]*)(\[[0-9]*[a-zA-Z]+\])?")
 _KINDS: Final = "biufcMmSU"
 _ROWS_ONLY: Final = {"m": "durations", "S": "bytes", "U": "text"}
@@ -143,8 +143,8 @@ def parse_header(head: bytes) -> NpyHeader:
         raise NpyError("CORRUPT", f"the version of its format is {version[0]}.{version[1]}; 1.0 to 3.0 are known")
     start = 10 if head[6:7] == b"\x01" else 12
     length = int.from_bytes(head[8:start], "little")
-    if len(head) >= start and length > _HEADER_LIMIT:
-        raise NpyError("CORRUPT", f"its header is {length} bytes long; at most {_HEADER_LIMIT} are read")
+    if len(head) >= start and length > HEADER_LIMIT:
+        raise NpyError("CORRUPT", f"its header is {length} bytes long; at most {HEADER_LIMIT} are read")
     if len(head) < start + length:
         raise NpyError("TRUNCATED", f"the file ends inside of its header, after {len(head)} bytes")
     text = head[start : start + length].decode("utf-8" if version == (3, 0) else "latin-1", "replace")
