@@ -224,7 +224,7 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
 }
 
 IMAGE_WORDS: Final[dict[str, str]] = {
-    "image/channels": "1, 3 or 4, as stored",
+    "image/channels": "1 to 4, as stored: 2 is gray with transparency, and a palette or 16 bits count as 1",
     "image/class/label": "the number of the class; only where folders are classes",
     "image/class/text": "the name of the class; only where folders are classes",
     "image/colorspace": "`RGB`, `L`, `CMYK` and so on",

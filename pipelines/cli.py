@@ -321,7 +321,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         Screen(as_json=True).error(error)
         sys.exit(error.exit_code)
     except OSError as error:  # of --help and --version, which print without a screen
-        from .screens.terminal import discard_output
+        from .screens.streams import discard_output
 
         sys.stderr.write(f"error: standard output cannot be written: {error.strerror}\n")
         discard_output()

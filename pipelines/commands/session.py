@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects
 from ...transforms.stores.common.store_url import is_store_url
 from ..report.disk_errors import DiskError, disk_error
-from ..screens.terminal import OutputError, discard_output
+from ..screens.streams import OutputError, discard_output
 
 if TYPE_CHECKING:
     from ..report.summary import Count

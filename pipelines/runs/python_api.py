@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | os.PathLike[str]
 What: TypeAlias = Path | Sequence[Path] | Mapping[str, Any]
 
+_LIKE_FLAGS: Final = {
+    "overwrite": "output.if_exists", "split_fractions": "split.fractions", "split_key": "split.key",
+    "workers": "runner.workers", "runner": "runner.name", "shuffle": "shuffle.seed", "split": "output.split",
+}  # fmt: skip
+"""Settings that are called like a flag of the command line, and the keys that they set."""
+
 _OUTPUT_KEYS: Final = frozenset({"shard_size", "compression", "order", "shard_name", "sidecars", "index", "if_exists"})
 
 
@@ -58,6 +64,11 @@ def load_call(
         UsageError: a step is none, or a setting of files comes with data.
     """
     settings = dict(settings)
+    if "overwrite" in settings:
+        overwrite = settings.pop("overwrite")
+        if not isinstance(overwrite, bool):
+            raise UsageError(f"overwrite: {overwrite!r} is neither True nor False")
+        settings |= {"overwrite": "replace"} if overwrite else {}
     check = settings.pop("check", None) if data_given else None
     config = _loaded(what, output, settings, data_given=data_given, command=command).with_steps(steps_of(mapped))
     return config if check is None else config.with_check(check)
@@ -66,7 +77,7 @@ def load_call(
 def _loaded(
     what: What | None, output: Path | None, settings: Mapping[str, object], *, data_given: bool, command: str
 ) -> Config:
-    flags: dict[str, object] = {_dotted(key): (key, value) for key, value in settings.items()}
+    flags: dict[str, object] = {_key_of(key, value): (key, value) for key, value in settings.items()}
     of_files = next((key for key in settings if _dotted(key).startswith("input.")), None)
     if data_given and of_files is not None:
         raise UsageError(
@@ -123,6 +134,12 @@ def warn_of(summary: Summary, *, stacklevel: int = 3) -> Summary:
     for text in summary.warnings:
         warnings.warn(text, ShardmillWarning, stacklevel=stacklevel)
     return summary
+
+
+def _key_of(setting: str, value: object) -> str:
+    """Return the key of the config that a setting sets; a mapping is the section of that name."""
+    is_section = isinstance(value, Mapping) and setting != "split_fractions"
+    return _dotted(setting) if is_section else _LIKE_FLAGS.get(setting) or _dotted(setting)
 
 
 def _dotted(key: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import IO, Any, Final, cast
 
 from rich.console import Console
@@ -16,39 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ...transforms.format.wording.printable import escaped, printable_path, safe_json
+from .streams import OutputError, Stream, discard_output
 
 _FILE_WIDTH: Final = 200
 """Columns where stdout is not a terminal: tables are not folded to a screen that is not there."""
-
-
-class OutputError(Exception):
-    """Standard output cannot be written, as its disk is full or it is closed: the text is the system's words."""
-
-
-class _Stream:
-    """A stream of text; an error of standard error is passed over, since there is no place for it."""
-
-    def __init__(self, stream: IO[str], *, may_fail: bool) -> None:
-        self._stream, self._may_fail = stream, may_fail
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        self._try(lambda: self._stream.write(text))
-        return len(text)
-
-    def flush(self) -> None:
-        self._try(self._stream.flush)
-
-    def _try(self, call: Callable[[], object]) -> None:
-        try:
-            call()
-        except BrokenPipeError:  # its reader has seen enough
-            raise
-        except OSError as error:
-            if not self._may_fail:
-                raise OutputError(error.strerror) from error
 
 
 class Terminal:
@@ -125,11 +96,6 @@ def shown_path(path: str) -> str:
     return printable_path(path if relative.startswith("..") else relative)
 
 
-def discard_output() -> None:
-    """Send nowhere what is left for stdout, which Python writes when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 class _PlainConsole(Console):
     def on_broken_pipe(self) -> None:
         """Raise the error again: rich would exit with 1, which is a failed run."""
@@ -137,7 +103,7 @@ class _PlainConsole(Console):
 
 
 def _console(file: IO[str], *, may_fail: bool) -> Console:
-    stream = cast("IO[str]", _Stream(file, may_fail=may_fail))
+    stream = cast("IO[str]", Stream(file, may_fail=may_fail))
     console = _PlainConsole(file=stream, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _FILE_WIDTH

@@ -23,6 +23,7 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import CommitError, SchemaError, UsageError
+from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.flow.rows import Rows, TaskEnd
 
 ROWS = 5000
@@ -279,6 +280,17 @@ class TestRunTwice:
             pipeline.run().wait_until_finish()
         assert list(open_dataset(tmp_path / "out").records("train")) == [b"q"]
         assert verify_dataset(tmp_path / "out").findings == ()
+
+
+def test_an_arrow_schema_makes_an_encoder() -> None:
+    encode = EncodeExamples(pa.schema([pa.field("id", pa.int64(), nullable=False), ("tags", pa.list_(pa.string()))]))
+    assert isinstance(encode.encoder, RowEncoder)
+    assert [(one.name, one.kind, one.nullable) for one in encode.encoder.schema] == [
+        ("id", "int64", False),
+        ("tags", "bytes", True),
+    ]
+    with pytest.raises(SchemaError, match="month_day_nano_interval"):
+        EncodeExamples(pa.schema([("x", pa.month_day_nano_interval())]))
 
 
 def test_what_is_passed_for_something_else_is_named(tmp_path: Path, numbers: str) -> None:

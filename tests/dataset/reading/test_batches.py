@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,17 @@ def test_any_batches_become_batches_of_one_size_with_the_same_rows(sizes: list[i
     made = list(in_batches_of(rows, given))
     assert [n for batch in made for n in batch["n"].to_pylist()] == list(range(ends[-1]))
     assert [len(batch) for batch in made] == [rows] * (ends[-1] // rows) + [ends[-1] % rows] * (ends[-1] % rows > 0)
+
+
+@pytest.mark.parametrize("method", ["batches", "to_arrow", "to_pandas", "numpy", "to_numpy"])
+def test_columns_may_stand_where_the_split_does(numbers: Dataset, method: str) -> None:
+    ways = [(["n"],), (["n"], "train"), ("train", ["n"]), (None, ["n"])]
+    first, *others = (getattr(numbers, method)(*arguments) for arguments in ways)
+    of_split = getattr(numbers["train"], method)(["n"])
+    if isinstance(first, Iterator):
+        first, others, of_split = next(first), [next(other) for other in others], next(of_split)
+    assert list(getattr(first, "column_names", first)) == ["n"]
+    assert [str(other) for other in [*others, of_split]] == [str(first)] * 4
 
 
 def test_progress_is_called_with_the_rows_read_and_those_there_are(numbers: Dataset) -> None:

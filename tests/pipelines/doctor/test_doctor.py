@@ -96,9 +96,10 @@ def test_what_the_core_lacks_is_named_with_the_command_that_installs_it_and_the_
         "loky": "1.0, asked for is >=3.5",
         "crc32c": "installed, but its import fails: ImportError: libcrc.so.1: cannot open shared object file",
     }
-    assert {checks[name]["fix"] for name in wrong} == {"in your clone of Shardmill: uv tool install --reinstall ."}
+    reinstall = "in your clone of Shardmill: uv tool install --reinstall '.[gcp,images]'"
+    assert {checks[name]["fix"] for name in wrong} == {reinstall}
     assert checks["boto3"]["state"] == "missing"
-    assert str(checks["boto3"]["fix"]).startswith("in your clone of Shardmill: uv tool install '.[aws]'")
+    assert str(checks["boto3"]["fix"]).startswith("in your clone of Shardmill: uv tool install '.[aws,gcp,images]'")
     assert not checks["boto3"]["required"]
 
 

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.runs.python_api import load_call
-from shardmill.transforms.errors import DataError, ShardmillWarning, TooManyRejects, UsageError
+from shardmill.pipelines.commands.flags import FLAGS
+from shardmill.pipelines.runs.python_api import _key_of, load_call
+from shardmill.transforms.errors import DataError, ShardmillWarning, TargetError, TooManyRejects, UsageError
 from shardmill.transforms.sources.csv.format import CsvInput
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -133,3 +134,33 @@ def test_too_many_rejects_have_their_file_counts_and_codes(folder: Path) -> None
         assert (error.counts, error.codes) == ({"read": 3, "rejected": 1}, {"BAD_TYPE": 1})
         assert '"row": 2' in Path(str(error.path)).read_text()
         assert "1 of 3 rows was rejected" in str(error)
+
+
+class TestSettingsThatAreCalledLikeFlags:
+    def test_every_flag_of_convert_is_a_setting_of_its_name(self) -> None:
+        here = {
+            flag.name: flag for flag in FLAGS if "convert" in flag.commands.split() and flag.panel != "Dataflow options"
+        }
+        del here["output"], here["no_header"]  # an argument of its own, and `header=False`
+        found = {name: _key_of(name, {"train": 1.0} if name == "split_fractions" else "x") for name in here}
+        assert found == {name: flag.key for name, flag in here.items()}
+
+    def test_overwrite_replaces_the_dataset_and_false_does_not(self, tmp_path: Path) -> None:
+        for rows, settings in ((1, {"overwrite": False}), (2, {"overwrite": True})):
+            convert(data=[{"id": i} for i in range(rows)], output=tmp_path / "out", **settings)
+        with pytest.raises(TargetError):
+            convert(data=[{"id": 7}], output=tmp_path / "out", overwrite=False)
+        with pytest.raises(UsageError, match="overwrite: 1 is neither True nor False"):
+            convert(data=[{"id": 7}], output=tmp_path / "out", overwrite=1)
+        assert len(open_dataset(tmp_path / "out")) == 2
+
+    def test_splits_and_a_shuffle_are_given_as_on_the_command_line(self, tmp_path: Path) -> None:
+        rows = [{"id": i} for i in range(100)]
+        flags = {"split_fractions": {"train": 0.5, "val": 0.5}, "split_key": "id", "shuffle": 7, "workers": 2}
+        keys = {"split": {"fractions": {"train": 0.5, "val": 0.5}, "key": "id"}, "shuffle__seed": 7}
+        convert(data=rows, output=tmp_path / "flags", **flags)
+        convert(data=rows, output=tmp_path / "keys", **keys)
+        for name in ("train", "val"):
+            assert list(open_dataset(tmp_path / "flags").records(name)) == list(
+                open_dataset(tmp_path / "keys").records(name)
+            )

@@ -126,6 +126,26 @@ def test_a_path_that_matches_nothing_is_named(tmp_path: Path, path: str) -> None
     assert str(tmp_path) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("dta/a.csv", "data"),
+        ("data/pepole.csv", "data/people.csv"),
+        ("dta/*.csv", "data"),
+        ("data/*.tsv", None),
+        ("zzz", None),
+    ],
+)
+def test_the_nearest_name_is_proposed_for_the_first_step_of_a_path_that_is_missing(
+    tmp_path: Path, path: str, meant: str | None
+) -> None:
+    put(tmp_path / "data/people.csv")
+    for base in ("", f"{tmp_path}/"):
+        with pytest.raises(InputError) as caught:
+            names([base + path], tmp_path)
+        assert str(caught.value).partition("; ")[2] == (f'did you mean "{base}{meant}"?' if meant else "")
+
+
 def test_a_folder_without_a_file_of_the_format_is_an_error(tmp_path: Path) -> None:
     put(tmp_path / "in" / "a.txt")
     with pytest.raises(InputError, match=r"^in: the folder holds no file with one of the suffixes .csv, .tsv"):

@@ -160,7 +160,9 @@ def test_a_bucket_that_is_not_there_is_told_in_one_line(store: ObjectStore) -> N
 
 
 @pytest.mark.parametrize(("scheme", "module", "extra"), [("s3", "boto3", "aws"), ("gs", "google.cloud.storage", "gcp")])
-def test_a_client_that_is_not_installed_is_told_by_its_extra(scheme: str, module: str, extra: str) -> None:
+def test_a_client_that_is_not_installed_is_told_by_its_extra_beside_those_that_are_there(
+    scheme: str, module: str, extra: str
+) -> None:
     program = (
         f"import sys; sys.modules[{module!r}] = None\n"
         "from shardmill.transforms.errors import StoreAccessError\n"
@@ -170,7 +172,7 @@ def test_a_client_that_is_not_installed_is_told_by_its_extra(scheme: str, module
         "except StoreAccessError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    install = f"uv tool install '.[{extra}]', or for one command: uv run --extra {extra} shardmill ..."
+    install = f"uv tool install '.[aws,gcp,images]', or for one command: uv run --extra {extra} shardmill ..."
     assert done.stdout == f"{scheme}:// needs the extra {extra}; in your clone of Shardmill: {install}\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
     from ..frameworks.torch_batches import TorchBatches
 
 
+Columns: TypeAlias = Sequence[str] | None
+Split: TypeAlias = str | Columns
+"""A split, or in its place the columns, as `torch` and `take` have them first."""
+
+
+def split_and_columns(split: Split, columns: Columns) -> tuple[str | None, Columns]:
+    """Return a split and columns that were given in either order.
+
+    >>> split_and_columns(["id"], None), split_and_columns(["id"], "train"), split_and_columns("train", ["id"])
+    ((None, ['id']), ('train', ['id']), ('train', ['id']))
+    """
+    if split is None or isinstance(split, str):
+        return split, columns
+    return columns if isinstance(columns, str) else None, split
+
+
 class FrameworkViews:
     """The methods of a dataset that give arrays and tensors; each takes all splits, or those of `dataset[split]`."""
 
@@ -35,8 +51,8 @@ class FrameworkViews:
     @abstractmethod
     def batches(
         self,
-        split: str | None = None,
-        columns: Sequence[str] | None = None,
+        split: Split = None,
+        columns: Columns = None,
         *,
         rows: int | None = None,
         start: int = 0,
@@ -50,8 +66,8 @@ class FrameworkViews:
 
     def numpy(
         self,
-        split: str | None = None,
-        columns: Sequence[str] | None = None,
+        split: Split = None,
+        columns: Columns = None,
         *,
         rows: int | None = None,
         start: int = 0,
@@ -69,20 +85,22 @@ class FrameworkViews:
             UsageError: there is no such split or column, the records are plain bytes, or a number is below its least.
             DamageError: a shard, a record or a picture is damaged.
         """
+        split, columns = split_and_columns(split, columns)
         plan = NumpyColumns.plan(self._rows.schema, columns, decode=decode)
         batches = self.batches(split, plan.columns, rows=rows, start=start, progress=progress)
         return map(plan.read, batches)
 
     def to_numpy(
         self,
-        split: str | None = None,
-        columns: Sequence[str] | None = None,
+        split: Split = None,
+        columns: Columns = None,
         *,
         start: int = 0,
         decode: bool = False,
         progress: bool | Progress = False,
     ) -> dict[str, Values]:
         """Return all rows as one dict of NumPy arrays; takes and raises what `numpy` does."""
+        split, columns = split_and_columns(split, columns)
         plan = NumpyColumns.plan(self._rows.schema, columns, decode=decode)
         batches = self.batches(split, plan.columns, start=start, progress=progress)
         schema = self._rows.plan(plan.columns)[0].schema

@@ -39,7 +39,7 @@ from ..generations.shard_places import locate_shards
 from ..generations.statistics_file import read_stats
 from ..rows.numbered_rows import NumberedRows
 from .batching import Progress, ProgressLine, counted, decoded_runs, in_batches_of
-from .framework_views import FrameworkViews
+from .framework_views import Columns, FrameworkViews, Split, split_and_columns
 from .record_stream import RecordStream
 from .to_frame import to_frame
 
@@ -205,8 +205,8 @@ class Dataset(FrameworkViews):
 
     def batches(
         self,
-        split: str | None = None,
-        columns: Sequence[str] | None = None,
+        split: Split = None,
+        columns: Columns = None,
         *,
         rows: int | None = None,
         start: int = 0,
@@ -214,16 +214,18 @@ class Dataset(FrameworkViews):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split in batches of so many `rows`, by default about 4 MiB of records at once.
 
-        `columns` are names, by default all. `start` is the number of the first row, from 0: an indexed shard is read
-        from there on. `progress` shows a line on standard error, or is called with the rows that have been read and
-        those that there are. An absent feature is null. Labels are dictionaries of the names of their classes. Nested
-        columns and decimals of the source are put together again, under their own names; each of their features can be
-        had by its name too. The two features of an array stay two columns: see `arrays` and `numpy`.
+        `columns` are names, by default all, and may come first: `dataset["train"].batches(["id"])`. `start` is the
+        number of the first row, from 0: an indexed shard is read from there on. `progress` shows a line on standard
+        error, or is called with the rows that have been read and those that there are. An absent feature is null.
+        Labels are dictionaries of the names of their classes. Nested columns and decimals of the source are put
+        together again, under their own names; each of their features can be had by its name too. The two features of
+        an array stay two columns: see `arrays` and `numpy`.
 
         Raises:
             UsageError: there is no such split or feature, the records are plain bytes, or a number is below its least.
             DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
         """
+        split, columns = split_and_columns(split, columns)
         start, rows = operator.index(start), None if rows is None else operator.index(rows)
         if (rows is not None and rows < 1) or start < 0:
             raise UsageError(f"batches: rows is {rows}, start is {start}; these are 1 and 0 at least")
@@ -278,20 +280,21 @@ class Dataset(FrameworkViews):
 
     def to_arrow(
         self,
-        split: str | None = None,
-        columns: Sequence[str] | None = None,
+        split: Split = None,
+        columns: Columns = None,
         *,
         start: int = 0,
         progress: bool | Progress = False,
     ) -> pa.Table:
         """Return all rows of a split as an Arrow table; takes and raises what `batches` does."""
+        split, columns = split_and_columns(split, columns)
         batches = self.batches(split, columns, start=start, progress=progress)
         return pa.Table.from_batches(batches, self._rows.plan(columns)[0].schema)
 
     def to_pandas(
         self,
-        split: str | None = None,
-        columns: Sequence[str] | None = None,
+        split: Split = None,
+        columns: Columns = None,
         *,
         start: int = 0,
         progress: bool | Progress = False,
@@ -305,8 +308,8 @@ class Dataset(FrameworkViews):
 
     def arrays(
         self,
-        split: str | None = None,
-        columns: Sequence[str] | None = None,
+        split: Split = None,
+        columns: Columns = None,
         *,
         dtypes: Mapping[str, npt.DTypeLike] | None = None,
         ranks: Mapping[str, int] | None = None,
@@ -323,6 +326,7 @@ class Dataset(FrameworkViews):
             UsageError: there is no such split or array, or the records are plain bytes.
             DamageError: a shard or a record is damaged.
         """
+        split, columns = split_and_columns(split, columns)
         schema = self._rows.schema
         reader = ArrayReader.plan(schema, columns, dtypes or {}, ranks or {})
         batches = decoded_runs(self._stream(split).runs(), ExampleDecoder(schema, reader.features))

@@ -14,11 +14,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from ...errors import InputError
 from ...format.buffers.checksum import crc32c
+from ...format.wording.nearest import nearest
 from ...format.wording.printable import printable_path
 from ..contract.source import Listing, SourceEntry, Traits
 from .file_names import has_suffix
@@ -116,6 +118,19 @@ def fingerprint_as(entry: SourceEntry, kind: str) -> str:
         return f"crc32c:{crc:08x}-{entry.bytes}" if kind == "crc32c" else f"etag:{md5.hexdigest()}"
 
 
+def no_such_path(path: str, root: bytes) -> InputError:
+    """Return the error of a path that names nothing, with the nearest name where its first missing step is."""
+    said = f"{printable_path(path)}: no such file or folder (looked in {printable_path(root)})"
+    folder, missing = path, ""
+    while folder and not os.path.lexists(os.path.join(root, os.fsencode(folder))):
+        folder, missing = os.path.split(folder.rstrip("/"))
+    if missing and not glob.has_magic(missing):
+        with suppress(OSError):
+            near = nearest(missing, sorted(map(os.fsdecode, os.listdir(os.path.join(root, os.fsencode(folder))))))
+            said += f'; did you mean "{printable_path(os.path.join(folder, near))}"?' if near else ""
+    return InputError(said)
+
+
 def expand_paths(
     paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_only: bool = False
 ) -> tuple[list[bytes], dict[str, int]]:
@@ -142,8 +157,7 @@ def _find(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_o
         else:
             matched = _expand_one(path, root, suffixes, found)
             if not matched:
-                where = f"{printable_path(path)}: no such file or folder"
-                raise InputError(f"{where} (looked in {printable_path(root)})")
+                raise no_such_path(path, root)
             none_new = len(found.paths) == before and not _all_known(matched, found)
         if none_new:
             wanted = ", ".join(suffixes)

@@ -17,9 +17,8 @@ from itertools import takewhile
 import numpy as np
 
 from ...errors import InputError
-from ...format.wording.printable import printable_path
 from ..contract.source import Listing, SourceEntry, Traits
-from ..files.listing import entry_name
+from ..files.listing import entry_name, no_such_path
 from ..files.object_listing import match_url
 from ..files.open_file import is_object
 from ..files.partitions import is_split_folder
@@ -186,7 +185,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], dict[bytes,
             continue
         hits = glob.glob(raw, root_dir=root, recursive=True) if glob.has_magic(raw) else []
         if not hits:
-            raise InputError(f"{printable_path(path)}: no such file or folder (looked in {printable_path(root)})")
+            raise no_such_path(path, root)
         matches.update(os.path.abspath(os.path.join(root, hit)) for hit in hits)
     folders = sorted({*folders, *(path for path in matches if not is_object(path) and os.path.isdir(path))})
     known = set(folders)
