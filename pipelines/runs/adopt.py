@@ -269,10 +269,10 @@ def _look_at(path: str) -> FileFacts:
             facts, bytes=size, crc=crc, records=counts.records, digest=counts.digest, compressed=compressed,
             offsets=None if compressed else offsets,
         )  # fmt: skip
-    except (DamageError, InputError) as error:
+    except DamageError as error:
         return replace(facts, problem=str(error))
     except OSError as error:
-        return replace(facts, problem=f"{shown}: cannot be read: {error.strerror}")
+        raise InputError(f"{shown}: cannot be read: {error.strerror}") from error
 
 
 @dataclass(slots=True)

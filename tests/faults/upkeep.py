@@ -1,6 +1,7 @@
 """Commands that write beside a dataset or out of one, killed, and run again.
 
     python tests/faults/upkeep.py FOLDER COMMAND                   a report, as JSON: a kill at each of its calls
+    python tests/faults/upkeep.py FOLDER COMMAND EIO               an error of the disk, once at each place that calls
     python tests/faults/upkeep.py FOLDER COMMAND KILLS SEED        real commands, killed at random moments of their work
 
 Run again, the command has to leave what an undisturbed one leaves, and nothing else. Where a killed one had made
@@ -149,6 +150,20 @@ def kill_at_each_call(folder: str, name: str) -> dict[str, Any]:
     return {"cases": in_children(case, len(calls))}
 
 
+def fail_at_each_place(folder: str, name: str) -> dict[str, Any]:
+    """Fail a command once at each line of the product that calls; return what it said, and what is wrong afterwards."""
+    one = _Undisturbed(folder, name)
+    places = {(call[0], place): call for call, place in zip(one.ended.made, one.ended.places, strict=True)}
+    calls = [*places.values()]
+
+    def case(number: int) -> dict[str, Any]:
+        place = copy(one.begun, f"{folder}/{number}")
+        failed = run(one.command, place, calls[number], "EIO")
+        return {"call": calls[number], "code": failed.code, "err": failed.err, **one.after_a_kill(place)}
+
+    return {"cases": in_children(case, len(calls))}
+
+
 def kill_at_random(folder: str, name: str, kills: int, seed: int) -> dict[str, Any]:
     """Kill the processes of a real command at random moments, from the first thing that it makes or removes on."""
     one = _Undisturbed(folder, name)
@@ -203,5 +218,8 @@ def _marks(folder: str) -> dict[str, int]:
 if __name__ == "__main__":
     _, where, what, *rest = sys.argv
     where = os.path.realpath(where)
-    report = kill_at_random(where, what, int(rest[0]), int(rest[1])) if rest else kill_at_each_call(where, what)
+    if rest == ["EIO"]:
+        report = fail_at_each_place(where, what)
+    else:
+        report = kill_at_random(where, what, int(rest[0]), int(rest[1])) if rest else kill_at_each_call(where, what)
     sys.stdout.write(json.dumps(report) + "\n")

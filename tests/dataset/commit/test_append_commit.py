@@ -15,7 +15,7 @@ from shardmill.transforms.dataset.commit import commit_generation as commit_modu
 from shardmill.transforms.dataset.commit.append_commit import append_to
 from shardmill.transforms.dataset.commit.outcome import WriteOutcome, read_outcome
 from shardmill.transforms.dataset.commit.publish import complete_publish, finish_publish, moves_of, publish_file
-from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.commit.target import prepare_folder, prepare_target
 from shardmill.transforms.dataset.commit.write_generation import write_generation
 from shardmill.transforms.dataset.generations import opened_generation
 from shardmill.transforms.dataset.generations.manifest_files import lineage, read_manifest
@@ -26,7 +26,7 @@ from shardmill.transforms.dataset.shards.plan_step import Plan, plan_dataset
 from shardmill.transforms.dataset.shards.source_list import HeldSource, read_held_sources
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
-from shardmill.transforms.errors import CommitError, DamageError
+from shardmill.transforms.errors import CommitError, DamageError, TargetError
 from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry
 from shardmill.transforms.format.manifest.naming import index_path
 from shardmill.transforms.format.schema.schema import Feature, Schema
@@ -380,3 +380,17 @@ def test_a_damaged_or_linked_features_json_is_an_error_that_names_it(tmp_path: P
         add(tmp_path, 2)
     path.unlink()
     assert add(tmp_path, 3).manifest is not None
+
+
+def test_an_append_whose_probe_fails_is_not_told_to_choose_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(spec_of(tmp_path))
+    spec = append_spec(tmp_path, 2)
+
+    def fail(*_: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(LocalStorage, "put_if_absent", fail)
+    with pytest.raises(TargetError, match=r"Input/output error; fix that, and run the command again$"):
+        prepare_folder(spec)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shardmill.pipelines import convert
+from shardmill.transforms.dataset.integrity import verify_shard
 from shardmill.transforms.dataset.integrity.findings import Finding, Report
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
@@ -470,6 +472,22 @@ def test_a_quick_look_takes_images_of_any_format(
     assert quick_findings(tmp_path) == []
     (tmp_path / "features.json").write_text("{}")
     assert quick_findings(tmp_path) == ["features.json: does not agree with the manifest"]
+
+
+def test_an_error_of_the_disk_at_an_index_is_of_the_index_and_not_of_the_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert(data={"a": [1, 2]}, output=tmp_path / "out")
+    real = verify_shard.read_file
+
+    def fail(root: str, path: str, limit: int) -> bytes:
+        if path.startswith("index/"):
+            raise OSError(5, "Input/output error")
+        return real(root, path, limit)
+
+    monkeypatch.setattr(verify_shard, "read_file", fail)
+    (finding,) = verify_dataset(str(tmp_path / "out")).findings
+    assert str(finding) == "index/train-00000.offsets: cannot be read: Input/output error"
 
 
 def test_a_quick_look_wants_lists_and_indexes_to_be_there(tmp_path: Path, build: Callable[..., Manifest]) -> None:

@@ -16,6 +16,7 @@ import pytest
 from shardmill.transforms.errors import SchemaError, ShardmillError, SourceError
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.parquet.column_chunks import Chunk
+from shardmill.transforms.sources.parquet.footer import unreadable
 from shardmill.transforms.sources.parquet.pages import PageBombError, check_pages, pack_spans
 from shardmill.transforms.sources.parquet.source import ParquetSource
 from shardmill.transforms.sources.parquet.thrift_compact import ThriftError, ThriftReader
@@ -378,3 +379,11 @@ def test_values_that_are_not_of_the_arrow_schema_in_the_footer_are_named_by_thei
         writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(fixed.serialize().to_pybytes()).decode()})
     with pytest.raises(SourceError, match=r'^a\.parquet: column "f" is fixed_size_list<.*>.2. by the Arrow schema in'):
         convert(path)
+
+
+def test_an_error_of_the_disk_is_no_damage_of_the_file() -> None:
+    text = unreadable(OSError(5, "Error reading bytes from file"), "row group 0 is damaged")
+    assert text == "cannot be read: Input/output error; look after its disk, and run the command again"
+    assert unreadable(OSError("Couldn't deserialize thrift"), "its footer is damaged").startswith(
+        "its footer is damaged"
+    )

@@ -96,9 +96,8 @@ def _check_writable(spec: DatasetSpec, *, clear: bool) -> None:
             spec.storage.put_if_absent(probe, b"")
             spec.storage.remove(probe)
     except OSError as error:
-        raise TargetError(
-            f"{spec.path}: files cannot be made and linked there: {error.strerror}; choose another folder (-o)"
-        ) from error
+        fix = "choose another folder (-o)" if spec.append_to is None else "fix that, and run the command again"
+        raise TargetError(f"{spec.path}: files cannot be made and linked there: {error.strerror}; {fix}") from error
 
 
 def _check_conditions(spec: DatasetSpec, storage: ObjectStorage, probe: str) -> None:

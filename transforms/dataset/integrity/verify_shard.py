@@ -250,6 +250,9 @@ class _Shard:
             except DamageError as error:
                 self.findings.append(Finding(index, str(error).rpartition(f"{index}: ")[2]))
                 continue
+            except OSError as error:
+                self.findings.append(Finding(index, f"cannot be read: {error.strerror}"))
+                continue
             if not right:
                 self.findings.append(Finding(index, f"is not the index of {printable_path(self.check.file)}"))
 

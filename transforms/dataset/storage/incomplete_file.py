@@ -47,7 +47,8 @@ def incomplete_file(path: str | bytes) -> Iterator[BinaryIO]:
         raise
     descriptor = os.open(os.path.dirname(target) or b".", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        with errors_named(os.fsdecode(target)):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

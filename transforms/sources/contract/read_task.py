@@ -24,6 +24,11 @@ def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | Tas
             del rows  # and so below: what is large is freed before more is read
     except SourceError as error:
         failures = (str(error), *_further_failures(source, task, frozen, error))
+    except OSError as error:  # of the disk: the engine may try again
+        if error.errno is not None and error.filename is None:
+            names = dict.fromkeys((task.pieces[0].name, task.pieces[-1].name))
+            error.filename = " to ".join(names)
+        raise
     yield TaskEnd(task.ordinal, batches, rows_read, failures)
 
 

@@ -63,7 +63,7 @@ def open_unbuffered(file: ListedFile) -> FileIO | ObjectFile:
 
 @contextmanager
 def open_listed(file: ListedFile, opener: Callable[[ListedFile], OpenFile]) -> Iterator[OpenFile]:
-    """Open a file by one of the two for the length of a `with`.
+    """Open a file by one of the two for the length of a `with`; an error of the disk within is named by the file.
 
     Raises:
         SourceError: it cannot be opened.
@@ -73,7 +73,12 @@ def open_listed(file: ListedFile, opener: Callable[[ListedFile], OpenFile]) -> I
     except OSError as error:
         raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
     with opened:
-        yield opened
+        try:
+            yield opened
+        except OSError as error:
+            if error.errno is not None and error.filename is None:
+                error.filename = file.name
+            raise
 
 
 def size_of(opened: OpenFile) -> int:

@@ -98,6 +98,8 @@ def unreadable(error: BaseException, damaged: str) -> str:
 
     Checksums are said to be wrong by pyarrow too where writers computed them in another way.
     """
+    if isinstance(error, OSError) and error.errno is not None:  # pyarrow's own have none
+        return f"cannot be read: {os.strerror(error.errno)}; look after its disk, and run the command again"
     says = printable(str(error).rstrip("."))
     ours = not isinstance(error, pa.ArrowException | OSError)
     again = None if ours else next((fix for words, fix in _UNSUPPORTED if words in says.lower()), None)
