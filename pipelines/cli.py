@@ -4,7 +4,7 @@ Nothing heavy is imported before a command needs it, so that `--help` answers at
 config never import Beam or pandas.
 
     0 done, or nothing to do · 1 the run failed · 2 wrong usage or config · 3 damage found · 4 too many rejects
-    130, 143 interrupted
+    129, 130, 143 interrupted
 """
 
 from __future__ import annotations

@@ -107,6 +107,20 @@ def test_the_programs_of_the_readme_run(pages_folder: Path, monkeypatch: pytest.
     assert min(visitors.to_arrow("train")["visits"].to_pylist()) > 0
 
 
+@pytest.mark.thorough("pipelines on Beam's engine")
+def test_the_pipelines_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(REPO / "configs", tmp_path / "configs")
+    monkeypatch.chdir(tmp_path)
+    found = programs(of="apache_beam")
+    assert len(found) == 2
+    for program in found:
+        exec(compile(program, "guide.md", "exec"), {})
+    plain, tipped = (list(open_dataset(f"out/{name}")) for name in ("mine", "with-tips"))
+    assert [row["fare"] for row in tipped] == [
+        None if row["fare"] is None else pytest.approx(1.1 * row["fare"]) for row in plain
+    ]
+
+
 @pytest.mark.parametrize("page", sorted([README, REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]), ids=str)
 def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):

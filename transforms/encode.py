@@ -12,7 +12,7 @@ from .errors import UsageError
 from .format.encode.encode_rows import RowEncoder
 from .format.flow.blocks import Block
 from .format.flow.rows import Rows, TaskEnd
-from .format.schema.arrow_types import feature_of
+from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema
 from .source_info import SourceInfo
 
@@ -39,7 +39,7 @@ class EncodeExamples(beam.PTransform):
         if isinstance(self.encoder, SourceInfo):
             self.encoder = self.encoder.encoder()
         if isinstance(self.encoder, pa.Schema):
-            self.encoder = Schema(tuple(feature_of(field)[0] for field in self.encoder))
+            self.encoder = schema_of(self.encoder)
         if isinstance(self.encoder, Schema):
             self.encoder = RowEncoder(self.encoder)
         if not isinstance(self.encoder, RowEncoder):

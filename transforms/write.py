@@ -15,7 +15,7 @@ run with a message that says so, or the result is whole all the same. Missing ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -43,6 +43,7 @@ from .errors import UsageError
 from .format.flow.blocks import Block
 from .format.flow.rows import TaskEnd
 from .format.manifest.naming import DEFAULT_SHARD_NAME, dataset_name, is_split_name
+from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema
 from .format.tfrecord.framing import frame_records
 from .format.wording.printable import printable
@@ -76,7 +77,8 @@ class WriteShards(beam.PTransform):
         order: "task", or "source" for records that follow the source throughout; bytes may then be written twice.
         info: what `ReadRows` knows of the source: schema, labels, and how many tasks there are, each of which must
             arrive. Without a schema the manifest's is null, and no sidecars are written.
-        schema: what the Examples hold, for records that do not come from `ReadRows`; instead of `info`.
+        schema: what the Examples hold, for records that do not come from `ReadRows`; instead of `info`. An Arrow schema
+            without nested columns is taken too.
         labels: the class names of each label feature of that schema.
         name: the dataset's name, by default made of the folder's.
         split: where plain records go; blocks know their own splits.
@@ -100,7 +102,7 @@ class WriteShards(beam.PTransform):
     compression: str = field(default="none", kw_only=True)
     order: str = field(default="task", kw_only=True)
     info: SourceInfo | None = field(default=None, kw_only=True, repr=False)
-    schema: Schema | None = field(default=None, kw_only=True)
+    schema: Schema | pa.Schema | None = field(default=None, kw_only=True)
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
     name: str | None = field(default=None, kw_only=True)
     split: str = field(default="train", kw_only=True)
@@ -115,6 +117,8 @@ class WriteShards(beam.PTransform):
     def __post_init__(self) -> None:
         """Check the arguments."""
         super().__init__()
+        if isinstance(self.schema, pa.Schema):
+            self.schema = schema_of(self.schema)
         if not isinstance(self.info, SourceInfo | None) or not isinstance(self.schema, Schema | None):
             raise UsageError("WriteShards: info is `read.info` of ReadRows, schema a Schema")
         if not is_split_name(self.split):
@@ -228,7 +232,7 @@ class _StagePartsFn(beam.DoFn):
             elif isinstance(element, bytes):
                 self._add_record(element)
             else:
-                raise UsageError(f"WriteShards takes blocks or bytes, not {type(element).__name__}")
+                raise UsageError(_not_taken(element))
         except BaseException:
             self._abandon()
             raise
@@ -278,6 +282,19 @@ class _StagePartsFn(beam.DoFn):
                 stager.abandon()
         self._task = self._bundle = None
         self._records, self._records_bytes = [], 0
+
+
+def _not_taken(element: object) -> str:
+    said = f"WriteShards takes blocks or bytes, not {type(element).__name__}"
+    if isinstance(element, pa.RecordBatch):
+        return f"{said}; encode record batches first: | EncodeExamples(schema) | WriteShards(FOLDER, schema=schema)"
+    if isinstance(element, Mapping):
+        return (
+            f"{said}; make record batches of rows, and encode them: | beam.BatchElements() | "
+            f"beam.Map(pa.RecordBatch.from_pylist, schema=schema) | EncodeExamples(schema) | "
+            f"WriteShards(FOLDER, schema=schema)"
+        )
+    return said
 
 
 class _PlanShardsFn(StepOverResults):

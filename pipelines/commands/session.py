@@ -34,7 +34,7 @@ _GRACE_SECONDS: Final = 5.0
 _STUCK_SECONDS: Final = 10.0
 """A run on this machine that has not come back from an interrupt after this time is left by the process."""
 
-_NAMES: Final = {signal.SIGINT: "Interrupted", signal.SIGTERM: "Terminated"}
+_NAMES: Final = {signal.SIGINT: "Interrupted", signal.SIGTERM: "Terminated", signal.SIGHUP: "Hung up"}
 
 _READER_GONE: Final = 128 + signal.SIGPIPE
 """`shardmill inspect ... | head`: the reader has seen enough. This is how the system's own tools end."""
@@ -77,7 +77,9 @@ class Session:
 
 
 class _Interrupt:
-    """Handles SIGINT and SIGTERM while it is open: the first raises KeyboardInterrupt, the second ends at once.
+    """Handles SIGINT, SIGTERM and SIGHUP while it is open: the first raises KeyboardInterrupt, the second ends at once.
+
+    SIGHUP stays ignored under `nohup`.
 
     The exception may be raised anywhere in the engine. Beam's local runner waits forever for a worker that had not
     connected yet when the runner was closed; so what is stuck is left, by `session`, after some time.
@@ -92,7 +94,8 @@ class _Interrupt:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in _NAMES:
-                self._before[number] = signal.signal(number, self._handle)
+                if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:

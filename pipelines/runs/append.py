@@ -19,7 +19,7 @@ from ...transforms.dataset.commit.commit_generation import APPEND_TRIES
 from ...transforms.dataset.commit.outcome import WriteOutcome
 from ...transforms.dataset.commit.publish import finish_publish
 from ...transforms.dataset.commit.target import prepare_folder
-from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
+from ...transforms.dataset.generations.manifest_files import copy_in_part, list_generations, read_manifest
 from ...transforms.dataset.stage.run_lock import hold_run, is_held
 from ...transforms.dataset.storage.storage_at import storage_at
 from ...transforms.errors import CommitError, TargetError, UsageError
@@ -176,6 +176,8 @@ def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
         TargetError: there is none.
     """
     if not list_generations(path):
+        if storage_at(path).lies_at("manifest.json"):
+            raise TargetError(copy_in_part(path))
         raise TargetError(
             f"{printable_path(path)}: holds no dataset to append to; make one: shardmill convert SOURCE... -o "
             f"{shell_path(path)}"

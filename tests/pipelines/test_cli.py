@@ -275,7 +275,8 @@ class TestEnds:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text
 
     @pytest.mark.parametrize(
-        ("number", "code", "word"), [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Terminated")]
+        ("number", "code", "word"),
+        [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Terminated"), (signal.SIGHUP, 129, "Hung up")],
     )
     def test_a_signal_is_one_line_that_says_where_the_staged_work_lies(
         self, number: signal.Signals, code: int, word: str, tmp_path: Path

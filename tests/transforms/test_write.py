@@ -16,7 +16,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.testing.test_pipeline import TestPipeline as BeamTestPipeline
 from apache_beam.testing.util import assert_that
 from apache_beam.transforms.window import FixedWindows
-from shardmill.transforms import write
+from shardmill.transforms import EncodeExamples, write
 from shardmill.transforms.beam_streams import flush_by_size
 from shardmill.transforms.dataset.commit.outcome import read_outcome
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
@@ -261,6 +261,26 @@ def test_what_is_neither_block_nor_bytes_is_refused(tmp_path: Path) -> None:
         BeamTestPipeline(runner=FnApiRunner()) as pipeline,
     ):
         _ = pipeline | beam.Create(["text"]) | WriteShards(str(tmp_path / "out"))
+
+
+def test_rows_are_refused_with_the_steps_that_encode_them_and_these_steps_work(tmp_path: Path) -> None:
+    rows, schema = [{"id": i} for i in range(20)], pa.schema([("id", pa.int64())])
+    steps = r"beam.BatchElements\(\) \| beam.Map\(pa.RecordBatch.from_pylist, schema=schema\) \| EncodeExamples"
+    with (
+        pytest.raises((UsageError, RuntimeError), match=steps),
+        BeamTestPipeline(runner=FnApiRunner()) as pipeline,
+    ):
+        _ = pipeline | beam.Create(rows) | WriteShards(str(tmp_path / "out"))
+    with BeamTestPipeline(runner=FnApiRunner()) as pipeline:
+        _ = (
+            pipeline
+            | beam.Create(rows)
+            | beam.BatchElements()
+            | beam.Map(pa.RecordBatch.from_pylist, schema=schema)
+            | EncodeExamples(schema)
+            | WriteShards(str(tmp_path / "out"), schema=schema)
+        )
+    assert sorted(row["id"] for row in open_dataset(tmp_path / "out")) == list(range(20))
 
 
 def test_a_folder_that_holds_another_dataset_is_refused_before_the_run(tmp_path: Path) -> None:

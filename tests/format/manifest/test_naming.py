@@ -77,3 +77,9 @@ def test_every_folder_gives_a_name_of_the_allowed_form(path: str) -> None:
     assert name[0].isascii()
     assert name[0].islower()
     assert all(c.isascii() and (c.islower() or c.isdigit() or c == "_") for c in name)
+
+
+def test_names_are_short_enough_for_file_systems() -> None:
+    assert naming.dataset_name("/data/" + "a" * 200) == "a" * 128
+    with pytest.raises(ValueError, match="shard_name has 121 characters, and 120 is the most"):
+        naming.check_shard_name("{split}-{index}" + "x" * 106)

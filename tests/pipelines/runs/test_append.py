@@ -459,6 +459,20 @@ class TestWhatTheDatasetDecides:
             append(data={"x": np.arange(3)}, output=tmp_path / "out")
         assert not (tmp_path / "out").exists()
 
+    def test_a_copy_without_its_folders_is_read_and_not_written_to(self, tmp_path: Path) -> None:
+        path = put(tmp_path / "b.csv", "id\n3\n")
+        convert(sources(path), output=tmp_path / "out")
+        (tmp_path / "copy").mkdir()
+        for file in (tmp_path / "out").glob("*.*"):
+            if file.is_file():
+                shutil.copy(file, tmp_path / "copy")
+        assert len(open_dataset(tmp_path / "copy")) == 1
+        for write in (convert, append):
+            with pytest.raises(TargetError, match="manifests/ is missing beside manifest.json.*copy the whole folder"):
+                write(sources(path), output=tmp_path / "copy")
+        shutil.copytree(tmp_path / "out", tmp_path / "copy", dirs_exist_ok=True)
+        assert append(sources(path), output=tmp_path / "copy").nothing_to_do
+
     def test_rows_go_to_the_one_split_there_is(self, tmp_path: Path) -> None:
         a, b = (put(tmp_path / f"{i}.csv", f"id\n{i}\n") for i in (1, 2))
         convert(sources(a), output=tmp_path / "out", output__split="test")

@@ -10,7 +10,7 @@ from ...errors import TargetError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.parts import is_part_path
 from ...format.wording.printable import printable
-from ..generations.manifest_files import lineage, list_generations
+from ..generations.manifest_files import copy_in_part, lineage, list_generations
 from ..stage.spec import NO_FINGERPRINT, DatasetSpec
 from ..storage.object_storage import ObjectStorage
 from .publish import finish_publish
@@ -35,6 +35,8 @@ def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
     latest = finish_publish(spec.path, spec.run_id)
     if latest is None:
         foreign = _foreign_names(spec)
+        if "manifest.json" in foreign and "manifests" not in foreign:
+            raise TargetError(copy_in_part(spec.path))
         if foreign:
             raise TargetError(
                 f"{spec.path} holds {printable(foreign[0])}, and is not a dataset of Shardmill: choose another folder "

@@ -125,6 +125,9 @@ def is_staging_path(path: str) -> bool:
     return _STAGING_PATH.fullmatch(path) is not None
 
 
+_LONGEST_SHARD_NAME: Final = 120
+
+
 def check_shard_name(template: str) -> str:
     """Return the template of shard names, if it makes a different safe name for every shard.
 
@@ -140,6 +143,11 @@ def check_shard_name(template: str) -> str:
     if not {"split", "index"} <= fields:
         raise ValueError(
             f'shard_name "{template}" gives shards the same name: {{split}} and {{index}} are needed; {fix}'
+        )
+    if len(template) > _LONGEST_SHARD_NAME:
+        raise ValueError(
+            f"shard_name has {len(template)} characters, and {_LONGEST_SHARD_NAME} is the most: file systems take names of "
+            f"255 bytes, with the split's name and a suffix"
         )
     if any(match[1] == "split" and match[2] for match in _FIELD.finditer(template)):
         raise ValueError(f'shard_name "{template}" formats a split as a number; {fix}')
@@ -204,6 +212,8 @@ def staged_sidecar(staging: str, path: str) -> str:
 def dataset_name(path: str) -> str:
     """Return the name of the dataset in a folder: the folder's own name, as far as `[a-z][a-z0-9_]*` allows.
 
+    It has at most 128 characters.
+
     >>> dataset_name("/data/My Pets-2/"), dataset_name("out/2024"), dataset_name("/")
     ('my_pets_2', 'dataset_2024', 'dataset')
     """
@@ -211,7 +221,7 @@ def dataset_name(path: str) -> str:
     name = re.sub(r"[^a-z0-9_]+", "_", last.lower()).strip("_")
     if not name:
         return "dataset"
-    return name if "a" <= name[0] <= "z" else f"dataset_{name}"
+    return (name if "a" <= name[0] <= "z" else f"dataset_{name}")[:128]
 
 
 def index_path(shard_path: str, kind: IndexKind) -> str:

@@ -32,7 +32,7 @@ from .column_types import (
     named_type,
     natural_type,
 )
-from .schema import ColumnRule, Feature
+from .schema import ColumnRule, Feature, Schema
 
 
 def plain_type(arrow: pa.DataType) -> pa.DataType:
@@ -111,6 +111,15 @@ def why_unsupported(arrow: pa.DataType) -> str | None:
     if is_list(plain) or types.is_fixed_size_list(plain):
         plain = plain_type(plain.value_type)
     return "no feature holds it" if natural_type(plain) is None else None
+
+
+def schema_of(arrow: pa.Schema) -> Schema:
+    """Return the features of columns, none of which is nested.
+
+    Raises:
+        SchemaError: no feature holds a type.
+    """
+    return Schema(tuple(sorted((feature_of(field)[0] for field in arrow), key=lambda feature: feature.name)))
 
 
 def feature_of(field: pa.Field, rule: ColumnRule | None = None) -> tuple[Feature, str]:
