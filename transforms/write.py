@@ -291,7 +291,7 @@ def _not_taken(element: object) -> str:
     if isinstance(element, Mapping):
         return (
             f"{said}; make record batches of rows, and encode them: | beam.BatchElements() | "
-            f"beam.Map(pa.RecordBatch.from_pylist, schema=schema) | EncodeExamples(schema) | "
+            f"beam.Map(lambda rows: pa.RecordBatch.from_pylist(rows, schema=schema)) | EncodeExamples(schema) | "
             f"WriteShards(FOLDER, schema=schema)"
         )
     return said

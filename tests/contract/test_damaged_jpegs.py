@@ -392,4 +392,4 @@ def test_a_check_of_pictures_is_refused_where_there_are_none_to_decode(source: s
     path = "records/*.tfrecord" if source == "records" else source
     refused = shardmill("convert", path, "-o", "out", "--set", "input.check=strict")
     why = "existing records are copied as they are" if source == "records" else "there are no pictures"
-    assert (refused.code, refused.err) == (2, f"error: input.check is strict, but {why}; leave the key out\n")
+    assert (refused.code, refused.err) == (2, f"error: input.check is strict, and {why}; leave the key out\n")

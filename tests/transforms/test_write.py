@@ -265,7 +265,7 @@ def test_what_is_neither_block_nor_bytes_is_refused(tmp_path: Path) -> None:
 
 def test_rows_are_refused_with_the_steps_that_encode_them_and_these_steps_work(tmp_path: Path) -> None:
     rows, schema = [{"id": i} for i in range(20)], pa.schema([("id", pa.int64())])
-    steps = r"beam.BatchElements\(\) \| beam.Map\(pa.RecordBatch.from_pylist, schema=schema\) \| EncodeExamples"
+    steps = r"BatchElements\(\) \| beam.Map\(lambda rows: pa.RecordBatch.from_pylist\(rows, schema=schema\)\) \| Encode"
     with (
         pytest.raises((UsageError, RuntimeError), match=steps),
         BeamTestPipeline(runner=FnApiRunner()) as pipeline,
@@ -276,7 +276,7 @@ def test_rows_are_refused_with_the_steps_that_encode_them_and_these_steps_work(t
             pipeline
             | beam.Create(rows)
             | beam.BatchElements()
-            | beam.Map(pa.RecordBatch.from_pylist, schema=schema)
+            | beam.Map(lambda rows: pa.RecordBatch.from_pylist(rows, schema=schema))
             | EncodeExamples(schema)
             | WriteShards(str(tmp_path / "out"), schema=schema)
         )

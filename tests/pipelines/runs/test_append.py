@@ -468,7 +468,7 @@ class TestWhatTheDatasetDecides:
                 shutil.copy(file, tmp_path / "copy")
         assert len(open_dataset(tmp_path / "copy")) == 1
         for write in (convert, append):
-            with pytest.raises(TargetError, match="manifests/ is missing beside manifest.json.*copy the whole folder"):
+            with pytest.raises(TargetError, match=r"manifests/ is missing beside manifest.json.*copy the whole folder"):
                 write(sources(path), output=tmp_path / "copy")
         shutil.copytree(tmp_path / "out", tmp_path / "copy", dirs_exist_ok=True)
         assert append(sources(path), output=tmp_path / "copy").nothing_to_do

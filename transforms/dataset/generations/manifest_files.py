@@ -108,8 +108,8 @@ def no_dataset(root: str) -> InputError:
 def copy_in_part(root: str) -> str:
     """Return what is wrong with a folder that has `manifest.json`, and no `manifests/`."""
     return (
-        f"{printable_path(root)}: manifests/ is missing beside manifest.json, so that this is a copy of a dataset without "
-        f"its folders: it can be read, and not written to; copy the whole folder: cp -r DATASET {shell_path(root)}"
+        f"{printable_path(root)}: manifests/ is missing beside manifest.json: this is a copy of a dataset without its "
+        f"folders, which can be read, and not written to; copy the whole folder: cp -r DATASET {shell_path(root)}"
     )
 
 

@@ -146,8 +146,8 @@ def check_shard_name(template: str) -> str:
         )
     if len(template) > _LONGEST_SHARD_NAME:
         raise ValueError(
-            f"shard_name has {len(template)} characters, and {_LONGEST_SHARD_NAME} is the most: file systems take names of "
-            f"255 bytes, with the split's name and a suffix"
+            f"shard_name has {len(template)} characters, and {_LONGEST_SHARD_NAME} is the most: the split's name and a "
+            f"suffix belong to the 255 bytes that file systems take"
         )
     if any(match[1] == "split" and match[2] for match in _FIELD.finditer(template)):
         raise ValueError(f'shard_name "{template}" formats a split as a number; {fix}')
