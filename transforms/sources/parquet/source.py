@@ -195,7 +195,8 @@ class ParquetSource:
             file = open_with(*changes)
         written = None
         if null_lists:
-            written = pa.schema([file.schema_arrow.field(index) for index in fields])
+            schema_arrow = file.schema_arrow  # pyarrow makes it again at each look
+            written = pa.schema([schema_arrow.field(index) for index in fields])
             file = open_with(*changes, footer_of_plain_lists)
         return _Columns(piece.name, file, leaves, written, int96)
 
@@ -206,10 +207,11 @@ class ParquetSource:
         units = {name: rule.unit for name, rule in self.rules.items()}
         units |= {feature.name: feature.unit for feature in schema}
         found, first = {}, 0
+        arrow, parquet = file.schema_arrow, file.schema  # pyarrow makes both again at each look
         for position, index in enumerate(fields):
-            field = file.schema_arrow.field(index)
+            field = arrow.field(index)
             last = first + leaf_count(field.type)
-            if has_int96(file.schema, leaves[first:last]):
+            if has_int96(parquet, leaves[first:last]):
                 found[position] = in_unit(storage_type(field.type), units.get(field.name) or DEFAULT_UNIT)
             first = last
         return found
