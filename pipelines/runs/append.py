@@ -176,10 +176,9 @@ def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
         TargetError: there is none.
     """
     if not list_generations(path):
-        if storage_at(path).lies_at("manifest.json"):
-            raise TargetError(copy_in_part(path))
         raise TargetError(
-            f"{printable_path(path)}: holds no dataset to append to; make one: shardmill convert SOURCE... -o "
+            copy_in_part(path)
+            or f"{printable_path(path)}: holds no dataset to append to; make one: shardmill convert SOURCE... -o "
             f"{shell_path(path)}"
         )
     if finish:

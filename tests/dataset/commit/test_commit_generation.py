@@ -542,6 +542,13 @@ def test_a_folder_with_files_of_our_names_is_refused(tmp_path: Path, name: str) 
         prepare_target(spec_of(tmp_path))
 
 
+def test_a_copy_of_a_dataset_without_its_manifests_is_refused_as_one(tmp_path: Path) -> None:
+    write(spec_of(tmp_path))
+    shutil.rmtree(tmp_path / "out/manifests")
+    with pytest.raises(TargetError, match=r"manifests/ is missing beside manifest\.json: this is a copy of a dataset"):
+        prepare_target(spec_of(tmp_path))
+
+
 def test_a_folder_with_other_files_is_taken(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/README.md").write_bytes(b"mine")

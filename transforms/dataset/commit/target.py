@@ -35,12 +35,11 @@ def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
     latest = finish_publish(spec.path, spec.run_id)
     if latest is None:
         foreign = _foreign_names(spec)
-        if "manifest.json" in foreign and "manifests" not in foreign:
-            raise TargetError(copy_in_part(spec.path))
         if foreign:
             raise TargetError(
-                f"{spec.path} holds {printable(foreign[0])}, and is not a dataset of Shardmill: choose another folder "
-                f"(-o), or move it elsewhere"
+                copy_in_part(spec.path)
+                or f"{spec.path} holds {printable(foreign[0])}, and is not a dataset of Shardmill: choose another "
+                "folder (-o), or move it elsewhere"
             )
     elif (held := _held_by(spec, latest)) is not None:
         return held

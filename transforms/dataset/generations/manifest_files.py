@@ -105,8 +105,12 @@ def no_dataset(root: str) -> InputError:
     )
 
 
-def copy_in_part(root: str) -> str:
-    """Return what is wrong with a folder that has `manifest.json`, and no `manifests/`."""
+def copy_in_part(root: str) -> str | None:
+    """Return what is wrong with a folder that has a dataset's `manifest.json`, and no `manifests/`; None for others."""
+    try:
+        read_manifest(root)
+    except (InputError, DamageError):
+        return None
     return (
         f"{printable_path(root)}: manifests/ is missing beside manifest.json: this is a copy of a dataset without its "
         f"folders, which can be read, and not written to; copy the whole folder: cp -r DATASET {shell_path(root)}"
