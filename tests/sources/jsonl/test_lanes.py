@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from shardmill.transforms.sources.jsonl import evidence, lanes
 from shardmill.transforms.sources.jsonl.build import Column
 from shardmill.transforms.sources.jsonl.evidence import look_at_lines
 from shardmill.transforms.sources.jsonl.parse import LineParser, parse_in_parts
-from shardmill.transforms.sources.jsonl.strict import nested_levels
+from shardmill.transforms.sources.jsonl.strict import LineError, nested_levels, parse_line, values_of_line
 from shardmill.transforms.sources.text.lines import LineSizes, cut_lines
 from shardmill.transforms.sources.text.pieces import Cut
 
@@ -85,6 +86,35 @@ def test_lines_in_parts_of_few_cells_become_what_they_are_together(text: bytes, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "CELLS", cells)
         assert outcome(parser, text) == together
+
+
+@given(text=texts, without=st.sampled_from(["", "j"]))
+def test_lines_that_count_as_sparse_become_what_they_are_otherwise(text: bytes, without: str) -> None:
+    columns = [(column, kind) for column, kind in COLUMNS if column.name != without]  # none is text as it is written
+    parser = LineParser(tuple(one for one, _ in columns), tuple(kind for _, kind in columns))
+    together = outcome(parser, text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "_MANY_CELLS", -1)
+        patch.setattr(lanes, "_SPARSE", -1)
+        assert outcome(parser, text) == together
+
+
+def found_in(line: bytes, parse: Callable[[bytes], Any]) -> Any:
+    """Return what is parsed, or why it is not."""
+    try:
+        return parse(line)
+    except LineError as error:
+        return error.code, error.text
+
+
+def members_of(line: bytes) -> Any:
+    return {name: member.value for name, member in parse_line(line, lambda _: False).items()}
+
+
+@given(text=texts)
+def test_values_of_a_line_are_those_of_its_members(text: bytes) -> None:
+    for line in text.split(b"\n"):
+        assert found_in(line, values_of_line) == found_in(line, members_of)
 
 
 def shown(text: bytes) -> Any:

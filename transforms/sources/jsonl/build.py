@@ -33,15 +33,13 @@ class Column:
     as_json: bool = False
 
 
-def build_column(column: Column, cells: Sequence[Value | None]) -> tuple[pa.Array, list[CellProblem]]:
+def kept_value(column: Column, cell: Value) -> Any:
+    """Return the value of a cell that its column is made of."""
+    return cell.text if column.as_json and cell.value is not None and not _is_text(cell.value) else cell.value
+
+
+def build_column(column: Column, values: Sequence[Any]) -> tuple[pa.Array, list[CellProblem]]:
     """Return the values of a column, those that it cannot hold as nulls and problems."""
-    if column.as_json:
-        values: list[Any] = [
-            None if cell is None or cell.value is None else cell.value if _is_text(cell.value) else cell.text
-            for cell in cells
-        ]
-    else:
-        values = [None if cell is None else cell.value for cell in cells]
     array, problems = _Builder(column).build(values, column.wire)
     return array, list({problem.row: problem for problem in reversed(problems)}.values())[::-1]
 

@@ -15,8 +15,8 @@ from ...format.buffers.arrow_memory import true_mask
 from ...format.wording.printable import printable
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
-from .lanes import CELLS, both_lanes, may_be_inferred, run_arrow, seed_of
-from .strict import LineError, Value, parse_line
+from .lanes import CELLS, both_lanes, is_sparse, may_be_inferred, run_arrow, seed_of
+from .strict import LineError, Number, values_of_line
 from .types import (
     MixedTypes,
     as_found,
@@ -33,9 +33,7 @@ AUTO_ROWS: Final = 10_000
 """Above `LineLimits.auto_bytes`, `infer: auto` reads this many rows of each file."""
 
 
-_MANY_CELLS: Final = 20_000
-_SPARSE: Final = 8
-"""From so many cells for each value on, looking at columns takes longer than looking at lines."""
+_INT64: Final = pa.int64()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +203,7 @@ class _Look:
         small = may_be_inferred(text)
         if not small and not self.known and (seed := seed_of(text)) is not None:
             self._learn(run_arrow(seed, None, None, "infer"))
-            cells = seed.count(b"{") * count_keys(self.known.values())
-            self.sparse = cells > _MANY_CELLS and cells > _SPARSE * seed.count(b":")
+            self.sparse = is_sparse(seed, seed.count(b"{") * count_keys(self.known.values()))
         if self.sparse:
             return None
         table = None
@@ -238,12 +235,12 @@ class _Look:
             except LineError as error:
                 rejects, first = rejects + 1, first or f"{self.place(record)}: {error.text}"
                 continue
-            for name, member in members.items():
+            for name, value in members.items():
                 known = columns.get(name)
-                if known is not None and known.mixed is None and _has_type(member.value, known.type):
+                if known is not None and known.mixed is None and _has_type(value, known.type):
                     more[name] += 1
                     continue
-                found = self._evidence(member.value, record)
+                found = self._evidence(value, record)
                 if name in nested or (known is not None and found.type.num_fields):
                     nested.setdefault(name, [known or found]).append(found)
                 else:
@@ -252,11 +249,11 @@ class _Look:
         counted = {name: replace(one, values=one.values + more[name]) for name, one in columns.items()}
         return PieceEvidence(len(part), rejects, first, counted)
 
-    def _members(self, record: int) -> dict[str, Value]:
+    def _members(self, record: int) -> dict[str, Any]:
         lines, index = self.lines, self.index[record]
         if (large := lines.too_large(int(index), self.record_bytes)) is not None:
             raise LineError(*large)
-        return parse_line(lines.text[lines.starts[index] : lines.ends[index]], lambda _: False)
+        return values_of_line(lines.text[lines.starts[index] : lines.ends[index]])
 
     def _evidence(self, value: Any, record: int) -> Evidence:
         place = self.place(record) if value is not None else ""
@@ -269,6 +266,8 @@ class _Look:
 
 def _has_type(value: Any, kind: pa.DataType) -> bool:
     """Return whether a value that is no list and no object is of a type, as it mostly is."""
+    if type(value) is Number and value.isdigit():
+        return bool(kind == _INT64)
     return not isinstance(value, list | dict) and value is not None and type_of(value) == kind
 
 

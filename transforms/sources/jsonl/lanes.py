@@ -44,6 +44,10 @@ _KEY_BYTES: Final = 6
 _SEED_LINES: Final = (256, 64, 16, 4, 1)
 _STRINGS: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"([ \t\r\n]*+:)?', re.DOTALL)
 
+_MANY_CELLS: Final = 20_000
+_SPARSE: Final = 8
+"""From so many cells for each value on, pyarrow takes longer than Python."""
+
 _PARTS: Final = 16
 _SMALL: Final = 128
 """Lines that are not parted further: a call of pyarrow takes as long as Python takes for 30."""
@@ -137,22 +141,28 @@ def seed_of(text: bytes) -> bytes | None:
     return None
 
 
+def is_sparse(text: bytes, cells: int) -> bool:
+    """Return whether the lines of a text, of so many rows times keys, are parsed sooner by Python than by pyarrow."""
+    return cells > _MANY_CELLS and cells > _SPARSE * text.count(b":")
+
+
 def parts_by_cells(lines: Lines, known: Mapping[str, int]) -> Iterator[tuple[Lines, frozenset[str] | None]]:
     """Yield lines in parts whose rows times keys are at most `CELLS`, each with the `known` keys that are in it.
 
-    A known key counts for as many as its objects have. None stands for all of them: where all lines are one part,
-    nobody looks.
+    Sparse lines, of which each key costs more than its values, come in parts twice as large. A known key counts for as
+    many as its objects have. None stands for all of them: where all lines are one part, nobody looks.
     """
     index, total = lines.records, sum(known.values())
-    if len(index) * total <= CELLS or lines.large is not None:
+    most = 2 * CELLS if is_sparse(lines.text, len(index) * total) else CELLS
+    if len(index) * total <= most or lines.large is not None:
         yield lines, None
         return
-    step, wanted = max(CELLS // total, 1), known.keys()
+    step, wanted = max(most // total, 1), known.keys()
     first, keys = 0, frozenset[str]()
     for start in range(0, len(index), step):
         stop = min(start + step, len(index))
         more = wanted & _keys_in(lines.text[lines.starts[index[start]] : lines.ends[index[stop - 1]]])
-        if (stop - first) * sum(known[key] for key in keys | more) > CELLS and start > first:
+        if (stop - first) * sum(known[key] for key in keys | more) > most and start > first:
             yield _some_lines(lines, index, first, start), keys
             first, keys = start, frozenset()
         keys |= more
@@ -210,23 +220,27 @@ def run_arrow(text: bytes, rows: int | None, schema: pa.Schema | None, unexpecte
 
 
 def both_lanes(
-    lines: Lines, records: int, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
+    lines: Lines, records: int, fast: Callable[[bytes, I64], T | None] | None, slow: Callable[[I64], T]
 ) -> Iterator[T]:
     """Yield what becomes of the first records of some lines, given by their numbers; in order but for odd ones.
 
-    `fast` gets the text of whole lines and may refuse it; `slow` may not.
+    `fast` gets the text of whole lines and may refuse it; `slow` may not. Without `fast` all lines are for `slow`.
     """
     index = lines.records[:records]
-    odd = _odd_lines(lines, index)
 
     def slowly(part: I64) -> T:
         start, end = int(lines.starts[index[part[0]]]), int(lines.ends[index[part[-1]]])
         with taking_turns(ROW_BYTES, _VALUE_BYTES * lines.text.count(b",", start, end)):
             return slow(part)
 
+    if not len(index):
+        return
+    if fast is None:
+        yield slowly(np.arange(len(index)))
+        return
+    odd = _odd_lines(lines, index)
     if not odd.any():
-        if len(index):
-            yield from _tried(lines.text, lines.starts[index], lines.ends[index], np.arange(len(index)), fast, slowly)
+        yield from _tried(lines.text, lines.starts[index], lines.ends[index], np.arange(len(index)), fast, slowly)
         return
     yield slowly(np.flatnonzero(odd))
     good = np.flatnonzero(~odd)

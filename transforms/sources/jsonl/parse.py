@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,9 +15,9 @@ from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem,
 from ...format.wording.printable import printable
 from ..text.cast import cast_column
 from ..text.lines import I64, LineOrigin, Lines, origin_of
-from .build import Column, build_column
-from .lanes import both_lanes, parts_by_cells, run_arrow
-from .strict import LineError, Value, parse_line
+from .build import Column, build_column, kept_value
+from .lanes import both_lanes, is_sparse, parts_by_cells, run_arrow
+from .strict import LineError, parse_line, values_of_line
 from .types import count_keys, is_list
 
 _SHOWN: Final = 400
@@ -94,9 +94,9 @@ def parse_in_parts(parser: LineParser, lines: Lines, name: str, entry: int) -> I
 
 def parse_lines(parser: LineParser, lines: Lines, name: str, entry: int) -> ParsedLines:
     """Parse some lines of a file."""
-    index = lines.records
-    work = _Work(parser, lines, index, frozenset(field.name for field in parser.others))
-    parts = list(both_lanes(lines, len(index), work.fast, work.slow))
+    work = _Work.of(parser, lines)
+    sparse = is_sparse(lines.text, len(work.index) * len(parser.columns))
+    parts = list(both_lanes(lines, len(work.index), None if sparse else work.fast, work.slow))
     kept = np.concatenate([part.kept for part in parts]) if parts else np.empty(0, np.int64)
     order = np.argsort(kept, kind="stable")
     in_order = bool((order[1:] > order[:-1]).all())
@@ -124,10 +124,22 @@ def parse_lines(parser: LineParser, lines: Lines, name: str, entry: int) -> Pars
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
+    """How to parse some lines; those are `plain` of which all members are read, and none as it is written."""
+
     parser: LineParser
     lines: Lines
     index: I64
+    known: Mapping[str, Column]
     others: frozenset[str]
+    plain: bool
+
+    @classmethod
+    def of(cls, parser: LineParser, lines: Lines) -> _Work:
+        """Return how a parser's columns are found in some lines."""
+        known = {column.name: column for column in parser.columns}
+        others = frozenset(field.name for field in parser.others)
+        plain = not (parser.ignores or others or any(column.as_json for column in parser.columns))
+        return cls(parser, lines, lines.records, known, others, plain)
 
     def fast(self, text: bytes, part: I64) -> _Part | None:
         """Parse some lines with pyarrow."""
@@ -143,17 +155,27 @@ class _Work:
 
     def slow(self, part: I64) -> _Part:
         """Parse some lines one by one."""
-        rows: list[dict[str, Value]] = []
-        kept, errors = [], []
+        cells: dict[str, tuple[list[int], list[Any]]] = {column.name: ([], []) for column in self.parser.columns}
+        kept: list[int] = []
+        errors = []
         for record in part.tolist():
             try:
-                rows.append(self._members(record))
-                kept.append(record)
+                members = self._members(record)
             except LineError as error:
                 errors.append((record, self._error(record, error)))
+                continue
+            for name, value in members.items():
+                rows, values = cells[name]
+                rows.append(len(kept))
+                values.append(value)
+            kept.append(record)
         arrays, problems = [], []
         for column in self.parser.columns:
-            array, found = build_column(column, [row.get(column.name) for row in rows])
+            rows, values = cells[column.name]
+            array, found = build_column(column, values)
+            if len(rows) < len(kept):
+                array = _spread(array, rows, len(kept))
+                found = [CellProblem(rows[problem.row], problem.error) for problem in found]
             arrays.append(array)
             problems += found
         return _Part(arrays, np.array(kept, np.int64), problems, errors)
@@ -165,16 +187,20 @@ class _Work:
         index = self.index[part]
         return lines.ends[index] - lines.starts[index]
 
-    def _members(self, record: int) -> dict[str, Value]:
+    def _members(self, record: int) -> dict[str, Any]:
         parser, lines = self.parser, self.lines
         index = self.index[record]
         if (large := lines.too_large(int(index), parser.record_bytes)) is not None:
             raise LineError(*large)
-        known = {column.name for column in parser.columns}
-        ignores = (lambda name: name not in known) if parser.ignores else self.others.__contains__
-        members = parse_line(lines.text[lines.starts[index] : lines.ends[index]], ignores)
+        line = lines.text[lines.starts[index] : lines.ends[index]]
+        if self.plain:
+            members = values_of_line(line)
+        else:
+            ignores = (lambda name: name not in self.known) if parser.ignores else self.others.__contains__
+            found = parse_line(line, ignores)
+            members = {n: kept_value(self.known[n], one) if n in self.known else None for n, one in found.items()}
         for name in members:
-            if name not in known:
+            if name not in self.known:
                 what = f'has a key "{printable(name)}" that no row has that was looked at for types'
                 fix = f"declare it: --set schema.columns.{printable(name)}.type=TYPE, or --set schema.infer=full"
                 raise LineError("BAD_WIDTH", f"{what}; {fix}")
@@ -185,6 +211,14 @@ class _Work:
         index = self.index[record]
         shown = printable(lines.text[lines.starts[index] : min(lines.ends[index], lines.starts[index] + _SHOWN)])
         return CellError(None, error.code, shown, "a JSON object", error.text)
+
+
+def _spread(values: pa.Array, rows: list[int], count: int) -> pa.Array:
+    """Return values in the rows that have them, of so many rows; the others are null."""
+    index, valid = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    index[rows] = np.arange(len(rows))
+    valid[rows] = True
+    return values.take(pa.array(index, mask=~valid))
 
 
 def finish(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:
