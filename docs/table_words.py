@@ -119,6 +119,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "limits.columns": "more columns are an error",
     "limits.pixels": "a picture with more pixels is rejected before it is decoded",
     "limits.image_bytes": "a larger image file is rejected without being read",
+    "limits.batch_bytes": "a compressed record batch of Arrow that takes more when it is inflated is an error",
     "runner.workers": "how many tasks run at once; `auto`: one for each processor or slot; on Dataflow machines",
     "runner.processes": "workers are processes (`true`) or threads (`false`); `auto`: processes for large inputs",
     "runner.resume": "`false`: start over instead of resuming what a run of the same command left",

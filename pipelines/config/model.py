@@ -252,6 +252,7 @@ class LimitsConfig(_Section):
     columns: Count = _LIMITS.columns
     pixels: Count = _LIMITS.pixels
     image_bytes: Size = _LIMITS.image_bytes
+    batch_bytes: Size = _LIMITS.batch_bytes
 
 
 class Config(_Section):

@@ -25,6 +25,7 @@ from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.folders import settling
 from ...transforms.format.wording.printable import printable_path, shell_path
 from ...transforms.sources.contract.planning import make_plan
+from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Source, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
@@ -34,7 +35,7 @@ from ..report.planned_checks import unchecked_append
 from ..report.unchanged import Unchanged
 from ..workers.worker_processes import WorkerProcesses
 from .config_fingerprints import options_fingerprint, same_options
-from .convert import check_columns, run_id_of, spec_of
+from .convert import run_id_of, spec_of
 from .known_images import are_images_known, without_held_images
 from .known_inputs import (
     SortedFiles,
@@ -118,7 +119,7 @@ def prepare_append(
     plan = stopped.finished(mark, listing)
     if plan is None:
         source, survey = survey_under(source, listing, workers.planning(listing.bytes), dataset)
-        check_columns(survey, config.limits.columns)
+        refuse_columns("", len(survey.frozen.schema), config.limits.columns)
         split = with_fitting_split(config, latest, survey)
         encoder = encoder_of(split, survey.frozen)
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)

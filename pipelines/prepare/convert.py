@@ -11,12 +11,13 @@ from typing import Final, Literal
 from ...transforms.dataset.generations.manifest_files import list_generations
 from ...transforms.dataset.spill.spiller import Shuffle
 from ...transforms.dataset.stage.spec import AppendTo, DatasetSpec, EntryInfo
-from ...transforms.errors import SchemaError, TargetError
+from ...transforms.errors import TargetError
 from ...transforms.format.splits.folders import settling
 from ...transforms.format.splits.splitter import Settling
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.planning import Plan, make_plan
-from ...transforms.sources.contract.source import Listing, Source, SourceEntry, Survey
+from ...transforms.sources.contract.selection import refuse_columns
+from ...transforms.sources.contract.source import Listing, Source, SourceEntry
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import Config
@@ -64,7 +65,7 @@ def prepare(
         detected = tuple(dict.fromkeys((*config.detected, *survey.detected)))
         warnings = (*survey.warnings, *lost, *shared_warnings(listing.datasets))
         survey = replace(survey, detected=detected, warnings=warnings)
-        check_columns(survey, config.limits.columns)
+        refuse_columns("", len(survey.frozen.schema), config.limits.columns)
         encoder = encoder_of(config, survey.frozen)
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
     aside = settling(encoder.split)
@@ -96,20 +97,6 @@ def _refuse_source_folder(config: Config, listing: Listing) -> None:
 def _real(path: str, base: str) -> bytes:
     raw = os.fsencode(path)
     return raw.rstrip(b"/") if is_object(raw) else os.path.abspath(os.path.join(os.fsencode(base), raw))
-
-
-def check_columns(survey: Survey, most: int) -> None:
-    """Refuse too many columns.
-
-    Raises:
-        SchemaError: there are more than `most`.
-    """
-    count = len(survey.frozen.schema)
-    if count > most:
-        raise SchemaError(
-            f"{count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
-            f"--set limits.columns={count}"
-        )
 
 
 def _held_as(entry: SourceEntry, index: int, plan: Plan) -> str:

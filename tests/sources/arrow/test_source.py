@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -21,6 +25,7 @@ from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.arrow import source as arrow_source
 from shardmill.transforms.sources.arrow.flatbuffer import Table
+from shardmill.transforms.sources.arrow.head import ArrowLimits
 from shardmill.transforms.sources.arrow.source import ArrowSource
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 
@@ -385,3 +390,69 @@ def test_a_date64_with_a_time_of_day_is_a_reject_with_its_row_and_declared_a_tim
     convert("a.arrow", output="out", schema={"columns": {"d": {"type": "timestamp"}}})
     read = in_numbers(open_dataset("out").to_arrow())["d"].to_pylist()
     assert read == [datetime(1970, 1, 1), None, datetime(1970, 1, 2, 1)]
+
+
+def nested(count: int) -> pa.Table:
+    return pa.table({"a": pa.array([{f"k{i}": 1 for i in range(count)}]), "b": pa.array([[1]])})
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_more_columns_than_the_limit_are_refused_before_the_schema_is_built(tmp_path: Path, form: str) -> None:
+    write(tmp_path / "a.arrow", pa.table({f"c{i}": [1] for i in range(20)}), form)
+    limits = ArrowLimits(columns=19)
+    with pytest.raises(SchemaError, match=r"^a\.arrow: 20 columns are more than limits\.columns \(19\); keep some"):
+        load(tmp_path, limits=limits)
+    survey, _ = load(tmp_path, limits=limits, columns=("c3", "c5"))
+    assert [feature.name for feature in survey.frozen.schema] == ["c3", "c5"]
+    load(tmp_path, limits=ArrowLimits(columns=20))
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_columns_within_columns_count_towards_the_limit(tmp_path: Path, form: str) -> None:
+    write(tmp_path / "a.arrow", nested(20), form)
+    with pytest.raises(SchemaError, match=r"^a\.arrow: 21 columns are more"):
+        load(tmp_path, limits=ArrowLimits(columns=20))
+    source = ArrowSource((str(tmp_path),), str(tmp_path), limits=ArrowLimits(columns=21))
+    source.survey(source.list_files(), map_in_turn)
+
+
+@pytest.mark.parametrize("form", ["zstd", "stream zstd", "lz4"])
+def test_a_compressed_batch_above_the_limit_is_refused_with_a_line_and_a_program_that_work(
+    tmp_path: Path, form: str
+) -> None:
+    table = pa.table({"a": pa.array([bytes(1000)] * 3000, pa.binary())})
+    write(tmp_path / "a.arrow", table, form, rows=3000)
+    with pytest.raises(
+        SourceError, match=r"a\.arrow: its record batch 0 takes .* limits\.batch_bytes \(1048576\)"
+    ) as told:
+        load(tmp_path, limits=ArrowLimits(batch_bytes=1 << 20))
+    raised = int(re.findall(r"--set limits\.batch_bytes=(\d+);", str(told.value))[0])
+    assert len(table_of(load(tmp_path, limits=ArrowLimits(batch_bytes=raised))[1])) == 3000
+    program = str(told.value).partition("smaller batches: ")[2]
+    subprocess.run(shlex.split(program.replace("python", sys.executable, 1)), cwd=tmp_path, check=True)
+    (tmp_path / "a.arrow").unlink()
+    assert table_of(load(tmp_path, limits=ArrowLimits(batch_bytes=1 << 20))[1]) == table.to_pylist()
+
+
+@pytest.mark.parametrize("form", ["zstd", "stream zstd"])
+def test_the_dictionaries_of_a_file_are_bounded_together(tmp_path: Path, form: str) -> None:
+    column = pa.array(["x" * 600_000]).dictionary_encode()
+    write(tmp_path / "a.arrow", pa.table({"a": column, "b": column}), form)
+    with pytest.raises(SourceError, match=r"what its dictionaries hold takes 12000\d\d bytes .* limits\.batch_bytes"):
+        load(tmp_path, limits=ArrowLimits(batch_bytes=1 << 20), columns=("a",))
+    assert len(table_of(load(tmp_path, limits=ArrowLimits(batch_bytes=2 << 20))[1])) == 1
+
+
+def test_a_dictionary_that_replaces_another_counts_alone_and_one_that_adds_counts_with_it(tmp_path: Path) -> None:
+    schema = pa.schema({"a": pa.dictionary(pa.int32(), pa.string())})
+    first, other = ["x" * 600_000], ["y" * 600_000]
+    for name, second, deltas in (("replaced", other, False), ("added", [*first, *other], True)):
+        options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=deltas)
+        (tmp_path / name).mkdir()
+        with pa.ipc.new_stream(tmp_path / name / "a.arrow", schema, options=options) as writer:
+            for values in (first, second):
+                writer.write_batch(pa.record_batch([pa.array(values).dictionary_encode()], schema))
+    limits = ArrowLimits(batch_bytes=1 << 20)
+    assert len(table_of(load(tmp_path / "replaced", limits=limits)[1])) == 2
+    with pytest.raises(SourceError, match=r"what its dictionaries hold"):
+        load(tmp_path / "added", limits=limits)

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, SourceError, UsageError
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Survey, Task
-from shardmill.transforms.sources.csv.parse import CsvLimits
+from shardmill.transforms.sources.csv.parse import CsvLimits, header_cells
+from shardmill.transforms.sources.csv.records.quote_bits import Dialect
+from shardmill.transforms.sources.csv.records.record_starts import record_ends
 from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.registry.pick import pick_source
 
@@ -106,6 +110,32 @@ def test_what_pythons_csv_writer_wrote_is_read_back_at_any_block_size(
     assert [tuple(record.values()) for record in records(found)] == rows
     places = [part.origin.place(i) for part in found for i in range(part.batch.num_rows)]
     assert [place.row for place in places] == list(range(1, len(rows) + 1))
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(
+    st.text(alphabet='ab,"\\\0é ', min_size=1, max_size=20).filter(str.strip),
+    st.sampled_from([Dialect(), Dialect(quote=None), Dialect(escape=ord("\\")), Dialect(delimiter=ord(" "))]),
+)
+@example('"a,b""",c"d,"e"f', Dialect())
+@example('a\\,b,"c\\",d"', Dialect(escape=ord("\\")))
+@example(",,", Dialect())
+def test_the_cells_of_a_header_are_those_that_pyarrow_reads(text: str, dialect: Dialect) -> None:
+    quote, escape = (False if sign is None else chr(sign) for sign in (dialect.quote, dialect.escape))
+    whole = text + "\\" * (dialect.escape is not None and (len(text) - len(text.rstrip("\\"))) % 2) + "\n"
+    assume(not record_ends(np.frombuffer(whole.encode(), np.uint8), dialect).inside)
+    table = arrow_csv.read_csv(
+        pa.py_buffer(whole.encode()),
+        read_options=arrow_csv.ReadOptions(autogenerate_column_names=True),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=chr(dialect.delimiter), quote_char=quote, escape_char=escape, newlines_in_values=True
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types={f"f{i}": pa.string() for i in range(21)}, strings_can_be_null=False
+        ),
+    )
+    wanted = tuple(column[0].as_py() for column in table.columns)
+    assert header_cells(text.encode(), dialect, "utf-8", "a.csv", 100, header=False) == wanted
 
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

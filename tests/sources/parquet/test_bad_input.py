@@ -6,7 +6,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 from shardmill.transforms.errors import SchemaError, ShardmillError, SourceError
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
-from shardmill.transforms.sources.parquet.column_chunks import Chunk
+from shardmill.transforms.sources.parquet.column_chunks import Chunk, count_columns
 from shardmill.transforms.sources.parquet.footer import unreadable
 from shardmill.transforms.sources.parquet.pages import PageBombError, check_pages, pack_spans
 from shardmill.transforms.sources.parquet.source import ParquetSource
@@ -73,6 +75,32 @@ def test_a_damaged_file_fails_the_run_by_its_name(good: Path, case: str) -> None
     assert str(caught.value).startswith("a.parquet: ")
     assert message in str(caught.value)
     assert caught.value.exit_code == 1
+
+
+def footer_of(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    data = sink.getvalue().to_pybytes()
+    return data[footer_start(data) : -8]
+
+
+@pytest.mark.parametrize(
+    ("column", "columns"), [([1], 1), ([[1]], 1), ([{"k": 1, "l": [1]}], 2), ([{f"k{i}": 1 for i in range(20)}], 20)]
+)
+def test_columns_are_counted_in_a_footer_with_those_within_others(column: list[Any], columns: int) -> None:
+    table = pa.table({f"c{i}": column for i in range(3)})
+    assert count_columns(footer_of(table), 3 * columns) == 3 * columns
+    assert count_columns(footer_of(table), 3 * columns - 1) == 3 * columns
+
+
+def test_a_footer_of_more_columns_than_the_limit_is_refused_before_they_are_built(tmp_path: Path) -> None:
+    columns, rows = 12_000, pa.array([1])
+    pq.write_table(pa.table([rows] * columns, names=[f"c{i}" for i in range(columns)]), tmp_path / "a.parquet")
+    source = ParquetSource(("a.parquet",), str(tmp_path), columns_limit=columns - 1)
+    with pytest.raises(SchemaError, match=r"^a\.parquet: 12000 columns are more than limits\.columns \(11999\); keep"):
+        source.survey(source.list_files(), map_in_turn)
+    chosen = replace(source, columns=("c3", "c*9"))
+    assert len(chosen.survey(chosen.list_files(), map_in_turn).frozen.schema) == 1201
 
 
 def _varint(value: int) -> bytes:

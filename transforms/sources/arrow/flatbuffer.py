@@ -8,6 +8,7 @@ https://flatbuffers.dev/internals/
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -43,16 +44,30 @@ class Table:
             raise DamagedTable(f"field {field} is missing")
         return Table(self.data, place + _read(self.data, "<I", place))
 
+    def count(self, field: int) -> int:
+        """Return how many elements a vector of tables has, 0 if it is missing."""
+        return len(self._vector(field, 4))
+
+    def tables(self, field: int) -> Iterator[Table]:
+        """Yield the tables of a vector."""
+        for at in self._vector(field, 4):
+            yield Table(self.data, at + _read(self.data, "<I", at))
+
     def structs(self, field: int, form: str) -> list[tuple[int, ...]]:
         """Return a field that is a vector of structs, in a form of `struct`; empty if it is missing."""
+        places = self._vector(field, struct.calcsize(form))
+        return list(struct.iter_unpack(form, self.data[places.start : places.stop]))
+
+    def _vector(self, field: int, size: int) -> range:
+        """Return the places of the elements of a vector, each of so many bytes."""
         place = self._place(field)
         if place is None:
-            return []
+            return range(0)
         start = place + _read(self.data, "<I", place)
-        count, size = _read(self.data, "<I", start), struct.calcsize(form)
+        count = _read(self.data, "<I", start)
         if start + 4 + count * size > len(self.data):
-            raise DamagedTable(f"{count} structs of {size} bytes in {len(self.data)} bytes")
-        return list(struct.iter_unpack(form, self.data[start + 4 : start + 4 + count * size]))
+            raise DamagedTable(f"{count} elements of {size} bytes in {len(self.data)} bytes")
+        return range(start + 4, start + 4 + count * size, size)
 
     def _place(self, field: int) -> int | None:
         vtable = self.at - _read(self.data, "<i", self.at)

@@ -43,6 +43,7 @@ class ArrowFormat(Format[ArrowInput]):
 
     def source(self, options: ArrowInput, settings: Settings) -> Source:
         """Return the source of Arrow files."""
+        from .head import ArrowLimits
         from .source import ArrowSource
 
         return ArrowSource(
@@ -53,6 +54,7 @@ class ArrowFormat(Format[ArrowInput]):
             rules=dict(settings.rules),
             partitions=options.partitions or "read",
             union=options.columns_differ == "union",
+            limits=ArrowLimits(settings.limits.columns, settings.limits.batch_bytes),
             call=settings.call,
         )
 

@@ -22,7 +22,6 @@ from ..files.stamp import check_stamp
 from .messages import (
     FEATHER_V1,
     FILE_MAGIC,
-    MOST_UNPACKED,
     BatchPlace,
     DamagedFile,
     TooLarge,
@@ -30,6 +29,7 @@ from .messages import (
     arrays_in,
     batches_of_file,
     batches_of_stream,
+    count_columns,
     dictionaries_have_nulls,
     refuse_free_rows,
     unpacked_bytes,
@@ -39,6 +39,14 @@ READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryE
 """What reading a damaged file raises."""
 
 Form = Literal["file", "stream", "stream in turn"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowLimits:
+    """The most columns, and the most bytes that a compressed record batch or dictionary takes when it is inflated."""
+
+    columns: int = 100_000
+    batch_bytes: int = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +84,11 @@ def open_arrow(file: ListedFile, *, mapped: bool = False) -> Iterator[pa.NativeF
         yield data
 
 
-def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
+def read_head(entry: SourceEntry, selection: Selection, limits: ArrowLimits) -> ArrowHead:
     """Return what a file says of its chosen columns and its record batches.
 
     Raises:
-        SchemaError: a chosen column is not there.
+        SchemaError: a chosen column is not there, or there are too many.
         SourceError: the file is damaged, not an Arrow file, or two of its columns have one name.
     """
     check_stamp(entry)
@@ -88,7 +96,7 @@ def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
         raise SourceError(entry.name, "is empty (0 bytes), so it is not an Arrow file")
     try:
         with open_arrow(entry) as data:
-            form, places = _batches(data, entry)
+            form, places = _batches(data, entry, selection, limits.columns)
             refuse_free_rows(data, entry.bytes, places)
             schema = schema_of(data, form)
             chosen = [schema.field(index) for index in choose_columns(schema, selection, entry.name)]
@@ -96,7 +104,9 @@ def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
                 check_names(column.type)
             fields, reasons = _nulls(schema, chosen, places)
             kinds = [i for i, field in enumerate(fields) if pa.types.is_dictionary(field.type)]
-            if kinds and dictionaries_have_nulls(data, entry.bytes, in_turn=form != "file"):
+            if form != "stream" and dictionaries_have_nulls(
+                data, entry.bytes, limits.batch_bytes, in_turn=form != "file"
+            ):
                 for i in kinds:
                     fields[i], reasons[i] = fields[i].with_nullable(True), "nulls among the values of dictionaries"
     except (SourceError, SchemaError):
@@ -104,18 +114,18 @@ def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
     except TooManyRows as error:
         raise SourceError(entry.name, str(error)) from error
     except TooLarge as error:
-        raise too_large(entry.name, error) from error
+        raise too_large(entry.name, error, form) from error
     except READ_ERRORS as error:
         raise SourceError(entry.name, f"is not a sound Arrow file: {printable(error)}") from error
     return ArrowHead(entry.name, tuple(schema.names), pa.schema(fields), tuple(reasons), form, tuple(places))
 
 
-def too_large(name: str, error: TooLarge) -> SourceError:
+def too_large(name: str, error: TooLarge, form: Form) -> SourceError:
     """Return the error of a file with a batch that takes too much memory, and the program that writes it again."""
+    kind, batches = ("file", "map(r.get_batch, range(r.num_record_batches))") if form == "file" else ("stream", "r")
     program = (
-        "import sys, pyarrow as pa; r = pa.ipc.open_file(sys.argv[1]); w = pa.ipc.new_file(sys.argv[2], r.schema); "
-        "[w.write_batch(b.slice(i, 1000)) for n in range(r.num_record_batches) for b in [r.get_batch(n)] "
-        "for i in range(0, b.num_rows, 1000)]; w.close()"
+        f"import sys, pyarrow as pa; r = pa.ipc.open_{kind}(sys.argv[1]); w = pa.ipc.new_file(sys.argv[2], r.schema); "
+        f"[w.write_batch(b.slice(i, 1000)) for b in {batches} for i in range(0, b.num_rows, 1000)]; w.close()"
     )
     return SourceError(name, f"{error}python -c '{program}' {shlex.quote(name)} new.arrow")
 
@@ -144,20 +154,20 @@ def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> list[i
 
 
 def read_batches(
-    data: pa.NativeFile, form: Form, columns: Sequence[int], places: Sequence[tuple[int, int]], size: int
+    data: pa.NativeFile, form: Form, columns: Sequence[int], places: Sequence[tuple[int, int]], size: int, most: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the chosen columns of record batches, given by their numbers and offsets; all of a stream in turn.
 
     What compressed ones take is known before they are inflated, and the largest are alone over all workers.
 
     Raises:
-        TooLarge: a batch takes too much memory.
+        TooLarge: a batch takes more than `most` bytes.
     """
     schema = schema_of(data, form)
     if form == "stream in turn":
         found, _ = batches_of_stream(data, size)
         places = [(number, place.start) for number, place in enumerate(found)]
-    inflated = [_inflated_bytes(data, schema, columns, one, size) for one in places]
+    inflated = [_inflated_bytes(data, schema, columns, one, size, most) for one in places]
     batches = _read_batches(data, form, columns, places)
     with Turn(ROW_BYTES) as turn:
         for taken in inflated:
@@ -170,12 +180,12 @@ def read_batches(
 
 
 def _inflated_bytes(
-    data: pa.NativeFile, schema: pa.Schema, columns: Sequence[int], place: tuple[int, int], size: int
+    data: pa.NativeFile, schema: pa.Schema, columns: Sequence[int], place: tuple[int, int], size: int, most: int
 ) -> int:
     number, start = place
     inflated = unpacked_bytes(data, start, size, schema, columns)
-    if inflated > MOST_UNPACKED:
-        raise TooLarge(f"its record batch {number}", inflated)
+    if inflated > most:
+        raise TooLarge(f"its record batch {number}", inflated, most)
     return inflated
 
 
@@ -203,7 +213,9 @@ def _read_batches(
             yield pa.ipc.read_record_batch(pa.ipc.read_message(data), stream.schema).select(list(columns))
 
 
-def _batches(data: pa.NativeFile, entry: SourceEntry) -> tuple[Form, list[BatchPlace]]:
+def _batches(
+    data: pa.NativeFile, entry: SourceEntry, selection: Selection, most_columns: int
+) -> tuple[Form, list[BatchPlace]]:
     head = data.read(8)
     if head.startswith(FEATHER_V1):
         name = shlex.quote(entry.name)
@@ -212,7 +224,9 @@ def _batches(data: pa.NativeFile, entry: SourceEntry) -> tuple[Form, list[BatchP
             entry.name, f"is a file of Feather V1, which is not read; write it again: python -c '{program}' {name} "
             "new.feather"
         )  # fmt: skip
-    if head.startswith(FILE_MAGIC):
+    stream = not head.startswith(FILE_MAGIC)
+    selection.check_width(entry.name, count_columns(data, entry.bytes, most_columns, stream=stream), most_columns)
+    if not stream:
         return "file", batches_of_file(data, entry.bytes)
     found, in_turn = batches_of_stream(data, entry.bytes)
     return ("stream in turn" if in_turn else "stream"), found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
@@ -31,14 +32,13 @@ _SWAPPED: Final = -1
 _NULLS_IN_DICTIONARY: Final = -2
 """A dictionary with a null among its values."""
 
-MOST_UNPACKED: Final = 1 << 30
-"""A compressed record batch is inflated as a whole: one of pandas has 65,536 rows, 500 MiB of 1,000 floats."""
-
 FREE_ROWS: Final = 1 << 24
 ROWS_PER_BYTE: Final = 64
 """More rows than that are no values: bools are eight in a byte."""
 
 MOST_METADATA: Final = 256 << 20
+_FIELDS: Final = 1
+_CHILDREN: Final = 5
 _NODE: Final = "<qq"
 _BUFFER: Final = "<qq"
 _BLOCK: Final = "<qi4xq"
@@ -56,10 +56,10 @@ class DamagedFile(Exception):
 class TooLarge(Exception):
     """A compressed batch takes too much memory when it is inflated, which can only be done as a whole."""
 
-    def __init__(self, what: str, inflated: int) -> None:
+    def __init__(self, what: str, inflated: int, most: int) -> None:
         super().__init__(
-            f"{what} takes {inflated} bytes when it is inflated, more than {MOST_UNPACKED}; write the file again in "
-            "smaller batches: "
+            f"{what} takes {inflated} bytes when it is inflated, more than limits.batch_bytes ({most}); raise it: "
+            f"--set limits.batch_bytes={inflated}; or write the file again in smaller batches: "
         )
 
 
@@ -77,19 +77,48 @@ class BatchPlace:
     nulls: tuple[int, ...]
 
 
+def count_columns(data: pa.NativeFile, size: int, most: int, *, stream: bool) -> int:
+    """Return how many columns the schema has, those within nested ones too.
+
+    Where there are far more than `most`, it is the number that was reached.
+
+    Raises:
+        DamagedFile: its metadata are damaged.
+    """
+    columns = seen = 0
+    try:
+        fields = [_schema(data, size, stream=stream).tables(_FIELDS)]
+        while fields:
+            field = next(fields[-1], None)
+            if field is None:
+                fields.pop()
+            elif seen > 8 * most:
+                return seen
+            elif field.count(_CHILDREN):
+                seen += 1
+                fields.append(field.tables(_CHILDREN))
+            else:
+                seen, columns = seen + 1, columns + 1
+    except DamagedTable as error:
+        raise DamagedFile(f"its schema is damaged: {error}") from error
+    return columns
+
+
+def _schema(data: pa.NativeFile, size: int, *, stream: bool) -> Table:
+    if stream:
+        prefix, length = _lengths(data, 0, size)
+        return Table.root(_bytes(data, prefix, length, size)).table(2)
+    return _footer(data, size).table(1)
+
+
 def batches_of_file(data: pa.NativeFile, size: int) -> list[BatchPlace]:
     """Return the record batches of a file in the file format.
 
     Raises:
         DamagedFile: it is cut, or its footer or metadata are damaged.
     """
-    tail = _bytes(data, size - 10, 10, size)
-    if tail[4:] != FILE_MAGIC:
-        raise DamagedFile(f'it does not end with "ARROW1": it is cut, or bytes were added to it ({size} bytes)')
-    length = int.from_bytes(tail[:4], "little")
     try:
-        footer = Table.root(_bytes(data, size - 10 - length, length, size))
-        blocks = footer.structs(3, _BLOCK)
+        blocks = _footer(data, size).structs(3, _BLOCK)
     except DamagedTable as error:
         raise DamagedFile(f"its footer is damaged: {error}") from error
     found = []
@@ -113,34 +142,53 @@ def batches_of_stream(data: pa.NativeFile, size: int) -> tuple[list[BatchPlace],
         DamagedFile: it is cut, or its metadata are damaged.
     """
     found, in_turn = [], False
-    for kind, place in _messages(data, size):
+    for kind, _, place in _messages(data, size):
         in_turn = in_turn or kind in (_DICTIONARY, _NULLS_IN_DICTIONARY, _SWAPPED)
         if place is not None:
             found.append(place)
     return found, in_turn
 
 
-def dictionaries_have_nulls(data: pa.NativeFile, size: int, *, in_turn: bool) -> bool:
+def dictionaries_have_nulls(data: pa.NativeFile, size: int, most: int, *, in_turn: bool) -> bool:
     """Return whether a value of a dictionary is null: rows that name it are null, and no record batch counts them.
 
     `in_turn` says that the file is in the stream format.
 
     Raises:
         DamagedFile: it is cut, or its metadata are damaged.
+        TooLarge: the dictionaries that are held at a time take more than `most` bytes when they are inflated.
     """
+    have_nulls = False
+    held: dict[int, int] = {}
+    for start, kind in _dictionaries(data, size, in_turn=in_turn):
+        have_nulls |= kind == _NULLS_IN_DICTIONARY
+        number, is_delta, inflated = _dictionary_bytes(data, start, size)
+        held[number] = inflated + (held.get(number, 0) if is_delta else 0)
+        if sum(held.values()) > most:
+            raise TooLarge(f"with the dictionary at byte {start} what its dictionaries hold", sum(held.values()), most)
+    return have_nulls
+
+
+def _dictionaries(data: pa.NativeFile, size: int, *, in_turn: bool) -> Iterator[tuple[int, int]]:
+    """Yield the offset of each dictionary, and its kind."""
     if in_turn:
-        return any(kind == _NULLS_IN_DICTIONARY for kind, _ in _messages(data, size))
-    tail = _bytes(data, size - 10, 10, size)
-    length = int.from_bytes(tail[:4], "little")
+        kinds = (_DICTIONARY, _NULLS_IN_DICTIONARY)
+        yield from ((start, kind) for kind, start, _ in _messages(data, size) if kind in kinds)
+        return
     try:
-        blocks = Table.root(_bytes(data, size - 10 - length, length, size)).structs(2, _BLOCK)
+        blocks = _footer(data, size).structs(2, _BLOCK)
     except DamagedTable as error:
         raise DamagedFile(f"its footer is damaged: {error}") from error
-    for start, _, _ in blocks:
-        if (inflated := unpacked_bytes(data, start, size)) > MOST_UNPACKED:
-            raise TooLarge(f"its dictionary at byte {start}", inflated)
-    places = ((_bytes(data, start, metadata, size), start, start + metadata + body) for start, metadata, body in blocks)
-    return any(_message(*place, size)[0] == _NULLS_IN_DICTIONARY for place in places)
+    for start, metadata, body in blocks:
+        yield start, _message(_bytes(data, start, metadata, size), start, start + metadata + body, size)[0]
+
+
+def _footer(data: pa.NativeFile, size: int) -> Table:
+    tail = _bytes(data, size - 10, 10, size)
+    if tail[4:] != FILE_MAGIC:
+        raise DamagedFile(f'it does not end with "ARROW1": it is cut, or bytes were added to it ({size} bytes)')
+    length = int.from_bytes(tail[:4], "little")
+    return Table.root(_bytes(data, size - 10 - length, length, size))
 
 
 def refuse_free_rows(data: pa.NativeFile, size: int, places: Sequence[BatchPlace]) -> None:
@@ -163,30 +211,53 @@ def refuse_free_rows(data: pa.NativeFile, size: int, places: Sequence[BatchPlace
 def unpacked_bytes(
     data: pa.NativeFile, start: int, size: int, schema: pa.Schema | None = None, columns: Sequence[int] = ()
 ) -> int:
-    """Return what the buffers of a compressed record batch or dictionary take when they are inflated; 0 of others.
+    """Return what the buffers of a compressed record batch take when they are inflated; 0 of others.
 
     Each begins with that number. Given a schema, only some of its columns count.
 
     Raises:
         DamagedFile: its metadata are damaged.
     """
-    head = _bytes(data, start, 8, size)
-    prefix = 8 if head[:4] == _CONTINUED else 4
-    body = start + prefix + int.from_bytes(head[prefix - 4 : prefix], "little")
+    message, body = _message_at(data, start, size)
     try:
-        message = Table.root(_bytes(data, start, body - start, size)[prefix:])
         batch = message.table(2)
-        batch = batch.table(1) if message.number(1, "<B") == _DICTIONARY else batch
+        spans, more = batch.structs(2, _BUFFER), iter([count for (count,) in batch.structs(4, "<q")])
         if not batch.has(3):
             return 0
-        spans, more = batch.structs(2, _BUFFER), iter([count for (count,) in batch.structs(4, "<q")])
     except DamagedTable as error:
         raise DamagedFile(f"the message at byte {start} is damaged: {error}") from error
     if schema is not None:
         counts = [_buffers_in(field.type, more) for field in schema]
-        firsts = [sum(counts[:index]) for index in columns]
+        before = [0, *accumulate(counts)]
+        firsts = [before[index] for index in columns]
         spans = [spans[first + i] for first, index in zip(firsts, columns, strict=True) for i in range(counts[index])
                  if first + i < len(spans)]  # fmt: skip
+    return _inflated(data, body, spans, size)
+
+
+def _dictionary_bytes(data: pa.NativeFile, start: int, size: int) -> tuple[int, bool, int]:
+    """Return the number of a dictionary, whether it adds to the one before, and what it takes when it is inflated."""
+    message, body = _message_at(data, start, size)
+    try:
+        dictionary = message.table(2)
+        batch = dictionary.table(1)
+        spans = batch.structs(2, _BUFFER) if batch.has(3) else []
+        number, is_delta = dictionary.number(0, "<q"), bool(dictionary.number(2, "<B"))
+    except DamagedTable as error:
+        raise DamagedFile(f"the message at byte {start} is damaged: {error}") from error
+    return number, is_delta, _inflated(data, body, spans, size)
+
+
+def _message_at(data: pa.NativeFile, start: int, size: int) -> tuple[Table, int]:
+    """Return the metadata of a message, and the offset of its body."""
+    prefix, length = _lengths(data, start, size)
+    try:
+        return Table.root(_bytes(data, start + prefix, length, size)), start + prefix + length
+    except DamagedTable as error:
+        raise DamagedFile(f"the message at byte {start} is damaged: {error}") from error
+
+
+def _inflated(data: pa.NativeFile, body: int, spans: Sequence[tuple[int, ...]], size: int) -> int:
     total = 0
     for offset, length in spans:
         if length >= _LENGTH_BYTES:
@@ -216,18 +287,15 @@ def _buffers_in(kind: pa.DataType, more: Iterator[int]) -> int:
     return own + sum(_buffers_in(kind.field(index).type, more) for index in range(kind.num_fields))
 
 
-def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, BatchPlace | None]]:
+def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, int, BatchPlace | None]]:
+    """Yield the kind of each message of a stream, its offset, and the place of a record batch."""
     at = 0
     while at + 4 <= size:
-        head = _bytes(data, at, min(8, size - at), size)
-        prefix = 8 if head[:4] == _CONTINUED else 4
-        length = int.from_bytes(head[prefix - 4 : prefix], "little")
+        prefix, length = _lengths(data, at, size)
         if length == 0:
             if size - at - prefix:
                 raise DamagedFile(f"{size - at - prefix} bytes follow the end of its stream")
             return
-        if not 0 < length <= MOST_METADATA:
-            raise DamagedFile(f"at byte {at} there is no message of Arrow")
         metadata = _bytes(data, at, prefix + length, size)
         try:
             body = Table.root(metadata[prefix:]).number(3, "<q")
@@ -236,10 +304,21 @@ def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, BatchPlace 
         if body < 0:
             raise DamagedFile(f"the message at byte {at} has a body of {body} bytes")
         stop = at + prefix + length + body
-        yield _message(metadata, at, stop, size)
+        kind, place = _message(metadata, at, stop, size)
+        yield kind, at, place
         at = stop
     if at != size:
         raise DamagedFile(f"{size - at} bytes follow the end of its stream")
+
+
+def _lengths(data: pa.NativeFile, at: int, size: int) -> tuple[int, int]:
+    """Return the bytes before the metadata of a message of a stream, and those of its metadata."""
+    head = _bytes(data, at, min(8, size - at), size)
+    prefix = 8 if head[:4] == _CONTINUED else 4
+    length = int.from_bytes(head[prefix - 4 : prefix], "little")
+    if length > MOST_METADATA:
+        raise DamagedFile(f"at byte {at} there is no message of Arrow")
+    return prefix, length
 
 
 def _message(metadata: bytes, start: int, stop: int, size: int) -> tuple[int, BatchPlace | None]:

@@ -34,6 +34,7 @@ from ..typed.united import as_united
 from .head import (
     READ_ERRORS,
     ArrowHead,
+    ArrowLimits,
     Form,
     choose_columns,
     open_arrow,
@@ -96,6 +97,7 @@ class ArrowSource:
     partitions: Literal["none", "read"] | None = None
     union: bool = False
     elsewhere: tuple[str, ...] = ()
+    limits: ArrowLimits = field(default_factory=ArrowLimits)
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
     @property
@@ -131,7 +133,8 @@ class ArrowSource:
             SchemaError: a column's type has no feature, two files differ, or a named column is not there.
             SourceError: a file is not sound, or two of its columns have one name.
         """
-        heads = run(partial(read_head, selection=self.selection.of_one_among(len(listing.entries))), listing.entries)
+        look = partial(read_head, selection=self.selection.of_one_among(len(listing.entries)), limits=self.limits)
+        heads = run(look, listing.entries)
         found = survey_columns(heads, self.rules, self.selection)
         pieces = tuple(
             piece
@@ -173,7 +176,8 @@ class ArrowSource:
                 columns = choose_columns(schema_of(data, form), self.selection, first.name)
                 places = [(one.batch, one.start) for one in pieces]
                 owners = iter(pieces)
-                for batch in read_batches(data, form, columns, places, first.stamp.size):
+                most = self.limits.batch_bytes
+                for batch in read_batches(data, form, columns, places, first.stamp.size, most):
                     if form != "stream in turn":
                         piece, done = next(owners), 0
                     for part in _parts(batch):
@@ -187,7 +191,7 @@ class ArrowSource:
         except (SourceError, SchemaError):
             raise
         except TooLarge as error:
-            raise too_large(first.name, error) from error
+            raise too_large(first.name, error, _form(first.form)) from error
         except READ_ERRORS as error:
             where = f"its record batch {piece.batch} (rows from {piece.first_row + done + 1})"
             raise SourceError(

@@ -15,6 +15,9 @@ from ...format.wording.printable import printable
 
 _MAGIC: Final = frozenset("*?[")
 
+_WIDEST: Final = 400_000
+"""Columns of a file, or four times `limits.columns`: some of so many may be chosen; of more nothing is looked at."""
+
 _NAMED_COLUMNS: Final = 200
 """The most columns in a command to copy; more belong in a config."""
 
@@ -32,6 +35,16 @@ class Selection:
     exclude: tuple[str, ...] = ()
     union: bool = False
     elsewhere: tuple[str, ...] = ()
+
+    def check_width(self, name: str, count: int, most: int) -> None:
+        """Refuse a file of too many columns before anything is built for each.
+
+        Raises:
+            SchemaError: it has more than `most`, or far more where some are chosen.
+        """
+        if self.columns is None and not self.exclude:
+            refuse_columns(f"{name}: ", count, most)
+        refuse_far_more(name, count, most)
 
     def pick(self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None) -> list[str]:
         """Return the names of the columns to read, in the order of `names`; `where` begins a message.
@@ -112,6 +125,29 @@ def _matching(wanted: str, names: frozenset[str]) -> set[str]:
     if wanted in names or _MAGIC.isdisjoint(wanted):
         return {wanted}.intersection(names)
     return {name for name in names if fnmatchcase(name, wanted)}
+
+
+def refuse_columns(where: str, count: int, most: int) -> None:
+    """Refuse more columns than may be read.
+
+    Raises:
+        SchemaError: there are more than `most`.
+    """
+    if count > most:
+        raise SchemaError(
+            f"{where}{count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
+            f"--set limits.columns={count}"
+        )
+
+
+def refuse_far_more(name: str, count: int, most: int) -> None:
+    """Refuse a file with so many columns that none is chosen among them.
+
+    Raises:
+        SchemaError: it has.
+    """
+    if count > max(_WIDEST, 4 * most):
+        raise SchemaError(f"{name}: {count} columns, far over limits.columns: --set limits.columns={count} reads them")
 
 
 EVERY_COLUMN: Final = Selection()

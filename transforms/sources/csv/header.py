@@ -24,9 +24,6 @@ from .records.chunks import StreamLimits, cut_stream, skip_lines
 from .records.quote_bits import Dialect
 from .records.record_starts import record_ends
 
-_WIDEST: Final = 400_000
-"""Columns, or four times `limits.columns`: some of so many may be chosen; of more not even the names are looked at."""
-
 _YEARS: Final = range(1800, 2101)
 _NULL_NAMES: Final = frozenset((
     "-", "--", ".", "..", "?", "??", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "nil", "\\N",
@@ -85,8 +82,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
     if text is None:
         return FileHead(entry.name, form, None, data, skipped=skipped)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
-    most = max(_WIDEST, 4 * options.columns)
-    cells = header_cells(text, options.dialect, inner, entry.name, most, header=options.header)
+    cells = header_cells(text, options.dialect, inner, entry.name, options.columns, header=options.header)
     _refuse_json(text, entry.name)
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:

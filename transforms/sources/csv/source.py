@@ -17,7 +17,7 @@ from ...format.wording.nearest import not_a_column
 from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.lacking import apart_warning, files_apart, lacking_files
-from ..contract.selection import Selection
+from ..contract.selection import Selection, refuse_columns
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.partitions import check_folders
@@ -152,7 +152,7 @@ class CsvSource:
             refuse_names_of_other_headers(heads)
         parser = self._parser(names, self.selection.pick(names, hint=partial(self._no_such_column, names)))
         self._check_rules(names)
-        _check_count(listing.entries[0].name, len(parser.kept), self.limits.columns)
+        refuse_columns(f"{listing.entries[0].name}: ", len(parser.kept), self.limits.columns)
         scans = self._scan(listing.entries, heads, run)
         pieces = [
             piece
@@ -302,16 +302,3 @@ class CsvSource:
         found = dict(zip((id(piece) for piece in chosen), run(look, chosen, heavy=whole), strict=True))
         unread = PieceEvidence(0, 0, ())
         return [found.get(id(piece), unread) for piece in pieces], whole
-
-
-def _check_count(name: str, count: int, most: int) -> None:
-    """Refuse too many columns, which all files have, before their types are looked for; `name` is that of the first.
-
-    Raises:
-        SchemaError: there are more than `most`.
-    """
-    if count > most:
-        raise SchemaError(
-            f"{name}: {count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
-            f"--set limits.columns={count}"
-        )

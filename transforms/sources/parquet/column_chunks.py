@@ -15,7 +15,8 @@ from typing import Final
 
 from .thrift_compact import LISTS, NUMBERS, STRUCT, ThriftError, ThriftReader
 
-_FILE_ROWS, _FILE_ROW_GROUPS, _FILE_ENCRYPTION = 3, 4, 8
+_FILE_SCHEMA, _FILE_ROWS, _FILE_ROW_GROUPS, _FILE_ENCRYPTION = 2, 3, 4, 8
+_CHILDREN: Final = 5
 _GROUP_COLUMNS, _GROUP_ROWS = 1, 3
 _CHUNK_FILE, _CHUNK_META, _CHUNK_CRYPTO = 1, 3, 8
 _TYPE, _VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 1, 5, 6, 7, 9, 11
@@ -53,6 +54,26 @@ class ChunkGroup:
 
     rows: int
     chunks: tuple[Chunk, ...]
+
+
+def count_columns(footer: bytes, most: int) -> int:
+    """Return how many columns the schema has, those within nested ones too.
+
+    Where they cannot be more than `most`, or must be, groups such as lists count as well.
+
+    Raises:
+        ThriftError: the footer is damaged.
+    """
+    reader = ThriftReader(footer)
+    for number, kind in reader.fields():
+        if number != _FILE_SCHEMA:
+            reader.skip(kind)
+            continue
+        size, _ = reader.list_head(kind)
+        if size <= most or size > 8 * most:
+            return size - 1
+        return sum(_CHILDREN not in reader.numbers(frozenset({_CHILDREN})) for _ in range(size))
+    return 0
 
 
 def read_groups(footer: bytes, leaves: Sequence[int], columns: int) -> tuple[int, tuple[ChunkGroup, ...]]:

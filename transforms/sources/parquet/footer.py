@@ -24,7 +24,7 @@ from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
 from ..files.open_file import OpenFile, is_object, open_file, open_listed, size_of
 from ..files.stamp import check_stamp
-from .column_chunks import ChunkGroup, EncryptedError, read_groups
+from .column_chunks import ChunkGroup, EncryptedError, count_columns, read_groups
 from .int96_reader import has_int96
 from .lists import is_fixed_list
 from .pages import PackedSpans, pack_spans
@@ -55,6 +55,9 @@ _BUFFERS_BYTES: Final = 16 << 20
 _SMALLEST_BUFFER_BYTES: Final = 4 << 10
 _LARGEST_BUFFER_BYTES: Final = 64 << 10
 _PAGE_HEADER_BYTES: Final = 64
+_SMALL_FOOTER: Final = 256 << 10
+"""Up to that a footer has few columns: each takes some bytes for itself, and for its chunks."""
+
 _INT32_FIELD: Final = b"\x15"
 
 
@@ -116,6 +119,7 @@ def open_parquet(
     checksums: bool = True,
     columns: int = 1,
     changes: Sequence[ChangeFooter] = (),
+    check: Callable[[bytes], None] | None = None,
 ) -> pq.ParquetFile:
     """Open a file after a look at both of its ends; `columns` are to be read, each through a buffer of its own.
 
@@ -127,9 +131,11 @@ def open_parquet(
     Raises:
         SourceError: it is not a Parquet file, it is cut, encrypted, or its footer cannot be read.
     """
-    _check_ends(opened, file.name)
+    footer_bytes = _check_ends(opened, file.name)
     buffer_bytes = min(max(_BUFFERS_BYTES // max(columns, 1), _SMALLEST_BUFFER_BYTES), _LARGEST_BUFFER_BYTES)
     try:
+        if check is not None and footer_bytes > _SMALL_FOOTER:
+            check(_footer_bytes(opened))
         # Without `pre_buffer` and with a small buffer a row group of any size passes through little memory:
         # 33 MB for one of 88 MB, against 116 MB, at the same speed.
         return pq.ParquetFile(
@@ -140,21 +146,27 @@ def open_parquet(
             page_checksum_verification=checksums,
             coerce_int96_timestamp_unit=DEFAULT_UNIT,
         )
+    except SchemaError:
+        raise
     except READ_ERRORS as error:
         raise SourceError(file.name, unreadable(error, _DAMAGED)) from error
 
 
-def read_footer(entry: SourceEntry, selection: Selection, units: Mapping[str, str | None]) -> Footer:
+def read_footer(entry: SourceEntry, selection: Selection, units: Mapping[str, str | None], most_columns: int) -> Footer:
     """Return what the footer of a listed file says of the chosen columns (None: all of them).
 
     `units` are declared, by column: INT96 has none of its own.
 
     Raises:
-        SchemaError: a chosen column is not there.
+        SchemaError: a chosen column is not there, or there are more than `most_columns`.
         SourceError: the file is damaged, two of its columns have one name, or it is not what was listed.
     """
+
+    def check(footer: bytes) -> None:
+        selection.check_width(entry.name, count_columns(footer, most_columns), most_columns)
+
     check_stamp(entry)
-    with open_listed(entry, open_file) as opened, open_parquet(entry, opened) as file:
+    with open_listed(entry, open_file) as opened, open_parquet(entry, opened, check=check) as file:
         try:
             return _footer_of(file, opened, entry, selection, units)
         except (SourceError, SchemaError):
@@ -190,7 +202,8 @@ def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> tuple[
     return fields, leaves
 
 
-def _check_ends(opened: OpenFile, name: str) -> None:
+def _check_ends(opened: OpenFile, name: str) -> int:
+    """Check both ends of a file, and return the size of its footer."""
     try:
         size = size_of(opened)
         opened.seek(0)
@@ -213,6 +226,7 @@ def _check_ends(opened: OpenFile, name: str) -> None:
         raise SourceError(
             name, f"is cut or damaged: a footer of {footer_bytes} bytes in a file of {size} bytes; {WRITE_AGAIN}"
         )
+    return footer_bytes
 
 
 def _footer_of(

@@ -56,6 +56,7 @@ class ParquetFormat(Format[ParquetInput]):
             rules=dict(settings.rules),
             partitions=options.partitions or "read",
             union=options.columns_differ == "union",
+            columns_limit=settings.limits.columns,
             call=settings.call,
         )
 

@@ -91,6 +91,7 @@ class ParquetSource:
     partitions: Literal["none", "read"] | None = None
     union: bool = False
     elsewhere: tuple[str, ...] = ()
+    columns_limit: int = field(default=100_000, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
     batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
 
@@ -132,6 +133,7 @@ class ParquetSource:
                 read_footer,
                 selection=self.selection.of_one_among(len(listing.entries)),
                 units={name: rule.unit for name, rule in self.rules.items()},
+                most_columns=self.columns_limit,
             ),
             listing.entries,
         )

@@ -63,8 +63,8 @@ class ThriftReader:
                 self.skip(kind)
         return found
 
-    def elements(self, kind: int) -> Iterator[int]:
-        """Yield the type of each element of a list, whose field has type `kind`; the caller reads or skips each."""
+    def list_head(self, kind: int) -> tuple[int, int]:
+        """Read the start of a list, whose field has type `kind`; return its size and the type of its elements."""
         if kind not in LISTS:
             raise ThriftError(f"type {kind} where a list should be")
         head = self._byte()
@@ -72,8 +72,13 @@ class ThriftReader:
         if size == 15:
             size = self._varint()
         self._need(size)
+        return size, head & 0x0F
+
+    def elements(self, kind: int) -> Iterator[int]:
+        """Yield the type of each element of a list; the caller reads or skips each."""
+        size, element = self.list_head(kind)
         for _ in range(size):
-            yield head & 0x0F
+            yield element
 
     def number(self) -> int:
         """Read a zigzag integer."""

@@ -22,6 +22,7 @@ class Limits:
     columns: int = 100_000
     pixels: int = 50_000_000
     image_bytes: int = 256 << 20
+    batch_bytes: int = 256 << 20
 
 
 @dataclass(frozen=True)

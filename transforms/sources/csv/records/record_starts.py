@@ -247,6 +247,14 @@ def quote_states(data: Bytes, dialect: Dialect) -> tuple[Positions, Flags]:
     return positions, _states(toggles, inside=False)
 
 
+def cell_delimiters(data: Bytes, dialect: Dialect) -> Positions:
+    """Return the offsets of the delimiters between the cells of usual text."""
+    data = without_escapes(data, dialect)
+    delimiters = _positions(data, dialect.delimiter)
+    positions, states = quote_states(data, dialect)
+    return delimiters[~states[np.searchsorted(positions, delimiters)]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Marks:
     """The line ends and odd runs of a text.
