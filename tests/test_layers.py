@@ -27,7 +27,7 @@ transforms/dataset: frameworks reading export comparison integrity cleanup
 transforms/sources: contract files
 transforms: recipe recipe/steps recipe/picture_steps
 transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
-transforms/sources: image_tables annotations images archive_files archives raw_pictures numpy memory tfrecord
+transforms/sources: image_tables annotations images archive_files archives numpy memory tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow
 pipelines: forecast runs doctor commands starter

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -89,22 +89,11 @@ class _Held:
         same_tail = self._by_tail.get(os.path.basename(shown), [])
         return [one for one in same_tail if is_path_of(one.name, shown, path)]
 
-    def equal(self, entry: SourceEntry, fingerprint: str, beside: Sequence[SourceEntry] = ()) -> HeldSource | None:
-        """Return a file that is held under another path, and gives the rows of this one.
+    def equal(self, entry: SourceEntry, fingerprint: str) -> HeldSource | None:
+        """Return a file that is held under another path, and gives the rows of this one."""
+        return next(self._of_rows(fingerprint, entry.name), None)
 
-        The files `beside` it, with which it is read, have to be held in its folder, each under its name.
-        """
-        for one in self._of_rows(fingerprint, entry.name):
-            folder = os.path.dirname(one.name)
-            for other in beside:
-                place = os.path.join(folder, os.path.basename(other.name))
-                if all(held.name != place for held in self._by_print.get(other.fingerprint, ())):
-                    break
-            else:
-                return one
-        return None
-
-    def equal_elsewhere(self, entry: SourceEntry, beside: Sequence[SourceEntry] = ()) -> HeldSource | None:
+    def equal_elsewhere(self, entry: SourceEntry) -> HeldSource | None:
         """Return a file of the same size that is held from a disk, where this one is in a store, or the reverse.
 
         Only then is the file read, as a disk and a store tell content by other digests.
@@ -114,7 +103,7 @@ class _Held:
         """
         own = entry.fingerprint.partition(":")[0]
         for kind in sorted(self._kinds.get(entry.bytes, set()) - {own}):
-            found = None if beside else self.equal(entry, fingerprint_as(entry, kind))
+            found = self.equal(entry, fingerprint_as(entry, kind))
             if found is not None:
                 return found
         return None
@@ -177,18 +166,14 @@ def sort_files(
     """
     known, traits = _Held(held, options, apart, paths), listing.traits
     wanted, unchanged, changed, moved, begun, late, other = [], list[Unchanged](), [], [], set(), [], []
-    beside = defaultdict[str, list[SourceEntry]](list)
-    for entry in listing.entries if traits.in_tables else ():
-        beside[os.path.dirname(entry.name)].append(entry)
     for index, entry in enumerate(listing.entries):
         at_path = known.under_path(entry)
         same = [h for h in at_path if h.fingerprint == entry.fingerprint]
         match, copy = next((h for h in same if h.options is None or h.options in options), None), None
         if match is None and by_content:
-            others = beside.get(os.path.dirname(entry.name), ())
-            copy = known.equal(entry, entry.fingerprint, others)
+            copy = known.equal(entry, entry.fingerprint)
             if copy is None and not traits.in_folders:
-                copy = known.equal_elsewhere(entry, others)
+                copy = known.equal_elsewhere(entry)
         if copy is not None and traits.in_folders:  # a digest of names and sizes is no proof
             moved.append((index, copy))
         elif (found := match or copy) is not None:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import textwrap
+import gzip
+import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from shardmill.pipelines import open_dataset
+from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.cli import main
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
+GUIDE = Path(__file__).parents[2] / "docs/guide.md"
 X, Y = np.arange(24, dtype=np.uint8).reshape(6, 2, 2), np.arange(6)
 
 
 def warnings(out: str) -> list[str]:
     return [line for line in out.splitlines() if line.startswith("Warning")]
-
-
-def run_program(err: str) -> None:
-    """Run the program that an error prints, as it stands."""
-    lines = [line for line in err.splitlines() if line.startswith("  ")]
-    exec(textwrap.dedent("\n".join(lines)), {})
 
 
 MNIST = {"x_train": X, "y_train": Y, "x_test": X[:2], "y_test": Y[:2]}
@@ -35,22 +32,30 @@ def assert_mnist(path: str) -> None:
         assert table.column("x").to_pylist() == X[:rows].reshape(rows, 4).tolist()
 
 
-def test_a_file_of_training_and_test_arrays_is_refused_with_the_program_that_keeps_all(desk: Any) -> None:
+def test_a_file_of_training_and_test_arrays_is_refused_with_the_page_that_converts_them(desk: Any) -> None:
     np.savez(desk.root / "mnist.npz", **MNIST)
     screen = desk.convert("mnist.npz")
     assert (screen.code, screen.out) == (2, "")
     assert screen.err == (
         "error: mnist.npz: x_train and y_train: 6 rows each, of different types; x_test and y_test: 2 rows each, of "
-        "different types: they look like columns of tables; convert them together, in Python (or keep one record "
-        "with all arrays: --set input.rows=false):\n"
-        "  import numpy as np\n"
-        "  from shardmill.pipelines import append, convert\n"
-        "  arrays = np.load('mnist.npz')\n"
-        "  convert(data={'x': arrays['x_train'], 'y': arrays['y_train']}, output='out', output__split='train')\n"
-        "  append(data={'x': arrays['x_test'], 'y': arrays['y_test']}, output='out', output__split='test')\n"
+        "different types: they look like columns of tables; convert them together, in Python: docs/guide.md, NumPy; or "
+        "keep one record with all arrays: --set input.rows=false\n"
     )
-    run_program(screen.err)
-    assert_mnist("out")
+    program = GUIDE.read_text().partition("\n## NumPy\n")[2].partition("```python\n")[2].partition("```")[0]
+    exec(program, {})
+    assert_mnist("out/mnist")
+
+
+def test_idx_files_are_converted_by_the_lines_of_the_guide(desk: Any) -> None:
+    images, labels = desk.root / "train-images-idx3-ubyte.gz", desk.root / "train-labels-idx1-ubyte.gz"
+    pixels = np.arange(3 * 28 * 28, dtype=np.uint32).astype(np.uint8).reshape(3, 28, 28)
+    images.write_bytes(gzip.compress(struct.pack(">4I", 0x803, *pixels.shape) + pixels.tobytes()))
+    labels.write_bytes(gzip.compress(struct.pack(">2I", 0x801, 3) + bytes([7, 0, 9])))
+    program = GUIDE.read_text().partition("MNIST as it is published")[2].partition("```python\n")[2].partition("```")[0]
+    exec(program, {})
+    rows = desk.records()
+    assert [row["label"] for row in rows] == [7, 0, 9]
+    assert [row["image"] for row in rows] == pixels.reshape(3, -1).tolist()
 
 
 def test_a_file_of_such_arrays_is_one_record_where_that_is_asked_for(desk: Any) -> None:
@@ -110,7 +115,7 @@ def test_rows_of_two_lengths_name_the_columns_to_keep(desk: Any) -> None:
 
 @pytest.mark.parametrize("rows", ["true", "false"])
 @pytest.mark.parametrize("form", ["{0}_{1}.npy", "{1}/{0}.npy", "data/{1}-{0}.npy"])
-def test_pairs_of_files_are_refused_with_the_program_that_converts_all_of_them(desk: Any, rows: str, form: str) -> None:
+def test_pairs_of_files_are_refused_with_the_page_that_converts_them(desk: Any, rows: str, form: str) -> None:
     names = [form.format(*name.split("_")) for name in MNIST]
     for name, array in zip(names, MNIST.values(), strict=True):
         (desk.root / name).parent.mkdir(exist_ok=True)
@@ -118,51 +123,27 @@ def test_pairs_of_files_are_refused_with_the_program_that_converts_all_of_them(d
     screen = desk.convert(*names, "--set", f"input.rows={rows}")
     assert screen.code == 2
     assert screen.err.startswith(f"error: {names[0]} and {names[1]}: 6 rows each, of different types; {names[2]} and")
-    run_program(screen.err)
-    assert_mnist("out")
+    assert screen.err.endswith(
+        "separate files are not joined; convert them together, in Python: docs/guide.md, NumPy\n"
+    )
 
 
-def test_splits_of_as_many_rows_are_not_mixed_up(desk: Any) -> None:
-    for split, factor in (("train", 1), ("val", 2)):
-        (desk.root / split).mkdir()
-        np.save(desk.root / split / "x.npy", X * factor)
-        np.save(desk.root / split / "y.npy", Y * factor)
-    run_program(desk.convert("train", "val").err)
-    assert open_dataset("out").to_arrow("val").column("y").to_pylist() == (Y * 2).tolist()
-
-
-def test_pairs_that_state_no_split_become_a_dataset_each(desk: Any) -> None:
-    for name, array in {"a": X, "b": Y, "c": X[:2], "d": Y[:2]}.items():
-        np.save(desk.root / f"{name}.npy", array)
-    run_program(desk.convert("a.npy", "b.npy", "c.npy", "d.npy").err)
-    assert open_dataset("out/a").to_arrow("train").column("b").to_pylist() == Y.tolist()
-    assert open_dataset("out/c").to_arrow("train").column("d").to_pylist() == Y[:2].tolist()
-
-
-def test_labels_of_another_length_are_refused_with_both_lengths_and_the_program_once_they_fit(desk: Any) -> None:
+def test_labels_of_another_length_are_refused_with_both_lengths(desk: Any) -> None:
     np.save(desk.root / "X.npy", X)
     np.save(desk.root / "y.npy", Y[:5])
     screen = desk.convert("X.npy", "y.npy")
     assert (screen.code, screen.err) == (
         2,
         "error: X.npy has 6 rows, y.npy has 5 rows: they look like columns of one table; they must be of one length: "
-        "save both again with the same rows, in the same order; separate files are not joined, so convert "
-        "them together, in Python:\n"
-        "  import numpy as np\n"
-        "  from shardmill.pipelines import convert\n"
-        "  convert(data={'X': np.load('X.npy', mmap_mode='r'), 'y': np.load('y.npy', mmap_mode='r')}, output='out')\n",
+        "save both again with the same rows, in the same order; separate files are not joined; convert them together, "
+        "in Python: docs/guide.md, NumPy\n",
     )
-    np.save(desk.root / "y.npy", Y)
-    run_program(screen.err)
-    assert [row["y"] for row in desk.records()] == Y.tolist()
 
 
-def test_an_append_of_pairs_is_refused_with_a_program_that_appends(desk: Any) -> None:
+def test_an_append_of_pairs_is_refused_alike(desk: Any) -> None:
     np.save(desk.root / "x.npy", X)
     np.save(desk.root / "y.npy", Y)
-    run_program(desk.convert("x.npy", "y.npy").err)
-    np.save(desk.root / "x.npy", X + 1)
+    convert(data={"x": X, "y": Y}, output="out")
     with pytest.raises(SystemExit):
         main(["append", "x.npy", "y.npy", "-o", "out"])
-    run_program(desk.capsys.readouterr().err)
-    assert [row["y"] for row in desk.records()] == [*Y, *Y]
+    assert "convert them together, in Python" in desk.capsys.readouterr().err

@@ -282,8 +282,9 @@ class TestEnds:
         self, number: signal.Signals, code: int, word: str, tmp_path: Path
     ) -> None:
         script = (
-            "import sys, threading\n"
+            "import signal, sys, threading\n"
             "from shardmill.pipelines.commands import session as interrupts\n"
+            "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # these tests may run under nohup
             "def body(session):\n"
             "    with session.watch('staged'):\n"
             "        print('ready', flush=True)\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -81,18 +80,6 @@ def test_tfds_reads_classes_text_and_pictures(dataset: str, members: list[dict[s
     assert sorted(int(one["image"]["class"]["label"]) for one in found) == sorted(int(one["cls"]) for one in members)
     assert {one["caption"] for one in found} == {one["txt"] for one in members}
     assert all(one["image"]["encoded"].dtype == np.uint8 for one in found)
-
-
-def test_tfds_reads_the_pixels_and_labels_of_mnist(tmp_path: Path) -> None:
-    pixels = np.arange(6 * 28 * 28, dtype=np.uint32).astype(np.uint8).reshape(6, 28, 28)
-    images, labels = tmp_path / "train-images-idx3-ubyte", tmp_path / "train-labels-idx1-ubyte"
-    images.write_bytes(struct.pack(">4I", 0x803, *pixels.shape) + pixels.tobytes())
-    labels.write_bytes(struct.pack(">2I", 0x801, 6) + bytes(range(6)))
-    convert(images, output=tmp_path / "out")
-    found = list(tfds.as_numpy(tfds.builder_from_directory(str(tmp_path / "out")).as_dataset(split="train")))
-    found.sort(key=lambda one: int(one["image"]["class"]["label"]))
-    assert [int(one["image"]["class"]["label"]) for one in found] == list(range(6))
-    assert np.array_equal([one["image"]["encoded"][..., 0] for one in found], pixels)
 
 
 def test_webdataset_groups_the_members_of_an_untidy_archive_as_we_do(tmp_path: Path) -> None:

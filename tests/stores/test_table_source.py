@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import struct
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,13 +103,6 @@ def write_zips(folder: Path) -> None:
     archives.write(folder / "a.zip", archives.zip_of(members))
 
 
-def write_idx(folder: Path) -> None:
-    pixels = np.random.default_rng(1).integers(0, 256, (3000, 9, 9), np.uint8)
-    archives.write(folder / "train-images-idx3-ubyte", struct.pack(">4I", 0x803, *pixels.shape) + pixels.tobytes())
-    labels = struct.pack(">2I", 0x801, 3000) + bytes(number % 10 for number in range(3000))
-    archives.write(folder / "train-labels-idx1-ubyte.gz", gzip.compress(labels))
-
-
 def write_tfrecords(folder: Path) -> None:
     for number in range(3):
         write_records(folder / f"{number}.tfrecord", [b"%d" % i * (i % 300) for i in range(5000)])
@@ -137,7 +129,6 @@ OTHER_KINDS = pytest.mark.thorough("other kinds of files")
         (write_rows, {"input__rows": True}),
         (write_tars, {"shard_size": "64KiB"}),
         pytest.param(write_zips, {"shard_size": "64KiB"}, marks=OTHER_KINDS),
-        pytest.param(write_idx, {"shard_size": "64KiB"}, marks=OTHER_KINDS),
         pytest.param(write_csv, {}, marks=OTHER_KINDS),
         pytest.param(write_utf16_csv, {"input__encoding": "utf-16"}, marks=OTHER_KINDS),
         pytest.param(write_archives, {"input__rows": True}, marks=OTHER_KINDS),

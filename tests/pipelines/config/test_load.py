@@ -529,7 +529,7 @@ class TestProblems:
             "c.yaml: 10 problems",
             "c.yaml:1:1: version: 3 is not a choice; choices: 1",
             'c.yaml:3:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-            "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip, idx, cifar",
+            "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip",
             'c.yaml:4:3: input.paths: "data" is not a list: write [data]',
             "c.yaml:5:1: output.path: is missing; say where to write: -o out/",
             'c.yaml:6:3: output.shard_size: "1M": "M" is not a unit of size; write 1MiB or 1MB',
@@ -546,12 +546,12 @@ class TestProblems:
             (
                 "format: cvs",
                 'c.yaml:2:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-                "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip, idx, cifar",
+                "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip",
             ),
             (
                 "format: [csv]",
                 "c.yaml:2:3: input.format: a list is not a choice; choices: csv, parquet, images, numpy, tfrecord, "
-                "jsonl, arrow, txt, coco, voc, yolo, tar, zip, idx, cifar",
+                "jsonl, arrow, txt, coco, voc, yolo, tar, zip",
             ),
             ("columns: []", "c.yaml:2:3: input.columns: is an empty list; name at least one, or leave the key out"),
         ],

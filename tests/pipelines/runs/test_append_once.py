@@ -253,29 +253,6 @@ def test_large_files_that_begin_and_end_alike_are_not_taken_for_each_other() -> 
     assert left_out("new") == {"new/1.npy": "scans/1.npy", "new/2.npy": "scans/2.npy"}
 
 
-def idx(path: str, values: np.ndarray) -> None:
-    """Write an IDX file of bytes."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    sizes = b"".join(size.to_bytes(4, "big") for size in values.shape)
-    Path(path).write_bytes(bytes([0, 0, 8, values.ndim]) + sizes + values.astype(np.uint8).tobytes())
-
-
-def test_pictures_and_labels_in_two_files_are_left_out_together_or_not_at_all() -> None:
-    for folder, color in (("one", 1), ("two", 9)):
-        idx(f"{folder}/train-images-idx3-ubyte", np.full((3, 4, 4), color))
-        idx(f"{folder}/train-labels-idx1-ubyte", np.array([0, 1, 0]))
-    convert("one", output="out")
-    assert left_out("two") == {}
-    assert len(open_dataset("out")) == 6
-    idx("mixed/train-images-idx3-ubyte", np.full((3, 4, 4), 1))
-    idx("mixed/train-labels-idx1-ubyte", np.array([1, 1, 1]))
-    assert left_out("mixed") == {}
-    os.rename("one", "again")
-    assert left_out("again") == {
-        f"again/train-{name}-ubyte": f"one/train-{name}-ubyte" for name in ("images-idx3", "labels-idx1")
-    }
-
-
 def test_a_table_that_names_files_is_known_by_its_path_alone() -> None:
     for folder, color in (("one", "red"), ("two", "blue")):
         Path(folder).mkdir()

@@ -91,9 +91,8 @@ class Traits:
 
     `in_files`: they can be looked at again later, as data in memory cannot. `in_folders`: each is a folder, whose files
     are the rows. `has_order`: somebody may rely on the order of rows. `whole_records`: they hold records, which are
-    passed on. `may_be_empty`: one without a byte has no rows, and is no error. `in_tables`: rows are read from several
-    files of a folder at once. `names_pictures`: rows name pictures in files that are no entries; None where the columns
-    say so.
+    passed on. `may_be_empty`: one without a byte has no rows, and is no error. `names_pictures`: rows name pictures in
+    files that are no entries; None where the columns say so.
     """
 
     in_files: bool = True
@@ -101,7 +100,6 @@ class Traits:
     has_order: bool = True
     whole_records: bool = False
     may_be_empty: bool = False
-    in_tables: bool = False
     names_pictures: bool | None = None
 
 

@@ -47,7 +47,6 @@ class NumpyFormat(Format[NumpyInput]):
             rules=dict(settings.rules),
             record_bytes=settings.limits.record_bytes,
             as_records="rows" in options.model_fields_set and not options.rows,
-            call=settings.call,
         )
 
     def starter(self, options: NumpyInput, columns: str, column: str) -> str:  # noqa: ARG002

@@ -14,19 +14,19 @@ from typing import Final
 
 from ...errors import SchemaError
 from ...format.wording.printable import printable
-from ..contract.call import Call, typed_path
 from ..contract.source import SourceEntry
-from ..files.open_file import is_object
 from .npy import NpyHeader
-from .tables import Table, by_rows, find_tables, is_table, program
+from .tables import Table, by_rows, find_tables, is_table
 
 MOST_FILES: Final = 8
 """With more files than this, each one is certainly a record."""
 
+_TOGETHER: Final = "convert them together, in Python: docs/guide.md, NumPy"
+
 Headers = Mapping[str, NpyHeader]
 
 
-def rows_warning(entry: SourceEntry, others: int, headers: Headers, call: Call) -> tuple[str, ...]:
+def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str, ...]:
     """Return what a user should know of the first file that is read, if its arrays may be columns of a table.
 
     With `others` only of a `.npy` file: many `.npz` files are records, as a rule.
@@ -51,11 +51,10 @@ def rows_warning(entry: SourceEntry, others: int, headers: Headers, call: Call) 
     one = "or keep one record with all arrays: --set input.rows=false"
     if len(groups) == 1:
         raise SchemaError(f"{what}; choose: {choices}; {one}")
-    text = program(call, tables, lambda array: f"arrays[{array!r}]", [f"arrays = np.load({_typed(entry.path)!r})"])
-    raise SchemaError(f"{what}; convert them together, in Python ({one}):\n{text}")
+    raise SchemaError(f"{what}; {_TOGETHER}; {one}")
 
 
-def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]], call: Call) -> None:
+def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]]) -> None:
     """Refuse `.npy` files that are columns of one table.
 
     Raises:
@@ -67,8 +66,7 @@ def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]], call: Call) -> 
     tables = [table for table in find_tables(headers) if is_table(table, headers)]
     if tables:
         what = _sizes(tables, headers, {stem: entry.name for stem, entry in named.items()})
-        text = program(call, tables, lambda stem: f"np.load({_typed(named[stem].path)!r}, mmap_mode='r')")
-        raise SchemaError(f"{what}; separate files are not joined, so convert them together, in Python:\n{text}")
+        raise SchemaError(f"{what}; separate files are not joined; {_TOGETHER}")
 
 
 def _sizes(tables: Sequence[Table], headers: Headers, shown: Mapping[str, str]) -> str:
@@ -86,11 +84,6 @@ def _sizes(tables: Sequence[Table], headers: Headers, shown: Mapping[str, str]) 
             fix = "; they must be of one length: save both again with the same rows, in the same order"
     table_of = "one table" if len(tables) == 1 else "tables"
     return f"{'; '.join(parts)}: they look like columns of {table_of}{fix}"
-
-
-def _typed(path: bytes) -> str:
-    """Return a path as a program of the working folder takes it; what is in a store is to be copied there first."""
-    return typed_path(os.fsdecode(os.path.basename(path) if is_object(path) else path))
 
 
 def _by_rows(headers: Headers) -> dict[int, list[str]]:

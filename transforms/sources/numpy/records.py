@@ -15,7 +15,6 @@ from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Choice, Feature, Schema
 from ...format.wording.printable import printable
-from ..contract.call import Call
 from ..contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
 from ..files.stamp import check_stamp
 from .array_columns import column_of_array
@@ -86,19 +85,19 @@ def data_key(name: str) -> str:
     return f"{name}/data" if name else "data"
 
 
-def survey_records(listing: Listing, choice: ArrayChoice, call: Call, *, told: bool) -> Survey:
+def survey_records(listing: Listing, choice: ArrayChoice, *, told: bool) -> Survey:
     """Take the schema from the first sound file; every file is a piece of one row.
 
-    `call` is what the user typed; `told` says that it asked for records.
+    `told` says that the user asked for records.
 
     Raises:
         SchemaError: no file is sound, or the files, or the arrays of the only one, look like columns of one table.
     """
-    refuse_pairs([(entry, header) for entry, header in few_headers(listing, choice) if not header.is_for_rows], call)
+    refuse_pairs([(entry, header) for entry, header in few_headers(listing, choice) if not header.is_for_rows])
     first, headers, choices = _first_headers(listing, choice)
     features = _features(headers)
     pieces = tuple(_piece(index, entry) for index, entry in enumerate(listing.entries))
-    warnings = () if told else rows_warning(first, len(listing.entries) - 1, headers, call)
+    warnings = () if told else rows_warning(first, len(listing.entries) - 1, headers)
     return Survey(Frozen(Schema(tuple(sorted(features, key=lambda f: f.name)))), tuple(choices), pieces, warnings)
 
 

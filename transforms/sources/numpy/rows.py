@@ -19,7 +19,6 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
-from ..contract.call import Call
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.open_file import is_object
 from ..files.stamp import check_stamp
@@ -50,16 +49,14 @@ class _Layout:
     seekable: bool
 
 
-def survey_rows(
-    listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: dict[str, ColumnRule], call: Call
-) -> Survey:
+def survey_rows(listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: dict[str, ColumnRule]) -> Survey:
     """Read all headers; return the schema that all files share, and the pieces.
 
     Raises:
         SchemaError: an array has no feature, two files differ or look like columns of one table, a rule names no array.
         SourceError: a file is damaged, or its arrays differ in length.
     """
-    refuse_pairs(few_headers(listing, choice), call)
+    refuse_pairs(few_headers(listing, choice))
     layouts = run(partial(_read_layout, choice=choice), listing.entries)
     first = layouts[0]
     for other in layouts[1:]:

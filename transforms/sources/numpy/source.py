@@ -15,7 +15,6 @@ from typing import Final
 from ...errors import SchemaError, UsageError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule
-from ..contract.call import Call
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.listing import list_entries
@@ -46,7 +45,6 @@ class NumpySource:
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     record_bytes: int = RECORD_BYTES
     as_records: bool = False
-    call: Call = field(default_factory=Call, compare=False)
     limits: NumpyLimits = field(default_factory=NumpyLimits, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -78,8 +76,8 @@ class NumpySource:
             SourceError: with `rows`, a file is damaged.
         """
         if self.rows:
-            return survey_rows(listing, run, self._choice, self.rules, self.call)
-        return survey_records(listing, self._choice, self.call, told=self.as_records)
+            return survey_rows(listing, run, self._choice, self.rules)
+        return survey_records(listing, self._choice, told=self.as_records)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task. Without `rows`, files that are damaged or of another dtype or rank are rejects.

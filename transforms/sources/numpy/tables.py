@@ -1,7 +1,7 @@
-"""Tables whose columns are NumPy arrays of their own, and the Python program that converts them together.
+"""Tables whose columns are NumPy arrays of their own.
 
-x_train.npy  y_train.npy     columns x, y: split train      the same with folders: train/x.npy, and in one mnist.npz
-x_test.npy   y_test.npy      columns x, y: split test
+x_train.npy  y_train.npy     columns x, y of a split        the same with folders: train/x.npy, and in one mnist.npz
+x_test.npy   y_test.npy      columns x, y of another
 a.npy  b.npy                 a table, if they have as many rows
 """
 
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ..contract.call import Call
 from ..files.partitions import is_split_folder
 from .npy import NpyHeader
 
@@ -29,29 +28,13 @@ _ENDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Arrays that look like columns: their names by the names of the columns, and the split that these state."""
+    """Arrays that look like columns: their names by the names of the columns."""
 
     columns: Mapping[str, str]
-    split: str | None = None
 
     def rows(self, headers: Mapping[str, NpyHeader]) -> dict[str, int]:
         """Return how many rows each array has."""
         return {name: headers[name].shape[0] for name in self.columns.values()}
-
-
-def program(call: Call, tables: Sequence[Table], array: Callable[[str], str], before: Sequence[str] = ()) -> str:
-    """Return a program that converts tables; `array` gives the expression of an array, by its name."""
-    commands, lines = set(), []
-    for index, table in enumerate(tables):
-        split = "" if table.split is None else f", output__split={table.split!r}"
-        command = "append" if index and split else call.command
-        apart = len(tables) > 1 and not split and call.command == "convert"
-        output = f"{call.output}/{next(iter(table.columns))}" if apart else call.output
-        data = ", ".join(f"{column!r}: {array(name)}" for column, name in table.columns.items())
-        lines.append(f"{command}(data={{{data}}}, output={output!r}{split})")
-        commands.add(command)
-    start = ["import numpy as np", f"from shardmill.pipelines import {', '.join(sorted(commands))}"]
-    return "\n".join(f"  {line}" for line in (*start, *before, *lines))
 
 
 def find_tables(headers: Mapping[str, NpyHeader]) -> list[Table]:
@@ -79,7 +62,7 @@ def _by_split(names: Iterable[str]) -> list[Table]:
         else:
             columns = {tuple(sorted(table)) for table in found.values()}
             if len(found) > 1 and len(columns) == 1 and len(columns.pop()) > 1:
-                return [Table(table, split) for split, table in found.items()]
+                return [Table(table) for table in found.values()]
     return []
 
 

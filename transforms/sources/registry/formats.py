@@ -54,11 +54,6 @@ def packed(*suffixes: str) -> tuple[str, ...]:
 _ARROW: Final = (b"ARROW1", b"\xff\xff\xff\xff")
 """The file format, and the mark before each message of the stream format, which no text begins with."""
 
-_CIFAR: Final = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin", "train.bin", "test.bin")
-
-_IDX: Final = (b"\0\0\x08\x01", b"\0\0\x08\x03")
-"""Bytes, of rank 1 (labels) or 3 (pictures)."""
-
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 """The header of the first member, and the end of an archive without members."""
 
@@ -92,8 +87,6 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "zip": FormatEntry(
         "..archives.zip_format", (".zip",), (b"PK\x03\x04", b"PK\x05\x06"), "a zip archive", may_be_notes=1
     ),
-    "idx": FormatEntry("..raw_pictures.idx_format", packed(".idx", "idx3-ubyte", "idx1-ubyte"), _IDX, "an IDX file"),
-    "cifar": FormatEntry("..raw_pictures.cifar_format", _CIFAR),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 

@@ -315,7 +315,7 @@ class _LongRecord:
     def __init__(self, name: str, dialect: Dialect, offset: int, limits: StreamLimits) -> None:
         self.name, self.dialect, self.offset, self.limits = name, dialect, offset, limits
         self.size = self._lines = self._kept = 0
-        self._is_row, self._is_blank, self._ends_in_record = True, False, True
+        self._is_row, self._is_blank, self._ends_in_record = True, True, True
         self._parts, self._long = list[bytes](), list[LongCell]()
         self._before, self._inside, self._open_at = LF, False, 0
         self._cell_at = self._cell_bytes = 0
@@ -342,7 +342,7 @@ class _LongRecord:
         if self._inside:
             raise unclosed_quote(self.name, self.offset + self._open_at)
         self._end_cell()
-        self._is_row &= self._ends_in_record
+        self._is_row, self._is_blank = self._is_row and self._ends_in_record and not self._is_blank, False
         self._lines += 1
         return b""
 
@@ -397,7 +397,7 @@ class _LongRecord:
         end = int(found.ends[0]) + 1 if len(found.ends) else 0
         text = text[:end] if end else text
         self._lines += int(found.lines[0]) if end else text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
-        self._is_blank = bool(found.blank[0]) if end else False
+        self._is_blank = self._is_blank and not text.strip(self.dialect.blanks + b"\r\n")
         self._ends_in_record = found.tail
         if not self._is_dropped:
             self._keep(text, masked[: len(text)].tobytes(), found)
@@ -426,7 +426,8 @@ class _LongRecord:
         if not inside:
             sign, quote = self.dialect.delimiter, self.dialect.quote
             last = masked.rfind(bytes([sign]))
-            may_open = self._before in (LF, CR, sign) and masked[0] == quote
+            first = (masked.lstrip(self.dialect.blanks) if self.dialect.blanks else masked)[:1]
+            may_open = self._before in (LF, CR, sign) and quote is not None and first == bytes([quote])
             goes_on = last < 0 and start == 0 and not self._inside and not may_open
             begins = 0 if goes_on else max(last, -1 if quote is None else masked.rfind(bytes([quote]))) + 1
         if begins:
