@@ -2,7 +2,7 @@
 
     uv run python tests/fuzz/campaign.py                    100,000 inputs for each target, on all processors
     uv run python tests/fuzz/campaign.py --seconds 60       a minute of it: no piece is begun that would take longer
-    uv run python tests/fuzz/campaign.py --table            what was done so far, as docs/guarantees.md shows it
+    uv run python tests/fuzz/campaign.py --table            what was done so far, as docs/dev/proofs.md shows it
 
 Each piece that ended well is a line of tests/fuzz/.work/SEED.jsonl; remove the file to begin anew. A fault ends the
 command with 1, is told by its input, and is tried again by the next.

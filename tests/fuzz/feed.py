@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 SEED = 20261121
-"""Of CI's inputs, and of those that docs/guarantees.md counts."""
+"""Of CI's inputs, and of those that docs/dev/proofs.md counts."""
 
 TARGETS = (
     "tfrecord", "salvage", "gzip", "example", "manifest", "manifest_parts", "schema", "config", "csv_split", "csv",

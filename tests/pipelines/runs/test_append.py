@@ -283,6 +283,16 @@ class TestImages:
         append(sources(str(pets)), output=tmp_path / "out", max_rejects=9, changed="append")
         assert len(rows(tmp_path / "out")) == before + 1
 
+    def test_an_image_of_the_same_size_in_a_folder_of_the_same_names_is_left_out_with_a_warning(
+        self, pets: Path, tmp_path: Path
+    ) -> None:
+        cat = min(path for path in (pets / "cat").iterdir() if not path.name.startswith("."))
+        cat.write_bytes(cat.read_bytes()[:-3] + b"\1\xff\xd9")
+        os.utime(cat, (4e9, 4e9))
+        summary = append(sources(str(pets)), output=tmp_path / "out", max_rejects=9)
+        assert summary.nothing_to_do
+        assert "cat: written to since, but of the same size and fingerprint" in summary.warnings[0]
+
     def test_another_order_is_no_reason_to_append_again(self, pets: Path, tmp_path: Path) -> None:
         shutil.copytree(SAMPLES / "pets/dog", pets / "dog")
         append(sources(str(pets)), output=tmp_path / "out", max_rejects=1)

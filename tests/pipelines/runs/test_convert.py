@@ -156,6 +156,20 @@ class TestRejects:
         assert not (tmp_path / "out/.staging").exists()
 
 
+def test_files_that_were_moved_give_the_same_shards_and_another_fingerprint(tmp_path: Path) -> None:
+    manifests = []
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        pq.write_table(TABLE, tmp_path / f"{name}/a.parquet")
+        manifests.append(convert(f"{tmp_path}/{name}/a.parquet", output=tmp_path / "out" / name).manifest)
+    one, other = manifests
+    assert one.splits == other.splits
+    assert (tmp_path / "out/here/train-00000.tfrecord").read_bytes() == (
+        tmp_path / "out/there/train-00000.tfrecord"
+    ).read_bytes()
+    assert one.config_fingerprint != other.config_fingerprint
+
+
 @pytest.mark.parametrize("published", [False, True])
 def test_a_task_that_is_tried_again_when_all_is_published_is_no_failure(
     tmp_path: Path, published: bool, monkeypatch: pytest.MonkeyPatch
