@@ -41,6 +41,9 @@ _LOOKED_AT: Final = 1000
 
 _SHOWN_LABELS: Final = 20
 
+_MANY_SHARDS: Final = 8
+"""Fewer shards are no trouble to a reader, however small they are."""
+
 _READ_PLAIN: Final = ("tf.data", "Keras", "TFX", "grain", "tfrecord (PyTorch)", "shardmill.pipelines.open_dataset")
 _READ_GZIP: Final = ("tf.data", "TFX", "tfrecord (PyTorch)", "shardmill.pipelines.open_dataset")
 
@@ -207,6 +210,18 @@ def _foreign_document(found: ForeignFiles) -> dict[str, Any]:
     }
 
 
+def _small_shards(overview: Overview, where: str) -> str | None:
+    """Return how a dataset of many small shards gets few: appends of few records make such."""
+    manifest, shards = overview.manifest, sum(overview.shards.values())
+    needed = sum(-(-split.bytes // manifest.shard_size) for split in manifest.splits.values())
+    if manifest.details.adopted or shards < max(_MANY_SHARDS, 2 * needed):
+        return None
+    return (
+        f"{shards:,} shards, where {needed:,} of {format_size(manifest.shard_size)} would hold all; to join them: "
+        f"shardmill rebuild {shlex.quote(where)} -o FOLDER"
+    )
+
+
 def _print_dataset(overview: Overview, screen: Screen) -> None:
     from ..screens.checks_screen import print_checks
     from ..screens.summary_screen import reading_lines
@@ -226,6 +241,8 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
     if manifest.splits:
         screen.text("")
         screen.table(_totals(overview))
+        if (hint := _small_shards(overview, where)) is not None:
+            screen.text(hint)
         if image := manifest.details.image:
             screen.text(f"Pictures made ready: {image_text(image)}")
         if manifest.details.split_rule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -78,7 +79,8 @@ def _print_indexes(found: Sequence[MadeIndex], screen: Screen) -> None:
         where = shown_path(os.path.dirname(made[0].index))
         screen.text(f"Indexed {counted(len(made), 'file')}, {records}: {where}", "bold green")
     if there := by_outcome["there"]:
-        screen.text(f"{counted(len(there), 'file')} had an index already; --overwrite makes it again.")
+        them = "it" if len(there) == 1 else "them"
+        screen.text(f"{counted(len(there), 'file')} had an index already; --overwrite makes {them} again.")
     if compressed := by_outcome["compressed"]:
         screen.text(f"{counted(len(compressed), 'compressed file')} passed over: only plain ones can have an index.")
 
@@ -127,11 +129,11 @@ def gc_command(path: str, older_than: str, keep: int | None, screen: Screen, *, 
     if screen.as_json:
         screen.data(report.to_json())
     elif not screen.quiet:
-        _print_garbage(report, seconds, screen)
+        _print_garbage(report, seconds, keep, screen)
     return 0
 
 
-def _print_garbage(report: GarbageReport, older_than: int, screen: Screen) -> None:
+def _print_garbage(report: GarbageReport, older_than: int, keep: int | None, screen: Screen) -> None:
     from ..screens.terminal import shown_path
 
     largest = sorted(report.items, key=lambda item: (-item.bytes, item.path))[:_SHOWN]
@@ -148,6 +150,9 @@ def _print_garbage(report: GarbageReport, older_than: int, screen: Screen) -> No
         screen.text(f"Kept: generation{'s' if len(whole) > 1 else ''} {kept} of {shown_path(report.path)}")
         if report.replaced:
             screen.text(f"Replaced, its shards are gone: generation {_numbers(report.replaced)}")
+        if keep is not None and len(whole) > keep and not report.young:
+            command = f"shardmill rebuild {shlex.quote(shown_path(report.path))} -o FOLDER"
+            screen.text(f"An append keeps what it was appended to; to make one generation of all records: {command}")
     else:
         screen.text(f"No generation was committed in {shown_path(report.path)} yet.")
     if report.young:

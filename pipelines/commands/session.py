@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
-from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects
+from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects, UsageError
 from ...transforms.stores.common.store_url import is_store_url
 from ..report.disk_errors import DiskError, disk_error
 from ..screens.streams import OutputError, discard_output
@@ -120,6 +120,7 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
     session = Session(as_json=as_json, quiet=quiet)
     with _Interrupt(session) as interrupt, _muted_engine(interrupt, debug=debug):
         try:
+            _check_working_folder()
             code = body(session) or 0
             session.screen.out.file.flush()
             return code
@@ -141,6 +142,13 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
             if (trouble := disk_error(error)) is not None and not debug:
                 return _disk_failed(session, trouble)
             return _unexpected(session, error, debug=debug)
+
+
+def _check_working_folder() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("the working folder was removed: change to another one (cd)") from error
 
 
 class _Nowhere(io.TextIOBase):

@@ -80,7 +80,7 @@ def without_held_images(
     if not known or not isinstance(listing, ImageListing) or not are_images_known(latest, listing):
         return listing, HeldImages()
     candidates = [image for image in listing.images if listing.entries[image.folder].name in known]
-    held = _Held.of(Dataset(path, latest), _told_by(latest), candidates)
+    held = _ImageDigests.of(Dataset(path, latest), _told_by(latest), candidates)
     gone: list[ImageFile] = []
     copied: dict[ImageFile, str] = {}
     suspects: dict[ImageFile, ImageFile] = {}
@@ -122,7 +122,7 @@ def _settle_replaced(listing: ImageListing, replaced: Collection[ImageFile], how
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _ImageDigests:
     """The digests and sizes, by path, of images that a dataset holds; a size is 0 where it is not known any more."""
 
     digests: dict[str, dict[bytes, int]]
@@ -130,7 +130,7 @@ class _Held:
     paths: dict[bytes, list[str]]
 
     @classmethod
-    def of(cls, dataset: Dataset, told_by: str, candidates: Sequence[ImageFile]) -> _Held:
+    def of(cls, dataset: Dataset, told_by: str, candidates: Sequence[ImageFile]) -> _ImageDigests:
         """Read those whose files have the name of a candidate, or its size."""
         names = frozenset(_shown(image.name) for image in candidates)
         sizes = frozenset(image.size for image in candidates)

@@ -56,7 +56,7 @@ class SortedFiles:
     moved: tuple[tuple[int, HeldSource], ...] = ()
 
 
-class _Held:
+class _HeldFiles:
     """The input files that a dataset holds: those that count as made under any of `options`, or under unknown ones."""
 
     def __init__(
@@ -164,7 +164,7 @@ def sort_files(
     `by_content` a file is also known under another path, but not those of generations `apart`. `paths` are
     the inputs as they were typed.
     """
-    known, traits = _Held(held, options, apart, paths), listing.traits
+    known, traits = _HeldFiles(held, options, apart, paths), listing.traits
     wanted, unchanged, changed, moved, begun, late, other = [], list[Unchanged](), [], [], set(), [], []
     for index, entry in enumerate(listing.entries):
         at_path = known.under_path(entry)

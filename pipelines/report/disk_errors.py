@@ -14,6 +14,7 @@ _FIXES: Final = {
     errno.EFBIG: "make room there",
     errno.EIO: "look after the disk: the kernel's log (dmesg) may say more",
     errno.EROFS: "make it writable",
+    errno.ENAMETOOLONG: "choose a shorter one (255 bytes for each name)",
     errno.EACCES: "let this user read and write there",
     errno.EPERM: "let this user read and write there",
     errno.ESTALE: "see that it is mounted",
@@ -25,7 +26,9 @@ _FIXES: Final = {
 }
 """Errors that are not bugs in the program, and what the owner of the machine can do about them."""
 
-_LASTING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
+_LASTING: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENAMETOOLONG, errno.EACCES, errno.EPERM}
+)
 """Errors that stay until somebody acts, so that a retry only takes time."""
 
 _IN_TEXT: Final = re.compile(

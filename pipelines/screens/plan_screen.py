@@ -28,8 +28,12 @@ def print_plan(terminal: Terminal, plan: PlanReport) -> None:
         f"Tasks:  {plan.tasks:,}{done}; shards of {format_size(plan.shard_size)}, compression {plan.compression}\n"
     )
     table = plain_table("split", "records", "bytes", "shards")
+    sampled = plan.forecast
+    about = "" if sampled is not None and sampled.splits_counted and sampled.bytes_error == 0 else "about "
     for split in plan.splits:
-        table.add_row(split.name, f"about {split.records:,}", f"about {format_size(split.bytes)}", f"{split.shards:,}")
+        table.add_row(
+            split.name, f"{about}{split.records:,}", f"{about}{format_size(split.bytes)}", f"{split.shards:,}"
+        )
     terminal.table(table)
     if plan.splits_sampled:
         seen = f"the {counted(plan.sampled, 'row')} that were looked at" if plan.sampled else "no row yet"

@@ -122,7 +122,7 @@ def _ending(terminal: Terminal, summary: Summary) -> None:
     rate = source.bytes / 1e6 / summary.seconds
     if rates and rate >= 0.005:
         rates += f", {rate:.{1 if rate >= 1 else 2}f} MB/s read"
-    terminal.text(f"\n{summary.seconds:.1f} s{rates}")
+    terminal.text(f"\nTook {summary.seconds:.1f} s{rates}")
 
 
 def _splits(terminal: Terminal, manifest: Manifest, *, grown: bool = False) -> None:

@@ -210,8 +210,8 @@ def test_an_odd_file_is_read_by_its_content_and_that_it_is_whole_cannot_be_prove
     merged = shardmill("merge", name, "-o", "out")
     assert (merged.code, merged.err) == (0, [])
     assert (
-        f"Warning: {name}: no manifest says how many records there are, so that a file which was cut between two "
-        "records looks like a whole one"
+        f"Warning: {name}: no manifest states the number of records: a file that was cut between two records "
+        "looks whole"
     ) in merged.out
     assert [record for shard in sorted(Path("out").glob("*.tfrecord")) for record in read_records(shard)] == records
     assert shardmill("verify", "out").code == 0

@@ -103,6 +103,31 @@ def test_of_any_number_of_shards_one_file_is_read(here: Manifest, dataset: Path)
         read_overview(str(dataset))
 
 
+@pytest.mark.parametrize(("shards", "bytes_each", "said"), [(7, 100, False), (8, 100, True), (8, 40_000, False)])
+def test_many_small_shards_are_named_with_what_joins_them(
+    shards: int, bytes_each: int, said: bool, here: Manifest, dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = tuple(ShardEntry(f"train-{i:05d}.tfrecord", 1, 2, bytes_each, "00000000") for i in range(shards))
+    split = SplitEntry(2 * shards, bytes_each * shards, 256, "sum128:" + "0" * 32, listed)
+    manifest = dataclasses.replace(here, splits={"train": split}, shard_size=65_536)
+    (dataset / "manifests/00000001.json").write_bytes(manifest.to_bytes())
+    hint = "8 shards, where 1 of 64.0 KiB would hold all; to join them: shardmill rebuild dataset -o FOLDER\n"
+    assert (hint in info(capsys, "dataset")[1]) is said
+
+
+@pytest.mark.parametrize("command", [["info", "x"], ["convert", "a.csv", "-o", "out"], ["verify", "x"]])
+def test_a_working_folder_that_was_removed_is_named(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(SystemExit, match="2"):
+        main(command)
+    monkeypatch.undo()
+    assert capsys.readouterr().err == "error: the working folder was removed: change to another one (cd)\n"
+
+
 def test_of_foreign_files_it_says_what_the_first_records_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,6 +80,14 @@ def test_gc_shows_what_it_would_remove_and_removes_it_with_delete(
     assert not (out / "train-00099.tfrecord").exists()
 
 
+def test_gc_says_why_a_generation_that_was_appended_to_stays(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = "shardmill rebuild out -o FOLDER"
+    why = f"An append keeps what it was appended to; to make one generation of all records: {command}"
+    for keep in (1, 2):
+        _, printed, _ = run("gc", "out", "--older-than", "0s", "--keep", str(keep), capsys=capsys)
+        assert (why in printed.splitlines()) is (keep == 1)
+
+
 def test_gc_as_json(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, printed, _ = run("gc", "out", "--keep", "1", "--json", capsys=capsys)
     document = json.loads(printed)
@@ -107,7 +115,7 @@ def test_wrong_usage_ends_with_2(
 def test_index_says_what_it_made_and_what_was_there(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, printed, err = run("index", "out", capsys=capsys)
     assert (code, err) == (0, "")
-    assert printed == "8 files had an index already; --overwrite makes it again.\n"
+    assert printed == "8 files had an index already; --overwrite makes them again.\n"
     code, printed, err = run("index", "out", "--text", capsys=capsys)
     assert (code, printed) == (0, "Indexed 8 files, 17,100 records: out/index\n")
     assert (out / "index/train-00000.idx").read_bytes().startswith(b"0 ")

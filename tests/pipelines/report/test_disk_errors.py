@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.report.disk_errors import DiskError, disk_error
 
+from ...command_line import Shardmill
+
 _LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
@@ -50,6 +52,17 @@ def test_what_a_disk_refuses_is_told_from_other_errors_however_an_engine_wraps_i
         assert disk_error(error) == DiskError("No space left on device", "out/a", "make room there", lasts=True)
     for other in (OSError(errno.ENOENT, "gone"), RuntimeError("OSError: [Errno 2] gone"), ValueError("[Errno 28]")):
         assert disk_error(other) is None
+
+
+def test_a_name_that_is_too_long_is_no_fault_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shardmill: Shardmill
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id\n1\n")
+    ended = shardmill("convert", "a.csv", "-o", "o" * 300)
+    assert ended.code in (1, 2)
+    assert ended.err.startswith("error: File name too long: ")
+    assert "choose a shorter one (255 bytes for each name)" in ended.err
 
 
 def test_of_two_names_the_new_one_is_told() -> None:

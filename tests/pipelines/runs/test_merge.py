@@ -74,7 +74,7 @@ def test_datasets_and_foreign_files_become_one_dataset_in_the_order_given(tmp_pa
     assert (manifest.operation, manifest.order, manifest.source.format) == ("merge", "source", "tfrecord")
     assert manifest.schema == read_manifest(str(a)).schema
     assert manifest.counts.read == manifest.counts.written == 270
-    assert "no manifest says how many records there are" in screen.out
+    assert "no manifest states the number of records" in screen.out
 
 
 def _file_of(records: Sequence[bytes]) -> bytes:

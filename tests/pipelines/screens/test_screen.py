@@ -136,7 +136,7 @@ Read it:
   dataset = tfds.builder_from_directory('out/pets').as_dataset(split='train')
   for example in dataset.take(1): print(example)
 
-12.5 s, 2 rows/s, 0.02 MB/s read"""
+Took 12.5 s, 2 rows/s, 0.02 MB/s read"""
 
 
 def test_a_feature_without_a_name_is_shown_as_quotes_and_not_as_a_blank(screen: Screen, out: io.StringIO) -> None:
@@ -175,15 +175,17 @@ def test_rates_are_shown_of_ten_seconds_and_more_where_all_rows_were_read_by_thi
 ) -> None:
     for seconds, done_before, shown_speed in (
         (0.9, 0, ""),
-        (60.0, 0, "60.0 s"),
-        (20.0, 7, "20.0 s"),
-        (1.0, 0, "1.0 s"),
-        (9.9, 0, "9.9 s"),
-        (10.0, 0, "10.0 s, 2 rows/s, 0.02 MB/s read"),
+        (60.0, 0, "Took 60.0 s"),
+        (20.0, 7, "Took 20.0 s"),
+        (1.0, 0, "Took 1.0 s"),
+        (9.9, 0, "Took 9.9 s"),
+        (10.0, 0, "Took 10.0 s, 2 rows/s, 0.02 MB/s read"),
     ):
         out.truncate(0)
         screen.summary(Summary("out/pets", manifest(), seconds, done_before=done_before))
-        assert [line for line in shown(out).splitlines() if " s" in line[:7]] == [shown_speed] * bool(shown_speed)
+        assert [line for line in shown(out).splitlines() if line.startswith("Took")] == [shown_speed] * bool(
+            shown_speed
+        )
 
 
 def test_features_are_in_the_order_of_the_source_and_train_is_what_is_read(screen: Screen, out: io.StringIO) -> None:

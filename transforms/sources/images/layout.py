@@ -61,7 +61,7 @@ class FolderRole:
 def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = ()) -> Layout:
     """Return the layout, detected from the folders that hold files if it is `auto`; their paths are below the root.
 
-    `hints` are what to say too where it is unclear.
+    `hints` are proposed first where it is unclear.
 
     >>> choose_layout([b"cat", b"dog"], "auto"), choose_layout([b"train/cat", b"val/cat"], "auto")
     ('label', 'split_label')
@@ -92,11 +92,11 @@ def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = 
         return "split"
     found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
     (depth, folder), *others = sorted(by_depth.items())
-    more = "".join(f"\n{hint}" for hint in hints)
+    first = "".join(f"{hint}\nor " for hint in hints)
     if others or depth not in found:
-        raise UsageError(f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {_CHOICES}{more}")
+        raise UsageError(f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {first}{_CHOICES}")
     if {_shown(name).lower() for name in names} <= _PARTS:
-        raise UsageError(f"unclear folder layout: {_parts_text(names)}, or {_CHOICES}{more}")
+        raise UsageError(f"unclear folder layout: {_parts_text(names)}; {first or 'or '}{_CHOICES}")
     return found[depth]
 
 

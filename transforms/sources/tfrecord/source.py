@@ -215,8 +215,8 @@ class TfrecordSource:
         if foreign:
             more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
             yield (
-                f"{foreign[0]}{more}: no manifest says how many records there are, so that a file which was cut "
-                f"between two records looks like a whole one"
+                f"{foreign[0]}{more}: no manifest states the number of records: a file that was cut between two "
+                f"records looks whole"
             )
         if found.opaque and self.records == "auto" and foreign:
             yield "no record is a tf.train.Example: they are taken as plain bytes, without a schema"
