@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import apache_beam as beam
 import pyarrow as pa
@@ -12,8 +12,11 @@ from .errors import UsageError
 from .format.encode.encode_rows import RowEncoder
 from .format.flow.blocks import Block
 from .format.flow.rows import Rows, TaskEnd
+from .format.manifest.naming import is_split_name
 from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema
+from .format.splits.splitter import OneSplit
+from .format.wording.printable import printable
 from .source_info import SourceInfo
 
 
@@ -22,16 +25,21 @@ class EncodeExamples(beam.PTransform):
     """Encode `Rows`, or bare Arrow record batches, as `Block`s of framed `tf.train.Example` records.
 
     `encoder` is `info` of `ReadRows`; a schema, also an Arrow one without nested columns, for record batches of your
-    own; or a `RowEncoder` with splits and limits of its own. Records are canonical: keys sorted, byte-equal to
-    protobuf's deterministic serialization. Rows that cannot become an Example travel on as rejects of their block. End
-    marks pass through.
+    own; or a `RowEncoder` with splits and limits of its own. All rows go to `split`, by default that of the encoder.
+    Records are canonical: keys sorted, byte-equal to protobuf's deterministic serialization. Rows that cannot become an
+    Example travel on as rejects of their block. End marks pass through.
+
+        train = frames | "Train" >> EncodeExamples(schema)
+        val = other_frames | "Val" >> EncodeExamples(schema, split="val")
+        (train, val) | beam.Flatten() | WriteShards("out/", schema=schema)
 
     Raises:
-        UsageError: `encoder` is something else (when made).
+        UsageError: `encoder` is something else, or names splits itself (when made); elements are no batches.
         SchemaError: no feature holds a type of the Arrow schema (when made).
     """
 
     encoder: RowEncoder | SourceInfo | Schema | pa.Schema
+    split: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """Make the encoder, where only the schema is given."""
@@ -47,6 +55,11 @@ class EncodeExamples(beam.PTransform):
             raise UsageError(
                 f"EncodeExamples takes `read.info` of ReadRows, a Schema, an Arrow schema or a RowEncoder, not {given}"
             )
+        if self.split is not None:
+            check_split(self.split)
+            if folders := self.encoder.splits_by_code:
+                raise UsageError(f"the folders of the source are its splits: {', '.join(folders)}; leave split out")
+            self.encoder = replace(self.encoder, split=OneSplit(self.split))
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
         """Return the PCollection of `Block | TaskEnd`."""
@@ -58,4 +71,30 @@ class _EncodeRowsFn(beam.DoFn):
     encoder: RowEncoder
 
     def process(self, element: Rows | TaskEnd | pa.RecordBatch) -> Iterator[Block | TaskEnd]:
+        if not isinstance(element, Rows | TaskEnd | pa.RecordBatch):
+            raise UsageError(not_taken("EncodeExamples takes Rows or record batches", element))
         yield element if isinstance(element, TaskEnd) else self.encoder.encode(element)
+
+
+def check_split(name: str) -> None:
+    """Check that a split can have a name.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not is_split_name(name):
+        raise UsageError(f'split is "{printable(name)}": use [a-z][a-z0-9_]*, up to 64 characters')
+
+
+def not_taken(takes: str, element: object) -> str:
+    """Return what a step `takes` and was not given; of rows, the steps that make it."""
+    said = f"{takes}, not {type(element).__name__}"
+    write = "EncodeExamples(schema) | WriteShards(FOLDER, schema=schema)"
+    if isinstance(element, pa.RecordBatch):
+        return f"{said}; encode record batches first: | {write}"
+    if isinstance(element, Mapping):
+        return (
+            f"{said}; make record batches of rows, and encode them: | beam.BatchElements() | "
+            f"beam.Map(lambda rows: pa.RecordBatch.from_pylist(rows, schema=schema)) | {write}"
+        )
+    return said

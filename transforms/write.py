@@ -15,7 +15,8 @@ run with a message that says so, or the result is whole all the same. Missing ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -27,7 +28,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from .beam_streams import warn_of_timed_flushes
 from .dataset.commit.commit_generation import Commit, commit_arrived, plan_generation
-from .dataset.commit.outcome import WriteOutcome
+from .dataset.commit.outcome import WriteOutcome, empty_warnings
 from .dataset.commit.publish import grouped_moves, publish_file
 from .dataset.commit.target import prepare_target, replacing_what_is_there
 from .dataset.commit.write_generation import complete_generation
@@ -39,18 +40,21 @@ from .dataset.stage.task_result import TaskResult
 from .dataset.stage.task_stager import TaskStager
 from .dataset.storage.shared_folder import check_shared
 from .dataset.storage.storage_at import absolute
+from .encode import check_split, not_taken
 from .errors import UsageError
 from .format.flow.blocks import Block
 from .format.flow.rows import TaskEnd
-from .format.manifest.naming import DEFAULT_SHARD_NAME, dataset_name, is_split_name
+from .format.manifest.naming import DEFAULT_SHARD_NAME, dataset_name
 from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema
+from .format.splits.splitter import DEFAULT_SPLIT
 from .format.tfrecord.framing import frame_records
-from .format.wording.printable import printable
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
 from .gather import KEYED, Gather, gathered_values, keyed, packed, unpacked
 from .second_pass import SecondPass, StepOverResults
 from .source_info import SourceInfo
+
+_LOG: Final = logging.getLogger(__name__)
 
 _BATCH_RECORDS: Final = 4096
 _BATCH_BYTES: Final = 4 << 20
@@ -81,7 +85,7 @@ class WriteShards(beam.PTransform):
             without nested columns is taken too.
         labels: the class names of each label feature of that schema.
         name: the dataset's name, by default made of the folder's.
-        split: where plain records go; blocks know their own splits.
+        split: where plain bytes go, by default "train"; `EncodeExamples` says where rows go.
         shard_name: the names of shards, without their suffix.
         sidecars: which files are written beside the shards: "tfds", "tfx", "offsets" (where each record begins),
             "index" (the same as text).
@@ -105,7 +109,7 @@ class WriteShards(beam.PTransform):
     schema: Schema | pa.Schema | None = field(default=None, kw_only=True)
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
     name: str | None = field(default=None, kw_only=True)
-    split: str = field(default="train", kw_only=True)
+    split: str | None = field(default=None, kw_only=True)
     shard_name: str = field(default=DEFAULT_SHARD_NAME, kw_only=True)
     sidecars: tuple[str, ...] = field(default=("tfds", "tfx", "offsets"), kw_only=True)
     max_rejects: int | str = field(default=0, kw_only=True)
@@ -121,14 +125,15 @@ class WriteShards(beam.PTransform):
             self.schema = schema_of(self.schema)
         if not isinstance(self.info, SourceInfo | None) or not isinstance(self.schema, Schema | None):
             raise UsageError("WriteShards: info is `read.info` of ReadRows, schema a Schema")
-        if not is_split_name(self.split):
-            raise UsageError(f'split is "{printable(self.split)}": use [a-z][a-z0-9_]*, up to 64 characters')
+        if self.split is not None:
+            check_split(self.split)
         self._run = self.spec or self._own_spec()
 
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
         """Stage, plan, assemble, commit, publish."""
         warn_of_timed_flushes(pcoll.pipeline)
         if self.spec is None:
+            self._check_alone(pcoll.pipeline)
             prepare_target(self._run)
             self._run = replacing_what_is_there(self._run)
         if not pcoll.windowing.is_default():
@@ -170,6 +175,19 @@ class WriteShards(beam.PTransform):
             | "Report" >> beam.ParDo(_ReportFn(light, raise_refusal=self.raise_refusal))  # WriteOutcome
         )
 
+    def _check_alone(self, pipeline: beam.Pipeline) -> None:
+        steps = [pipeline.transforms_stack[0]]
+        for step in steps:
+            steps += step.parts
+            other = step.transform
+            if isinstance(other, WriteShards) and other is not self and other._run.path == self._run.path:
+                raise UsageError(
+                    f"this pipeline writes another dataset into {self._run.path}; for two splits of one dataset, write "
+                    'both at once: train | "Train" >> EncodeExamples(schema) and val | "Val" >> EncodeExamples(schema, '
+                    'split="val"), then (train, val) | beam.Flatten() | WriteShards(FOLDER, schema=schema); or write '
+                    "into two folders, and join them: shardmill merge A B -o C"
+                )
+
     def _own_spec(self) -> DatasetSpec:
         if self.info is not None and (self.schema is not None or self.labels):
             raise UsageError("info: it holds the schema and the labels; leave those arguments out")
@@ -199,7 +217,7 @@ class WriteShards(beam.PTransform):
 class _StagePartsFn(beam.DoFn):
     """Stages the blocks of each task; records without a task are staged a bundle at a time."""
 
-    def __init__(self, spec: DatasetSpec, split: str) -> None:
+    def __init__(self, spec: DatasetSpec, split: str | None) -> None:
         self._spec = spec
         self._split = split
         self._task: TaskStager | None = None
@@ -217,6 +235,10 @@ class _StagePartsFn(beam.DoFn):
     def process(self, element: Block | TaskEnd | TaskResult | bytes) -> Iterator[tuple[int, bytes]]:
         """Stage one element. The end of a task yields its result; a result passes unchanged."""
         try:
+            if isinstance(element, Block) and self._split is not None:
+                raise UsageError(
+                    f'WriteShards: split is for plain bytes; of rows: EncodeExamples(..., split="{self._split}")'
+                )
             if isinstance(element, TaskResult):
                 yield self._counted(element)
             elif isinstance(element, TaskEnd):
@@ -232,7 +254,7 @@ class _StagePartsFn(beam.DoFn):
             elif isinstance(element, bytes):
                 self._add_record(element)
             else:
-                raise UsageError(_not_taken(element))
+                raise UsageError(not_taken("WriteShards takes blocks or bytes", element))
         except BaseException:
             self._abandon()
             raise
@@ -274,7 +296,7 @@ class _StagePartsFn(beam.DoFn):
         if self._records:
             frames = frame_records(pa.array(self._records, pa.large_binary()))
             self._records, self._records_bytes = [], 0
-            self._bundle_stager().add_plain(self._split, frames)
+            self._bundle_stager().add_plain(self._split or DEFAULT_SPLIT, frames)
 
     def _abandon(self) -> None:
         for stager in (self._task, self._bundle):
@@ -282,19 +304,6 @@ class _StagePartsFn(beam.DoFn):
                 stager.abandon()
         self._task = self._bundle = None
         self._records, self._records_bytes = [], 0
-
-
-def _not_taken(element: object) -> str:
-    said = f"WriteShards takes blocks or bytes, not {type(element).__name__}"
-    if isinstance(element, pa.RecordBatch):
-        return f"{said}; encode record batches first: | EncodeExamples(schema) | WriteShards(FOLDER, schema=schema)"
-    if isinstance(element, Mapping):
-        return (
-            f"{said}; make record batches of rows, and encode them: | beam.BatchElements() | "
-            f"beam.Map(lambda rows: pa.RecordBatch.from_pylist(rows, schema=schema)) | EncodeExamples(schema) | "
-            f"WriteShards(FOLDER, schema=schema)"
-        )
-    return said
 
 
 class _PlanShardsFn(StepOverResults):
@@ -380,4 +389,8 @@ class _ReportFn(_CompleteFn):
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[WriteOutcome]:  # type: ignore[override]
         """Yield the outcome."""
-        yield next(gathered_values(gathered), None) or self._outcome(None)
+        outcome: WriteOutcome = next(gathered_values(gathered), None) or self._outcome(None)
+        if self._raise_refusal and outcome.manifest is not None:  # else the caller shows what is wrong
+            for warning in empty_warnings(outcome.manifest):
+                _LOG.warning("%s: %s", outcome.path, warning)
+        yield outcome

@@ -18,12 +18,14 @@ from ...transforms.dataset.generations.manifest_files import lineage
 from ...transforms.dataset.generations.statistics_file import read_stats
 from ...transforms.dataset.shards.source_list import read_held_sources
 from ...transforms.dataset.stage.max_rejects import rejects_allowed
-from ...transforms.errors import DamageError, TargetError, UsageError
+from ...transforms.errors import DamageError, SchemaError, TargetError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.folders import settling
-from ...transforms.format.wording.printable import printable_path, shell_path
+from ...transforms.format.wording.nearest import NoColumnError, first_names
+from ...transforms.format.wording.printable import printable, printable_path, shell_path
+from ...transforms.sources.contract.call import set_constant
 from ...transforms.sources.contract.planning import make_plan
 from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Source, Survey
@@ -103,6 +105,7 @@ def prepare_append(
     """
     path = config.output.path
     schema = _schema_of(path, latest)
+    named = frozenset(config.schema_.columns)
     wanted_split = config.output.split if "split" in config.output.model_fields_set else None
     config = _settled(config, latest, schema)
     source = source_of(config, "append") if source is None else with_recipe(source, config)
@@ -118,7 +121,12 @@ def prepare_append(
     stopped = find_stopped(path, mark, whole, listed, resume=config.runner.resume)
     plan = stopped.finished(mark, listing)
     if plan is None:
-        source, survey = survey_under(source, listing, workers.planning(listing.bytes), dataset)
+        try:
+            source, survey = survey_under(source, listing, workers.planning(listing.bytes), dataset)
+        except NoColumnError as error:
+            if error.key != "schema.columns" or error.name in named:
+                raise
+            raise _missing_column(listing, error.name, dataset) from error
         refuse_columns("", len(survey.frozen.schema), config.limits.columns)
         split = with_fitting_split(config, latest, survey)
         encoder = encoder_of(split, survey.frozen)
@@ -143,6 +151,16 @@ def _dataset_schema(config: Config, latest: Manifest, schema: Schema, wanted_spl
         no_rejects=rejects_allowed(config.max_rejects, 1 << 32) == 0,
         wanted_split=wanted_split,
         columns=latest.columns,
+    )
+
+
+def _missing_column(listing: Listing, name: str, dataset: DatasetSchema) -> SchemaError:
+    """Return the error of a source without a column that the dataset's schema is settled by."""
+    names = first_names([entry.name for entry in listing.entries], 1)
+    what = "a label" if name in dataset.labels else "a column"
+    return SchemaError(
+        f'{names}: no column "{printable(name)}", which is {what} of {dataset.name}; add it, or give all rows one '
+        f"value: {set_constant(name, 'VALUE')}"
     )
 
 

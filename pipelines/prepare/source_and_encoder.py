@@ -159,13 +159,13 @@ def with_recipe(source: Source, config: Config) -> Source:
     if names:
         steps.append(Rename(tuple(sorted(names.items()))))
     steps += _nulls_of(config, of_files=False)
+    if config.schema_.constants:
+        steps.append(Constants.of(config.schema_.constants))
     for name, rule in sorted(config.schema_.columns.items()):
         if rule.label:
             classes = None if rule.label is True else rule.label
             steps.append(Label.of(rule.name or name, classes, nulls=rule.keeps_nulls))
     steps += [*_files(config), *_nulls_of(config, of_files=True), *_pictures(config)]
-    if config.schema_.constants:
-        steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit
     return with_steps(source, [*steps, *config.steps], limit, column_rules(config), _by_type(config))
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...transforms.dataset.cleanup.leftovers import staged_by_dead_runs
-from ...transforms.dataset.commit.outcome import WriteOutcome, read_outcome
+from ...transforms.dataset.commit.outcome import WriteOutcome, empty_warnings, read_outcome
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
 from ...transforms.dataset.commit.write_generation import write_generation
 from ...transforms.dataset.shards.refusal import Refusal
@@ -222,6 +222,7 @@ def summary_of(
             *survey.warnings,
             *prepared.cautions,
             *(f"{text}: {count:,}" for text, count in noted.items()),
+            *empty_warnings(manifest),
             *oversize_warnings(manifest),
             *picture_warnings(manifest.details.checks),
             *_share_warnings(prepared, manifest),

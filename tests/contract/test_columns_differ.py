@@ -15,6 +15,12 @@ from shardmill.transforms.format.encode.example_proto import Example
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55"
+    "0000000a49444154789c636000000002000148afa4710000000049454e44ae426082"
+)
+"""One grey pixel."""
+
 UNION = ("--set", "input.columns_differ=union")
 
 
@@ -307,6 +313,62 @@ def test_an_append_whose_files_lack_a_column_without_nulls_is_refused(desk: Any,
     code, _, err = append(desk, f"d.{kind}", *UNION)
     assert (code, "columns_differ" in err) == (2, False)
     assert "1 feature missing" in err
+
+
+LABEL = ("--set", "schema.columns.kind.label=true")
+
+
+@FORMATS
+def test_an_append_without_the_label_column_names_the_file_and_takes_one_class_for_all_rows(
+    desk: Any, kind: str
+) -> None:
+    tables = {"a": {"id": [1, 2], "kind": ["cat", "dog"]}, "d": {"id": [3]}, "e": {"id": [4]}}
+    first, *more = put(desk, kind, tables)
+    assert desk.convert(first, *LABEL).code == 0
+    code, _, err = append(desk, *more)
+    said, end = (
+        f'error: d.{kind} and 1 more: no column "kind", which is a label of ',
+        "--set schema.constants.kind=VALUE",
+    )
+    assert (code, err.startswith(said), err.rstrip().endswith(end)) == (2, True, True)
+    code, _, err = append(desk, *more, *LABEL)  # who wrote it is told that
+    assert (code, err) == (2, 'error: schema.columns names "kind", which is not a column; did you mean "id"?\n')
+    assert append(desk, *more, "--set", "schema.constants.kind=dog")[0] == 0
+    assert [row["kind"] for row in parsed(desk.root / "out")] == [[0], [1], [1], [1]]
+
+
+@pytest.mark.parametrize("rule", ["image=path", "file=path", "null=error"])
+def test_an_append_names_the_file_that_lacks_a_column_of_another_rule(desk: Any, rule: str) -> None:
+    desk.put({"1.png": PNG, "a.csv": b"id,pic\n1,1.png\n", "d.csv": b"id\n2\n"})
+    assert desk.convert("a.csv", "--set", f"schema.columns.pic.{rule}").code == 0
+    code, _, err = append(desk, "d.csv")
+    assert (code, err.startswith('error: d.csv: no column "pic", which is a column of ')) == (2, True)
+
+
+@FORMATS
+def test_a_constant_can_be_a_label(desk: Any, kind: str) -> None:
+    put(desk, kind, {"d": {"id": [3]}})
+    assert desk.convert(f"d.{kind}", "--set", "schema.constants.kind=dog", *LABEL).code == 0
+    assert desk.records() == [{"id": 3, "kind": "dog"}]
+
+
+@FORMATS
+@pytest.mark.parametrize(
+    ("table", "args", "warning"),
+    [
+        ({"id": pa.array([], pa.int64())}, (), "no rows were read: generation 1 holds no record"),
+        ({"id": [1, 2]}, ("--where", "id > 2"), "none of the 2 rows became a record: generation 1 holds no record"),
+    ],
+)
+def test_a_run_that_writes_no_record_warns_of_it(
+    desk: Any, kind: str, table: Any, args: tuple[str, ...], warning: str
+) -> None:
+    put(desk, kind, {"a": table, "b": {"id": [5]}})
+    screen = desk.convert(f"a.{kind}", *args)
+    assert (screen.code, f"Warning: {warning}\n" in screen.out) == (0, True)
+    assert desk.convert(f"b.{kind}", "--overwrite").code == 0
+    code, out, _ = append(desk, f"a.{kind}", *args)
+    assert (code, f"Warning: {warning.replace('1 holds', '3 adds')}\n" in out) == (0, True)
 
 
 @FORMATS

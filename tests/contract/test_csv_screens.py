@@ -16,6 +16,8 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
+EMPTY = "no rows were read: generation 1 holds no record"
+
 Files = Mapping[str, bytes]
 
 
@@ -491,6 +493,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         [
             "a bytes string yes no value in 0 rows; declare the type if there will be one",
             "Warning: a.csv: holds a header only, and no row",
+            f"Warning: {EMPTY}",
         ],
         [],
     ),

@@ -17,6 +17,8 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
+EMPTY = "no rows were read: generation 1 holds no record"
+
 ROWS = 300
 TABLE = pa.table({"id": range(ROWS), "name": [f"name {i % 50}" for i in range(ROWS)]})
 NO_CHECKSUMS = (
@@ -259,7 +261,7 @@ ACCEPTED: dict[str, tuple[Files, Sequence[str], Sequence[str], list[dict[str, An
     "no rows": (
         {"a.parquet": parquet(TABLE.slice(0, 0))},
         [],
-        ["Wrote out: 0 records in 0 shards, 0 B (generation 1)."],
+        ["Wrote out: 0 records in 0 shards, 0 B (generation 1).", f"Warning: {EMPTY}"],
         [],
     ),
     "one of two files without rows": (
@@ -268,7 +270,7 @@ ACCEPTED: dict[str, tuple[Files, Sequence[str], Sequence[str], list[dict[str, An
         [],
         [{"a": 1}],
     ),
-    "no columns": ({"a.parquet": parquet(pa.table({}))}, [], [], []),
+    "no columns": ({"a.parquet": parquet(pa.table({}))}, [], [f"Warning: {EMPTY}"], []),
     "a dot in a name selects that column only": (
         {"a.parquet": parquet(pa.table({"a.b": [1], "c": [2]}))},
         ["--set", "input.columns=[a.b]"],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +18,13 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner, translati
 from apache_beam.testing.test_pipeline import TestPipeline as BeamTestPipeline
 from PIL import Image
 from shardmill.pipelines import convert
+from shardmill.pipelines.cli import main
 from shardmill.transforms import EncodeExamples, ReadRows, WriteShards, write_records
 from shardmill.transforms.dataset.commit.publish import finish_publish
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import CommitError, SchemaError, UsageError
+from shardmill.transforms.errors import CommitError, RunError, SchemaError, TargetError, UsageError
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.flow.rows import Rows, TaskEnd
 
@@ -280,6 +282,143 @@ class TestRunTwice:
             pipeline.run().wait_until_finish()
         assert list(open_dataset(tmp_path / "out").records("train")) == [b"q"]
         assert verify_dataset(tmp_path / "out").findings == ()
+
+
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+def batch(*numbers: int) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(numbers, pa.int64())], schema=SCHEMA)
+
+
+class TestTwoSplits:
+    """Records of two collections, each of which is a split."""
+
+    def test_a_second_dataset_in_the_folder_of_the_first_is_refused_before_the_run(self, tmp_path: Path) -> None:
+        pipeline, out = beam.Pipeline(runner=FnApiRunner()), str(tmp_path / "out")
+        _ = pipeline | "One" >> beam.Create([b"1"]) | "Train" >> WriteShards(out, split="train")
+        with pytest.raises(
+            UsageError, match=r'pipeline writes another dataset into .*/out.*split="val".*merge A B -o C'
+        ):
+            _ = pipeline | "Two" >> beam.Create([b"2"]) | "Val" >> WriteShards(out + "/", split="val")
+
+    def test_a_second_pipeline_is_shown_how_both_are_kept(self, tmp_path: Path) -> None:
+        for split in ("train", "val"):
+            problem = r"another folder, and join the two: shardmill merge A B -o C.*removes what is there"
+            with (
+                nullcontext() if split == "train" else pytest.raises(TargetError, match=problem),
+                beam.Pipeline(runner=FnApiRunner()) as pipeline,
+            ):
+                _ = pipeline | beam.Create([b"1"]) | WriteShards(str(tmp_path / "out"), split=split)
+
+    def test_one_write_takes_both(self, tmp_path: Path) -> None:
+        with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+            train = pipeline | "One" >> beam.Create([batch(1, 2)]) | "Train" >> EncodeExamples(SCHEMA)
+            val = pipeline | "Two" >> beam.Create([batch(3)]) | "Val" >> EncodeExamples(SCHEMA, split="val")
+            _ = (train, val) | beam.Flatten() | WriteShards(str(tmp_path / "out"), schema=SCHEMA)
+        dataset = open_dataset(tmp_path / "out")
+        assert {name: [row["id"] for row in dataset[name]] for name in dataset.splits} == {"train": [1, 2], "val": [3]}
+
+    def test_so_does_a_merge_of_two_folders(self, tmp_path: Path) -> None:
+        with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+            for split in ("train", "val"):
+                out = str(tmp_path / split)
+                _ = pipeline | f"In {split}" >> beam.Create([split.encode()]) | split >> WriteShards(out, split=split)
+        with pytest.raises(SystemExit, match="0"):
+            main(["merge", f"{tmp_path}/train", f"{tmp_path}/val", "-o", f"{tmp_path}/out"])
+        dataset = open_dataset(tmp_path / "out")
+        assert {name: list(dataset.records(name)) for name in dataset.splits} == {"train": [b"train"], "val": [b"val"]}
+
+    def test_the_split_of_plain_bytes_is_not_taken_for_that_of_blocks(self, tmp_path: Path) -> None:
+        write = WriteShards(str(tmp_path / "out"), schema=SCHEMA, split="val")
+        with (
+            pytest.raises((UsageError, RuntimeError), match=r'EncodeExamples\(\.\.\., split="val"\)'),
+            beam.Pipeline(runner=FnApiRunner()) as pipeline,
+        ):
+            _ = pipeline | beam.Create([batch(1)]) | EncodeExamples(SCHEMA) | write
+        assert not (tmp_path / "out/manifests").exists()
+
+    def test_a_source_whose_folders_are_splits_takes_no_other(self, tmp_path: Path, numbers: str) -> None:
+        for name in ("train", "val"):
+            a_picture(tmp_path / f"cut/{name}/cat/1.png", 1)
+        with pytest.raises(UsageError, match="the folders of the source are its splits: train, val"):
+            EncodeExamples(ReadRows(str(tmp_path / "cut")).info, split="val")
+        with pytest.raises(UsageError, match=r'split is "Val"'):
+            EncodeExamples(ReadRows(numbers).info, split="Val")
+
+
+@pytest.mark.parametrize("given", [[], [batch()]], ids=["nothing", "no rows"])
+def test_a_dataset_without_a_record_is_warned_of(
+    given: list[pa.RecordBatch], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+        encoded = pipeline | beam.Create(given) | EncodeExamples(SCHEMA)
+        _ = encoded | WriteShards(str(tmp_path / "out"), schema=SCHEMA)
+    assert [text for text in caplog.messages if "out" in text and "no record" in text] == [
+        f"{tmp_path}/out: no rows were read: generation 1 holds no record"
+    ]
+
+
+@pytest.mark.parametrize("step", [lambda rows: [], lambda rows: [rows, rows]], ids=["left out", "twice"])
+def test_a_step_of_the_users_that_leaves_out_or_repeats_batches_is_refused_as_that(
+    step: Callable[[Rows], list[Rows]], tmp_path: Path, numbers: str
+) -> None:
+    def flat(rows: Rows | TaskEnd) -> list[Rows | TaskEnd]:
+        return [rows] if isinstance(rows, TaskEnd) else [*step(rows)]
+
+    read = ReadRows(numbers)
+    with (
+        pytest.raises(
+            RuntimeError, match=r"a step before it left out, repeated or moved batches.*ReadRows\(map="
+        ) as got,
+        beam.Pipeline(runner=FnApiRunner()) as pipeline,
+    ):
+        _ = (
+            pipeline
+            | read
+            | beam.FlatMap(flat)
+            | EncodeExamples(read.info)
+            | WriteShards(str(tmp_path / "o"), info=read.info)
+        )
+    assert "GroupByKey, Reshuffle" in str(got.value)
+    assert not (tmp_path / "o/manifests").exists()
+
+
+def test_a_step_of_the_users_that_leaves_out_rows_is_refused_with_the_one_that_may(
+    tmp_path: Path, numbers: str
+) -> None:
+    def half(rows: Rows | TaskEnd) -> Rows | TaskEnd:
+        return rows if isinstance(rows, TaskEnd) else replace(rows, batch=rows.batch.slice(0, rows.batch.num_rows // 2))
+
+    read = ReadRows(numbers)
+    with (
+        pytest.raises(
+            (RunError, RuntimeError), match=r"rows do not add up.*\n.*ReadRows\(map=\.\.\.\) leaves out rows"
+        ),
+        beam.Pipeline(runner=FnApiRunner()) as pipeline,
+    ):
+        _ = (
+            pipeline
+            | read
+            | beam.Map(half)
+            | EncodeExamples(read.info)
+            | WriteShards(str(tmp_path / "o"), info=read.info)
+        )
+
+
+def test_dicts_are_refused_by_the_encoder_with_the_steps_before_it(tmp_path: Path) -> None:
+    with (
+        pytest.raises(
+            (UsageError, RuntimeError), match=r"not dict; make record batches.*\| beam\.BatchElements\(\) \|"
+        ),
+        beam.Pipeline(runner=FnApiRunner()) as pipeline,
+    ):
+        _ = (
+            pipeline
+            | beam.Create([{"id": 1}])
+            | EncodeExamples(SCHEMA)
+            | WriteShards(str(tmp_path / "o"), schema=SCHEMA)
+        )
 
 
 def test_an_arrow_schema_makes_an_encoder() -> None:

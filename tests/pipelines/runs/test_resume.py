@@ -335,7 +335,9 @@ class TestRejects:
             patch.setattr(commit_generation, "_commit", lose)
             code, _, err = desk.run("convert", "a.csv", "-o", "out")
         assert code == 1
-        assert "generation 1 was committed by another writer; nothing of this run was; write elsewhere (-o)" in err
+        assert (
+            "generation 1 was committed by another writer; nothing of this run was; choose another folder (-o)" in err
+        )
         assert "resumes" not in err
         assert "left behind: " in err
         code, _, err = desk.run("convert", "a.csv", "-o", "out")

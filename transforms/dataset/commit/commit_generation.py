@@ -238,7 +238,7 @@ def _lost(spec: DatasetSpec, generation: int) -> Refusal:
     message = f"generation {generation} was committed by another writer; nothing of this run was; "
     if spec.if_exists == "replace":
         return _refused(spec, "commit", f"{message}to write over that one too, run it again", again=True)
-    return _refused(spec, "commit", f"{message}write elsewhere (-o), or over it: --overwrite")
+    return _refused(spec, "commit", f"{message}{spec.ways_out}")
 
 
 def _refused(spec: DatasetSpec, kind: RefusalKind, message: str, *, again: bool = False) -> Refusal:

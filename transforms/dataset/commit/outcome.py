@@ -26,6 +26,16 @@ class WriteOutcome:
     notes: dict[str, int] = field(default_factory=dict)
 
 
+def empty_warnings(manifest: Manifest) -> list[str]:
+    """Return what to say of a generation to which a run has added no record."""
+    counts = manifest.counts
+    if any(shard.records for shard in manifest.own_shards):
+        return []
+    why = "no rows were read" if not counts.read else f"none of the {counts.read:,} rows became a record"
+    what = "holds no record" if not any(split.records for split in manifest.splits.values()) else "adds no record"
+    return [f"{why}: generation {manifest.generation} {what}"]
+
+
 def read_outcome(spec: DatasetSpec) -> WriteOutcome:
     """Return what a run that has ended, in whatever process, left behind.
 

@@ -46,8 +46,7 @@ def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
     elif spec.if_exists == "refuse":
         raise TargetError(
             f"{spec.path} holds dataset {latest.name}, generation {latest.generation}, from another source or config; "
-            f"choose another folder (-o), or write over it: --overwrite (in Python: "
-            'if_exists="replace")'
+            f"{spec.ways_out}"
         )
     _check_writable(spec, clear=clear)
     return None

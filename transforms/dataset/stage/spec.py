@@ -86,6 +86,10 @@ def _tool_versions() -> dict[str, str]:
     return versions | {"python": platform.python_version()}
 
 
+OWN_PIPELINE: Final = "beam"
+"""The runner of a run that is no command's: `WriteShards` in a pipeline of the user's own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetSpec:
     """One run: where its dataset is, what it is, what it comes from.
@@ -132,7 +136,7 @@ class DatasetSpec:
     source_fingerprint: str = NO_FINGERPRINT
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
     commit_id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    runner: str = "beam"
+    runner: str = OWN_PIPELINE
     created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     tool: dict[str, str] = field(default_factory=tool_versions)
     append_to: AppendTo | None = None
@@ -196,6 +200,16 @@ class DatasetSpec:
         groups: dict[str, IndexKind] = {"index": "text", "offsets": "binary"}
         wanted = [kind for group, kind in groups.items() if group in self.sidecars]
         return tuple(wanted) if self.compression == "none" else ()
+
+    @property
+    def ways_out(self) -> str:
+        """What else a run can do whose folder holds another dataset."""
+        if self.runner == OWN_PIPELINE:
+            return (
+                'write into another folder, and join the two: shardmill merge A B -o C; if_exists="replace" removes '
+                "what is there"
+            )
+        return 'choose another folder (-o), or write over it: --overwrite (in Python: if_exists="replace")'
 
     @property
     def proof(self) -> str | None:

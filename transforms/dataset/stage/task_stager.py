@@ -31,7 +31,8 @@ from .split_stager import PART, SplitStager, StageSettings
 from .task_result import NO_ENTRY, NO_TASK, RejectFile, TaskResult
 
 _FIX: Final = (
-    "keep reading, encoding and writing one fused stage: no GroupByKey, Reshuffle, side input or state between"
+    "a step before it left out, repeated or moved batches: return each batch once (ReadRows(map=...) leaves out rows), "
+    "and put no GroupByKey, Reshuffle, side input or state between reading and writing"
 )
 
 

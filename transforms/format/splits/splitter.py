@@ -28,7 +28,7 @@ from ..buffers.views import I64
 from ..flow.feature_values import FeatureColumn
 from ..flow.rejects import CellError
 from ..schema.schema import Feature, Schema
-from ..wording.nearest import nearest_name, not_a_column
+from ..wording.nearest import NoColumnError, nearest_name
 from ..wording.printable import printable
 
 DEFAULT_SPLIT: Final = "train"
@@ -201,7 +201,7 @@ def scalar_feature(schema: Schema, name: str, key: str) -> Feature:
     if found is None:
         names = [feature.name for feature in scalars]
         if not any(feature.name == name for feature in schema):
-            raise SchemaError(not_a_column(key, name, names))
+            raise NoColumnError(key, name, names)
         held = f'{key}: "{printable(name)}" holds several values a row, and one is needed'
         raise SchemaError(f"{held}; {nearest_name(name, names)}")
     return found

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ...errors import SchemaError
 from .printable import printable
 
 _SHOWN: Final = 10
@@ -31,14 +32,21 @@ def nearest_name(name: str, known: Sequence[str]) -> str:
     return f"there are: {first_names(known, _SHOWN)}" if known else "there are none"
 
 
-def not_a_column(key: str, name: str, known: Sequence[str], *, hint: str | None = None) -> str:
-    """Return what to say of a name in a key of the config that is none of the known columns; `hint` ends it.
+class NoColumnError(SchemaError):
+    """A key of the config names something that is not a column; `hint` ends the message.
 
-    >>> not_a_column("schema.columns", "prcie", ["id", "price"])
+    >>> str(NoColumnError("schema.columns", "prcie", ["id", "price"]))
     'schema.columns names "prcie", which is not a column; did you mean "price"?'
     """
-    ending = nearest_name(name, known) if hint is None else hint
-    return f'{key} names "{printable(name)}", which is not a column; {ending}'
+
+    def __init__(self, key: str, name: str, known: Sequence[str], hint: str | None = None) -> None:
+        ending = nearest_name(name, known) if hint is None else hint
+        super().__init__(f'{key} names "{printable(name)}", which is not a column; {ending}')
+        self.key, self.name = key, name
+        self._given = (key, name, tuple(known), hint)
+
+    def __reduce__(self) -> tuple[type[NoColumnError], tuple[str, str, Sequence[str], str | None]]:
+        return type(self), self._given
 
 
 def first_names(names: Sequence[str], count: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from ...errors import SchemaError
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...sources.contract.selection import Selection
 from ..step import Column
 from ..steps.columns import Keep
@@ -58,7 +58,7 @@ class ChosenFeatures:
         for key, wanted in (("input.columns", self.keep), ("input.exclude_columns", self.exclude)):
             for one in wanted:
                 if not any(fnmatchcase(name, one) for name in names):
-                    raise SchemaError(not_a_column(key, one, names))
+                    raise NoColumnError(key, one, names)
         gone = [name for name in names if any(fnmatchcase(name, one) for one in self.exclude)]
         for picture in self.pictures:
             kept = [one for one in self.keep if is_feature_of(picture, one)]

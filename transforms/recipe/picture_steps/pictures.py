@@ -27,7 +27,7 @@ from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import ColumnRule
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem
@@ -70,7 +70,7 @@ class Pictures:
         known, nulls = {column.name: column for column in columns}, dict(self.columns)
         for name in nulls:
             if name not in known:
-                raise SchemaError(not_a_column("schema.columns", name, list(known)))
+                raise NoColumnError("schema.columns", name, list(known))
             _check_type(known[name])
         planned: list[Column] = []
         there = {f"{name}/{FILENAME}" for name, null in self.columns if null != ABSENT}

@@ -25,7 +25,7 @@ from ...format.flow.rejects import CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...pictures.check import DECODED, ImageCheck
 from ...pictures.facts import Check, ImageFacts, ImageProblem
 from ...pictures.notes import notes_of
@@ -217,7 +217,7 @@ class ReadyByType:
         found = [one.name.removesuffix(_END) for one in columns if one.name.endswith(_END) and _is_picture(one)]
         for name in self.options.masks:
             if name not in found:
-                raise SchemaError(not_a_column("image.masks", name, found))
+                raise NoColumnError("image.masks", name, found)
         if not found:
             raise SchemaError(
                 "image: there is no picture to make ready; say which column holds pictures, or their paths: "

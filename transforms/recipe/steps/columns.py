@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ...errors import SchemaError
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...sources.contract.selection import Selection
 from ..step import Column
@@ -62,7 +62,7 @@ class Rename:
         known = [column.name for column in columns]
         for name, _ in self.names:
             if name not in known:
-                raise SchemaError(not_a_column("schema.columns", name, known))
+                raise NoColumnError("schema.columns", name, known)
         new = dict(self.names)
         return [column.renamed(new.get(column.name, column.name)) for column in columns]
 

@@ -22,7 +22,7 @@ from ...errors import RunError, SchemaError
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...sources.contract.call import set_column
 from ...sources.files.below_root import FileProblem, FilesBelow
@@ -62,7 +62,7 @@ class Files:
         known = {column.name: column for column in columns}
         for name in self.columns:
             if name not in known:
-                raise SchemaError(not_a_column("schema.columns", name, list(known)))
+                raise NoColumnError("schema.columns", name, list(known))
             if not is_text(known[name]) and name not in self.pictures:
                 option = set_column(name, "type", "binary")
                 raise SchemaError(

@@ -20,7 +20,7 @@ from ...format.buffers.arrow_memory import text_array
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.schema.arrow_types import plain_type
 from ...format.schema.column_types import is_string
-from ...format.wording.nearest import first_names, not_a_column
+from ...format.wording.nearest import NoColumnError, first_names
 from ...format.wording.printable import printable
 from ...sources.contract.call import set_column, set_list
 from ..step import Column, Stepped, as_text, is_text, with_column
@@ -71,7 +71,7 @@ class Label:
         """
         known = {column.name: column for column in columns}
         if self.column not in known:
-            raise SchemaError(not_a_column("schema.columns", self.column, list(known)))
+            raise NoColumnError("schema.columns", self.column, list(known))
         kind = plain_type(known[self.column].field.type)
         if not (is_text(known[self.column]) or types.is_integer(kind) or types.is_boolean(kind)):
             raise SchemaError(

@@ -24,7 +24,7 @@ from ...format.nested.flatten import empty_array, stored
 from ...format.nested.keys import MASK, is_flat, stored_type
 from ...format.schema.arrow_types import is_list
 from ...format.schema.column_types import is_binary, is_string
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ..step import Column, Stepped, as_text, with_column
 
@@ -57,7 +57,7 @@ class Nulls:
         """
         known = {column.name: column for column in columns}
         if self.column not in known:
-            raise SchemaError(not_a_column("schema.columns", self.column, list(known)))
+            raise NoColumnError("schema.columns", self.column, list(known))
         column = known[self.column]
         if self.how in (FILL, MASK):
             self._value(self.kind or column.field.type)

@@ -17,7 +17,7 @@ from ...errors import RunError, SchemaError
 from ...format.nested.flatten import stored
 from ...format.schema.arrow_types import type_words
 from ...format.schema.column_types import is_string
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ..step import Column, Stepped, as_text
 from .expression import column_of, columns_in, read_expression
@@ -59,7 +59,7 @@ class Where:
         known = {column.name: column.field for column in columns}
         for name in self.reads:
             if name not in known:
-                raise SchemaError(not_a_column("input.where", name, list(known)))
+                raise NoColumnError("input.where", name, list(known))
         fields = [known[name] for name in self.reads]
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], names=list(self.reads))
         held = ", ".join(f'"{printable(field.name)}" is {printable(type_words(field.type))}' for field in fields)

@@ -39,8 +39,16 @@ def set_column(name: str, key: str, value: str) -> str:
     >>> print(set_column("price", "decimal", ","), set_column("unit price", "thousands", "."))
     --set schema.columns.price.decimal=, --set 'schema.columns."unit price".thousands=.'
     """
-    shown = name if name.isidentifier() and name.isascii() else json.dumps(name, ensure_ascii=False)
-    return f"--set {shlex.quote(f'schema.columns.{shown}.{key}={value}')}"
+    return f"--set {shlex.quote(f'schema.columns.{_key(name)}.{key}={value}')}"
+
+
+def set_constant(name: str, value: str) -> str:
+    """Return the option that gives all rows one value."""
+    return f"--set {shlex.quote(f'schema.constants.{_key(name)}={value}')}"
+
+
+def _key(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else json.dumps(name, ensure_ascii=False)
 
 
 def set_list(key: str, values: Sequence[str]) -> str:

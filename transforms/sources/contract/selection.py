@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from ...errors import SchemaError
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 
 _MAGIC: Final = frozenset("*?[")
@@ -115,7 +115,7 @@ class Selection:
                 raise SchemaError(f'{where}input.{key}: "{printable(one)}" matches no column')
             if not found:
                 ending = None if hint is None else hint(one)
-                raise SchemaError(not_a_column(f"{where}input.{key}", one, names, hint=ending))
+                raise NoColumnError(f"{where}input.{key}", one, names, hint=ending)
             chosen |= found
         return [name for name in names if name in chosen]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...errors import SchemaError, UsageError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Schema
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.lacking import apart_warning, files_apart, lacking_files
@@ -256,7 +256,7 @@ class CsvSource:
         for name in self.rules:
             if name not in known and name not in self.elsewhere:
                 hint = self._no_such_column(names, name)
-                raise SchemaError(not_a_column("schema.columns", name, names, hint=hint))
+                raise NoColumnError("schema.columns", name, names, hint=hint)
 
     def _no_such_column(self, names: tuple[str, ...], name: str) -> str:
         wanted = (self.columns or ()) if name in (self.columns or ()) else tuple(self.rules)

@@ -14,7 +14,7 @@ from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ..contract.selection import Selection, exclude_columns
 from ..contract.source import Frozen
 from ..registry.conform import DatasetSchema
@@ -70,7 +70,7 @@ def known_columns(
             continue
         if whole or rule.type is None:
             hint = None if found else "no line has a key"
-            raise SchemaError(not_a_column("schema.columns", column, list(found), hint=hint))
+            raise NoColumnError("schema.columns", column, list(found), hint=hint)
         found = {**found, column: Evidence(pa.null(), 0, "")}
     if not found:
         raise SchemaError(f"{name}: no line has a key, so that there is no column")

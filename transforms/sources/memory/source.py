@@ -17,13 +17,13 @@ from typing import IO, Final
 
 import pyarrow as pa
 
-from ...errors import SchemaError, SourceError
+from ...errors import SourceError
 from ...format.flow.rows import RowOrigin, Rows
 from ...format.nested.keys import is_flat
 from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, ListedFile, Listing, ParallelMap, Piece, Survey, Task, Traits
 from ..files.listing import list_file
@@ -107,7 +107,7 @@ class MemorySource:
     def _schema(self, schema: pa.Schema, nulls: dict[str, int]) -> tuple[Schema, tuple[Choice, ...]]:
         for name in self.rules:
             if name not in nulls:
-                raise SchemaError(not_a_column("schema.columns", name, schema.names))
+                raise NoColumnError("schema.columns", name, schema.names)
         refuse_unsupported(without_json(schema, self.rules), self.name, _without)
         features, choices = [], []
         for column in filter(lambda one: is_flat(one.type), schema):

@@ -13,7 +13,7 @@ from ...format.nested.keys import is_flat
 from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
-from ...format.wording.nearest import not_a_column
+from ...format.wording.nearest import NoColumnError
 from ..contract.lacking import apart_warning
 from ..contract.selection import Selection, exclude_columns
 from ..contract.source import Frozen, UnitedFrozen
@@ -49,7 +49,7 @@ def survey_columns(
     selection.check_excluded(list(known), where=where)
     for name in rules:
         if name not in known and name not in selection.elsewhere:
-            raise SchemaError(not_a_column("schema.columns", name, list(known)))
+            raise NoColumnError("schema.columns", name, list(known))
     found = shared_columns(files, union=selection.union)
     shared = found.schema
     refuse_unsupported(without_json(shared, rules), first.name, exclude_columns)
