@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from ...errors import SchemaError, UsageError
+from ...errors import UsageError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Schema
 from ...format.wording.nearest import NoColumnError
