@@ -169,7 +169,7 @@ def write_generation(
     rows = {"read": len(payloads), "written": len(payloads), "rejected": 0, "dropped": 0}
     law = hashlib.sha256(json.dumps(SCHEMA, separators=(",", ":")).encode()).hexdigest()
     manifest = {
-        "format": "shardmill.manifest", "format_version": 2 if details else 1, "generation": number,
+        "format": "shardmill.manifest", "format_version": 1, "generation": number,
         "parent": parent["generation"] if parent else None, "operation": "append" if parent else "create",
         "name": "byhand", "version": f"1.{number - 1}.0", "order": "source", "compression": "none",
         "shard_size": SHARD_SIZE, "shard_name": "{split}-{index:05d}",
@@ -234,7 +234,7 @@ def test_a_dataset_of_version_2_is_written_by_hand_read_and_appended_to(tmp_path
     append(data=pd.DataFrame({"id": [3], "name": ["Edsger"]}), output=root)
     del details["checks"]  # they are of the records that a generation added
     manifest, splits = read_latest(root)
-    assert (manifest["format_version"], manifest["details"]) == (2, details)
+    assert (manifest["format_version"], manifest["details"]) == (1, details)
     assert splits["train"] == [example(1, b"Ada"), example(2, None), example(3, b"Edsger")]
     assert open_dataset(root).manifest.details.to_json() == details
 

@@ -8,28 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Final
+from typing import Any
 
 from ...transforms.format.schema.schema import Schema
 from ...transforms.sources.registry.formats import FORMATS
 from ..config.model import Config
-
-LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
-    "input": {"exclude_columns": [], "limit": None, "where": None, "check": "structure"},
-    "schema": {"constants": {}, "files_root": None, "boxes": "reject"},
-    "output": {"index": "binary"},
-    "split": {"by": "hash", "stratify": None, "folds": None, "of": None, "column": None, "names": None, "before": None},
-}
-"""Keys that came after the first release, by section, and their defaults: these are in no fingerprint.
-
-Those of one format are its own to name.
-"""
-
-_LATER_COLUMN_KEYS: Final[dict[str, Any]] = {
-    "name": None, "label": False, "null": "absent", "format": None, "decimal": ".", "thousands": None, "strip": False,
-    "negative": None, "file": None, "image": None,
-}  # fmt: skip
-"""The same of the keys of a column in `schema.columns`."""
 
 
 def config_fingerprint(config: Config) -> str:
@@ -39,7 +22,7 @@ def config_fingerprint(config: Config) -> str:
     are relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
     `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
     """
-    document = _without_later_defaults(config)
+    document = _document(config)
     for key in ("runner", "max_rejects", "limits"):
         del document[key]
     del document["output"]["path"]
@@ -51,7 +34,7 @@ def options_fingerprint(config: Config) -> str:
 
     Their order and what is merely checked play no part.
     """
-    document = _without_later_defaults(config)
+    document = _document(config)
     section = document["input"] or {}
     chosen = ("paths", *FORMATS[section["format"]].load().choosing_keys) if section else ()
     read = {key: value for key, value in section.items() if key not in chosen}
@@ -90,30 +73,12 @@ def _with_columns(config: Config, columns: list[str] | None, excluded: list[str]
     return config.model_copy(update={"input": config.input.model_copy(update=update)})
 
 
-def _without_later_defaults(config: Config) -> dict[str, Any]:
-    """Return a config's document without the keys that came later, where they are at their defaults.
-
-    Nulls beside a list of classes are rejects unless the config says `absent`, which is in it then.
-    """
+def _document(config: Config) -> dict[str, Any]:
+    """Return a config's normal form; beside a list of classes nulls that stay absent are said so."""
     document = config.to_json()
-    kept = dict(document)
-    for name, defaults in LATER_KEYS.items():
-        section = kept.get(name)
-        if isinstance(section, dict):
-            own = FORMATS[section["format"]].load().later_keys if name == "input" else {}
-            kept[name] = _without({**defaults, **own}, section)
-    for name, default in (("checks", None), ("image", None), ("stats", "basic")):
-        if kept.get(name) == default:
-            kept.pop(name, None)
-    columns = {name: _without(_LATER_COLUMN_KEYS, rule) for name, rule in document["schema"]["columns"].items()}
     for name, rule in config.schema_.columns.items():
-        columns[name] |= {"null": rule.null} if rule.keeps_nulls else {}
-    kept["schema"] = {**kept["schema"], "columns": columns}
-    return kept
-
-
-def _without(defaults: dict[str, Any], section: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in section.items() if key not in defaults or value != defaults[key]}
+        document["schema"]["columns"][name]["keeps_nulls"] = rule.keeps_nulls
+    return document
 
 
 def _digest(document: dict[str, Any], config: Config) -> str:

@@ -81,7 +81,6 @@ def test_nested_columns_and_decimals_come_back_in_the_types_and_the_order_of_the
     assert not verify_dataset("out").findings
     assert summary.manifest.details.columns[1].type == "decimal(12, 2)"
     document = json.loads(Path("out/manifest.json").read_text())
-    assert document["format_version"] == 2
     assert [column["name"] for column in document["details"]["columns"]] == SCHEMA.names
 
 
@@ -92,12 +91,6 @@ def test_one_column_of_the_source_or_one_feature_can_be_read_alone() -> None:
     assert row == {"grid": [[1, 1]], "user/name": "u1"}
     with pytest.raises(UsageError, match='no feature "gird"'):
         dataset.to_arrow("train", ["gird"])
-
-
-def test_a_table_of_plain_columns_without_an_index_and_statistics_stays_of_version_1() -> None:
-    pq.write_table(pa.table({"n": [1], "tags": [["a"]]}), "a.parquet")
-    convert("a.parquet", output="out", index="none", stats=False)
-    assert json.loads(Path("out/manifest.json").read_text())["format_version"] == 1
 
 
 def test_worker_processes_give_the_same_bytes(work: Path) -> None:

@@ -56,18 +56,8 @@ def test_every_manifest_with_details_reads_back_as_it_is(details: Details) -> No
     manifest = manifest_with(schema=None, details=details)
     data = manifest.to_bytes()
     assert parse_manifest(data, "m") == manifest
-    assert json.loads(data)["format_version"] == (2 if details != Details() else 1)
+    assert json.loads(data)["format_version"] == 1
     assert ("details" in json.loads(data)) == (details != Details())
-
-
-@pytest.mark.parametrize("changes", [{"order": "shuffled"}, {"sidecars": ("stats.json",)}])
-def test_values_of_version_2_make_a_document_of_version_2(changes: dict[str, Any]) -> None:
-    manifest = manifest_with(schema=None, **changes)
-    data = manifest.to_bytes()
-    assert json.loads(data)["format_version"] == 2
-    assert parse_manifest(data, "m") == manifest
-    with pytest.raises(DamageError, match="format_version is 1, and what the document states is of version 2"):
-        parse_manifest(data.replace(b'"format_version": 2', b'"format_version": 1'), "m")
 
 
 COLUMN = {"name": "a", "type": "int64", "features": ["a"]}

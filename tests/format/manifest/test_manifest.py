@@ -152,11 +152,8 @@ def _shard(document: dict[str, Any]) -> dict[str, Any]:
         (GOLDEN.replace('"files": 25', '"files": ' + "9" * 5000).encode(), "digits"),
         (GOLDEN.replace('"files": 25', '"files": 25, "files": 26').encode(), "files appears twice"),
         (_changed(lambda d: d.update(format="other")), "not a manifest of Shardmill"),
-        (_changed(lambda d: d.update(format_version=3)), "format_version is 3, this Shardmill reads up to 2"),
-        (
-            _changed(lambda d: d.update(format_version=2)),
-            "format_version is 2, and what the document states is of version 1",
-        ),
+        (_changed(lambda d: d.update(format_version=2)), 'format_version is "2", not 1: convert again; or remove'),
+        (_changed(lambda d: d.update(format_version=True)), 'format_version is "True", not 1: convert again; or'),
         (_changed(lambda d: d.update(extra=1)), "extra is not known"),
         (_changed(lambda d: d["run"].update(extra=1)), "run.extra is not known"),
         (_changed(lambda d: _shard(d).update(extra=1)), "shards[0].extra is not known"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from shardmill.pipelines import append, open_dataset
+from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.errors import DamageError
 from shardmill.transforms.format.encode.example_proto import Example
 
 from ...command_line import Shardmill
@@ -311,3 +314,20 @@ def test_a_file_beside_the_folders_of_splits_is_refused_with_what_helps(tmp_path
     assert shardmill("merge", "in/train", "in/test", "-o", "out").code == 0
     assert shardmill("merge", "in", "-o", "one", "--split", "train").code == 0
     assert len(open_dataset(tmp_path / "one")["train"]) == 60
+
+
+def test_a_dataset_of_another_format_version_is_refused_with_what_takes_its_shards_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shardmill: Shardmill
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    convert(data=pa.table({"a": [1, 2]}), output="old")
+    for path in (Path("old/manifest.json"), *Path("old/manifests").iterdir()):
+        path.write_text(path.read_text().replace('"format_version": 1', '"format_version": 2'))
+    with pytest.raises(DamageError, match="convert again; or remove all but the shards, and run shardmill adopt"):
+        open_dataset("old")
+    for path in Path("old").iterdir():
+        if path.suffix != ".tfrecord":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert shardmill("adopt", "old").code == 0
+    assert shardmill("verify", "old").code == 0
+    assert [row["a"] for row in open_dataset("old")] == [1, 2]

@@ -73,7 +73,6 @@ def test_a_column_decides_the_split_of_rows_of_every_source(kind: str, way: str,
     summary = convert(**data, output="out", split=split, shard_size="64KiB")  # type: ignore[arg-type]
     assert held() == EXPECTED[way]
     rule = summary.manifest.details.split_rule
-    assert summary.manifest.format_version == 2
     assert rule == (
         {"by": "column", "column": "fold"}
         if way == "column"
@@ -200,8 +199,7 @@ def test_the_splits_of_users_are_frozen() -> None:
     summary = convert(data=table, output="out", split={"fractions": {"train": 0.5, "val": 0.5}, "key": "user"})
     assert held() == {"train": [0, 5, 6, 7, 8, 9, 11], "val": [1, 2, 3, 4, 10]}
     rule = {"by": "hash", "key": "user", "fractions": {"train": 0.5, "val": 0.5}}
-    assert (summary.manifest.format_version, summary.manifest.details.split_rule) == (2, rule)
-    assert convert(data=table, output="one", index="none", stats=False).manifest.format_version == 1
+    assert summary.manifest.details.split_rule == rule
 
 
 def pictures(*folders: str) -> None:

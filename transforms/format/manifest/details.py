@@ -1,7 +1,6 @@
-"""What a manifest of format version 2 may state beside version 1: columns, splits, shuffle, pictures, checks.
+"""What a manifest states of columns, splits, shuffle, pictures and checks: each only where a dataset uses it.
 
-A manifest that states none of it is of version 1, and is written so. Each member is optional, so that a dataset says
-only what it uses. `docs/format.md` describes the members.
+`docs/format.md` describes the members.
 """
 
 from __future__ import annotations
@@ -24,12 +23,6 @@ _LEAF: Final = re.compile(
 _DEEPEST: Final = 32
 """Levels of a nested type: more are a mistake, and would take a reader's stack."""
 
-_SHUFFLED: Final = "shuffled"
-_SIDECAR: Final = re.compile(
-    r"stats\.json|stats\.tfdv|croissant\.json|report\.html|index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.offsets|"
-    r"([A-Za-z0-9_=-][A-Za-z0-9._=-]*\.)?label_map\.pbtxt"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnEntry:
@@ -50,7 +43,7 @@ class ColumnEntry:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The members of version 2. What is None, or empty, is not there.
+    """The optional members. What is None, or empty, is not there.
 
     `columns` are in the order of the source. `split_rule` is how rows were cut into splits, `shuffle` the seed of their
     order, `image` what was done to pictures, with which codec; `checks` what was found by checks of the records.
@@ -69,12 +62,6 @@ class Details:
         members = {one.name: getattr(self, one.name) for one in fields(self)}
         members["columns"] = column_documents(self.columns)
         return {name: value for name, value in members.items() if value}
-
-
-def format_version_of(order: str, sidecars: tuple[str, ...], details: Details) -> int:
-    """Return the version of a manifest: 2 where it states what version 1 has no place for."""
-    later = order == _SHUFFLED or any(_SIDECAR.fullmatch(path) for path in sidecars)
-    return 2 if later or details.to_json() else 1
 
 
 ALL_INDEXES: Final = "index/*.offsets"
@@ -98,15 +85,6 @@ def lengthened(sidecars: Sequence[str], shards: Sequence[str]) -> tuple[str, ...
     read = (path for path in shards if not path.startswith("manifests/"))  # the others are parts, of which none is
     named = {index_path(path, "binary") for path in read}
     return tuple(sorted(named.union(sidecars) - {ALL_INDEXES}))
-
-
-def is_later_sidecar(path: str) -> bool:
-    """Return whether a sidecar of version 2 may have this path.
-
-    >>> [is_later_sidecar(path) for path in ("stats.json", "index/train-00000.offsets", "features.json")]
-    [True, True, False]
-    """
-    return _SIDECAR.fullmatch(path) is not None
 
 
 def column_documents(columns: Iterable[ColumnEntry]) -> list[dict[str, Any]]:

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from ..flow.blocks import Narrowing
 from ..schema.schema import Schema
-from .details import ColumnEntry, Details, format_version_of, shortened
+from .details import ColumnEntry, Details, shortened
 from .parts import PartEntry, behind_parts, in_parts
 from .shard_entry import ShardEntry as ShardEntry
 from .shard_entry import shard_list
 
 FORMAT: Final = "shardmill.manifest"
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 1
 """The newest that is read and written: a manifest is of the first version that has a place for what it states."""
 
 
@@ -114,11 +114,6 @@ class Manifest:
     details: Details = field(default_factory=Details)
 
     @property
-    def format_version(self) -> int:
-        """The version of the format that the document is of."""
-        return format_version_of(self.order, self.sidecars, self.details)
-
-    @property
     def columns(self) -> tuple[ColumnEntry, ...]:
         """What `details` states of columns whose features are in the schema: of others there is nothing to read."""
         known = {feature.name for feature in self.schema or ()}
@@ -192,7 +187,7 @@ def _document(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> b
 
 def _lines(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> list[str]:
     """Return the lines of the document that a comma joins; each holds one or several members."""
-    head = [("format", FORMAT), ("format_version", manifest.format_version)]
+    head = [("format", FORMAT), ("format_version", FORMAT_VERSION)]
     head += _fields(manifest, "generation", "parent", "operation")
     narrowed = [{key.removesuffix("_"): value for key, value in asdict(entry).items()} for entry in manifest.narrowed]
     splits = ",\n  ".join(

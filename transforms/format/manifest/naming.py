@@ -38,8 +38,9 @@ _SHARD_PATH: Final = re.compile(
 """What other writers call their files (`mnist-train.tfrecord-00000-of-00010`) is so where they were adopted."""
 
 _SIDECAR_PATH: Final = re.compile(
-    r"dataset_info\.json|features\.json|schema\.pbtxt|[A-Za-z0-9_=-][A-Za-z0-9._=-]*\.labels\.txt|"
-    r"index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.idx"
+    r"dataset_info\.json|features\.json|schema\.pbtxt|stats\.json|stats\.tfdv|croissant\.json|report\.html|"
+    r"[A-Za-z0-9_=-][A-Za-z0-9._=-]*\.labels\.txt|([A-Za-z0-9_=-][A-Za-z0-9._=-]*\.)?label_map\.pbtxt|"
+    r"index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.(idx|offsets)"
 )
 _LIST_PATH: Final = re.compile(r"(sources|rejects)/[0-9]{8,19}\.jsonl")
 _STAGING_PATH: Final = re.compile(r"\.staging/[0-9a-f]{16}(/try-[0-9]{8,18})?")

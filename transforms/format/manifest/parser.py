@@ -13,7 +13,7 @@ from ..flow.blocks import Narrowing
 from ..schema.column_types import is_kept_as, types_of_kind
 from ..schema.schema import Feature, Schema
 from ..wording.printable import printable
-from .details import ALL_INDEXES, is_later_sidecar, lengthened, take_details
+from .details import ALL_INDEXES, lengthened, take_details
 from .manifest import (
     FORMAT,
     FORMAT_VERSION,
@@ -133,9 +133,6 @@ def _manifest(document: Any, lists: ShardLists, parts: _Parts) -> Manifest:
     shards = [shard.path for split in members["splits"].values() for shard in split.shards]
     members["sidecars"] = lengthened(members["sidecars"], shards)
     manifest = Manifest(**{key: value for key, value in members.items() if key not in _FORMALITIES})
-    if manifest.format_version != members["format_version"]:
-        stated, right = members["format_version"], manifest.format_version
-        raise ManifestProblem(f" is {stated}, and what the document states is of version {right}", "format_version")
     _check_sums(manifest)
     return manifest
 
@@ -196,13 +193,6 @@ class _StatedParts(_Parts):
     def _shards(self, part: PartEntry) -> tuple[ShardEntry, ...]:
         self.shards[part.path] = part.shards
         return (ShardEntry(part.path, 1, part.records, part.bytes, "00000000"),)
-
-
-def _format_version(value: Any) -> int:
-    version = integer(1)(value)
-    if version > FORMAT_VERSION:
-        raise ManifestProblem(f" is {version}, this Shardmill reads up to {FORMAT_VERSION}: upgrade shardmill")
-    return version
 
 
 def _shard_name(value: Any) -> str:
@@ -272,7 +262,7 @@ _SHARDS: Final = items(
         crc32c=text(_CRC),
     )
 )
-_SIDECAR_PATH: Final = path(lambda name: is_sidecar_path(name) or is_later_sidecar(name), "the name of a sidecar")
+_SIDECAR_PATH: Final = path(is_sidecar_path, "the name of a sidecar")
 
 
 def _sidecar(value: Any) -> str:
@@ -281,7 +271,10 @@ def _sidecar(value: Any) -> str:
 
 _MEMBERS: Final[dict[str, Take[Any]]] = {
     "format": only(lambda value: value == FORMAT, f"{FORMAT}: this is not a manifest of Shardmill"),
-    "format_version": _format_version,
+    "format_version": only(
+        lambda value: value == FORMAT_VERSION and type(value) is int,
+        f"{FORMAT_VERSION}: convert again; or remove all but the shards, and run shardmill adopt",
+    ),
     "generation": integer(1),
     "parent": optional(integer(1)),
     "operation": choice("create", "append", "merge"),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -34,7 +33,6 @@ class YoloFormat(Format[YoloInput]):
     """Files of which each has the name of a picture, and says what is in it."""
 
     options = YoloInput
-    later_keys: ClassVar[Mapping[str, Any]] = {"masks": True}
 
     def source(self, options: YoloInput, settings: Settings) -> Source:
         """Return the source of annotations."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..registry.format import Format, partition_steps
 from ..registry.options import ColumnsDiffer, Options, Partitions
@@ -34,7 +33,6 @@ class ArrowFormat(Format[ArrowInput]):
     """Tables with types, in record batches."""
 
     options = ArrowInput
-    later_keys: ClassVar[Mapping[str, Any]] = {"columns_differ": "refuse"}
     choosing_keys = ("columns_differ",)
     projects = True
     takes_types = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -99,10 +99,6 @@ class CsvFormat(Format[CsvInput]):
     """Text whose records are lines, but for line ends in quotes."""
 
     options = CsvInput
-    later_keys: ClassVar[Mapping[str, Any]] = {
-        "partitions": None, "skip_lines": 0, "comment": None, "escape": None, "trim": False, "short_rows": "reject",
-        "columns_differ": "refuse",
-    }  # fmt: skip
     choosing_keys = ("columns_differ",)
     detected_option = "delimiter"
     projects = True

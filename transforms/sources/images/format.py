@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 
@@ -84,7 +84,6 @@ class ImagesFormat(Format[ImagesInput]):
     """Files of which each is one row."""
 
     options = ImagesInput
-    later_keys: ClassVar[Mapping[str, Any]] = {"ignore": [], "labels": None, "metadata": None, "annotations": None}
     choosing_keys = ("ignore",)
     refused_keys = ("schema.columns",)
     is_shuffled = True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..registry.format import Format, partition_steps
 from ..registry.options import ColumnsDiffer, Options, Partitions
@@ -36,7 +35,6 @@ class ParquetFormat(Format[ParquetInput]):
     """Tables with types, in row groups."""
 
     options = ParquetInput
-    later_keys: ClassVar[Mapping[str, Any]] = {"partitions": None, "columns_differ": "refuse"}
     choosing_keys = ("checksums", "columns_differ")
     projects = True
     takes_types = True

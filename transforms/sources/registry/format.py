@@ -74,9 +74,6 @@ class Format(Generic[OptionsT]):
     options: type[OptionsT]
     """The keys of `input` for this format, with their checks and defaults."""
 
-    later_keys: ClassVar[Mapping[str, Any]] = {}
-    """Options that came after the first release with the format, and their defaults: these are in no fingerprint."""
-
     choosing_keys: ClassVar[tuple[str, ...]] = ()
     """Options that choose files or check them, and change no record of a file: an append may change them."""
 
