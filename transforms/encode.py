@@ -92,9 +92,12 @@ def not_taken(takes: str, element: object) -> str:
     write = "EncodeExamples(schema) | WriteShards(FOLDER, schema=schema)"
     if isinstance(element, pa.RecordBatch):
         return f"{said}; encode record batches first: | {write}"
-    if isinstance(element, Mapping):
+    if isinstance(element, pa.Table):
+        return f"{said}; make record batches of it, and encode them: | beam.FlatMap(pa.Table.to_batches) | {write}"
+    if isinstance(element, list | Mapping):
+        batched = "beam.BatchElements() | " if isinstance(element, Mapping) else ""
         return (
-            f"{said}; make record batches of rows, and encode them: | beam.BatchElements() | "
+            f"{said}; make record batches of rows, and encode them: | {batched}"
             f"beam.Map(lambda rows: pa.RecordBatch.from_pylist(rows, schema=schema)) | {write}"
         )
     return said

@@ -74,6 +74,6 @@ def nulls_text(schema: Schema, choices: Sequence[Choice] = ()) -> str | None:
     shown = ", ".join(map(name_text, names[:5]))
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     return (
-        f"Empty values {where} {shown}{more}: such a record leaves the feature out; TFDS shows a stand-in value "
+        f"Nulls {where} {shown}{more}: the record then lacks the feature, and TFDS shows a stand-in value "
         "(docs/types.md, Nulls)"
     )

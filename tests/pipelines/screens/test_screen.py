@@ -124,7 +124,7 @@ price    float       float64              yes
 taken    int64       timestamp (us, UTC)  no
 vec      float list  float32[3, 2]        no
 words    bytes list  list of string       no
-Empty values possible in price: such a record leaves the feature out; TFDS shows a stand-in value (docs/types.md, Nulls)
+Nulls possible in price: the record then lacks the feature, and TFDS shows a stand-in value (docs/types.md, Nulls)
 Narrowed price: float64 to float32, 24 values, relative error up to 5.9e-08, 2 became zero
 
 Rejected 1 row (out/pets/rejects/00000001.jsonl):

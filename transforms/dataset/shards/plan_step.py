@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, Final, Literal, overload
 
 from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.flow.blocks import Narrowing
@@ -32,7 +32,7 @@ from ..shuffle.respill import respill
 from ..shuffle.second_pass import lost_between, plan_second_pass
 from ..shuffle.spilled_files import ShuffleTask
 from ..stage.max_rejects import rejects_allowed
-from ..stage.spec import DatasetSpec
+from ..stage.spec import OWN_PIPELINE, DatasetSpec
 from ..stage.task_result import NO_TASK, TaskResult
 from .accounting import Accounts, Ledger
 from .counted import leave_tally
@@ -42,6 +42,11 @@ from .settle import settle
 from .source_list import carried_lines, source_lines
 
 _SHOWN_PROBLEMS = 20
+
+_OF_OWN_PIPELINES: Final = (
+    "does a step of yours leave out rows? ReadRows(map=...) does it; are there two ReadRows before one WriteShards? "
+    "write two folders, and join them: shardmill merge A B -o C"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +220,10 @@ def _decide(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts
     if accounts.changed:
         return replace(refuse("failed", _lines(accounts.changed)), again=True)
     if accounts.problems:
-        refusal = refuse("failed", _lines(["rows do not add up; nothing was committed", *accounts.problems]))
-        return replace(refusal, again=True)
+        text = _lines(["rows do not add up; nothing was committed", *accounts.problems])
+        if spec.runner == OWN_PIPELINE:
+            text = f"{text}\n{_OF_OWN_PIPELINES}"
+        return replace(refuse("failed", text), again=True)
     named = {name for result in results for name in result.splits}
     if spec.most_splits is not None and len(named) > spec.most_splits:
         return refuse("failed", TOO_MANY_SPLITS)
