@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.testing.test_pipeline import TestPipeline as BeamTestPipeline
-from apache_beam.testing.util import assert_that
+from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.window import FixedWindows
 from shardmill.transforms import EncodeExamples, write
 from shardmill.transforms.beam_streams import flush_by_size
@@ -197,6 +198,19 @@ def _check_outcome(found: list[Any], records: int) -> None:
     assert outcome.manifest.counts.read == outcome.manifest.counts.written == records
     assert outcome.manifest is not None
     assert outcome.manifest.generation == 1
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_beams_own_source_by_which_tfx_reads_reads_the_shards(tmp_path: Path, compression: str) -> None:
+    noise = random.Random(1)
+    records = [noise.randbytes(100) for _ in range(3000)]
+    with BeamTestPipeline(runner=FnApiRunner()) as pipeline:
+        write = WriteShards(str(tmp_path / "out"), shard_size="64KiB", compression=compression)
+        _ = pipeline | beam.Create(records) | write
+    assert len(list((tmp_path / "out").glob("train-*"))) > 1
+    with BeamTestPipeline(runner=FnApiRunner()) as pipeline:
+        found = pipeline | beam.io.ReadFromTFRecord(str(tmp_path / "out/train-*"))
+        assert_that(found, equal_to(records))
 
 
 def test_windowed_records_of_a_users_pipeline_make_one_dataset(tmp_path: Path) -> None:
