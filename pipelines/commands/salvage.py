@@ -56,16 +56,13 @@ def _print(report: SalvageReport, screen: Screen) -> None:
 
 def _line(damage: DamagedRange) -> str:
     """Return a damage as one line: its range of bytes, and what it cost."""
-    of = "bytes" if damage.compressed is None else "bytes of its contents"
     if damage.recovered:
         cost = "recovered"
     elif damage.records:
         cost = f"lost: {counted(damage.records, 'record')}"
     else:
         cost = "lost: what lay there"
-    where = f"{of} {damage.offset:,} to {damage.end:,}" if damage.end > damage.offset else f"byte {damage.offset:,}"
-    if damage.compressed is not None:
-        where += f", compressed {damage.compressed[0]:,} to {damage.compressed[1]:,}"
+    where = f"bytes {damage.offset:,} to {damage.end:,}" if damage.end > damage.offset else f"byte {damage.offset:,}"
     return escaped(f"record {damage.record:,}, {where}: {damage.reason} ({cost})")
 
 

@@ -129,11 +129,11 @@ DAMAGED: dict[str, Case] = {
         LONG_FOR_MERGE.format(2**64 - 1),
     ),
     "gzip without its trailer": Case(
-        PACKED, 11, END, f"byte 0 of the compressed file: {NO_END}", 10, "what lay in 1 range that cannot be read",
-        f"byte {len(PACKED)} of the compressed file: {NO_END}",
+        PACKED, 11, END, f"byte {len(PACKED)} of the compressed file: {NO_END}", 10,
+        "what lay in 1 range that cannot be read", f"byte {len(PACKED)} of the compressed file: {NO_END}",
     ),
     "gzip cut behind a record": Case(
-        PACKED_PART, 8, 7 * FRAME, f"byte 0 of the compressed file: {NO_END}", 7,
+        PACKED_PART, 8, 7 * FRAME, f"byte {len(PACKED_PART)} of the compressed file: {NO_END}", 7,
         "what lay in 1 range that cannot be read", f"byte {len(PACKED_PART)} of the compressed file: {NO_END}",
     ),
 }  # fmt: skip

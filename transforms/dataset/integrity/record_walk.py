@@ -50,8 +50,7 @@ class DamagedRange:
 
     `record` is the number of the record that begins there, from 1; after a lost header records are counted on as if
     one had been in the range. `records` is how many are lost at least: a range without a header may hold none, or many.
-    `recovered` says that the record is whole but for its header, and nothing is lost. `compressed` is the range in the
-    compressed file, where it is that which is damaged.
+    `recovered` says that the record is whole but for its header, and nothing is lost.
     """
 
     record: int
@@ -60,7 +59,6 @@ class DamagedRange:
     reason: str
     records: int = 0
     recovered: bool = False
-    compressed: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         if self.recovered or self.records or self.end == self.offset:

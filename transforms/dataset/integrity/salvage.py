@@ -1,7 +1,7 @@
 """Salvage a damaged TFRecord file: copy every record that can be proven intact, and say what is lost.
 
 The file itself is only read. What is copied has the CRC that its writer gave it; see `record_walk` for how records are
-found again after a damage, and `gzip_resync` for those of compressed files.
+found again after a damage; in a compressed file none is.
 """
 
 from __future__ import annotations
@@ -150,9 +150,7 @@ class _Records:
 
 
 def _goes_on(last: DamagedRange, damage: DamagedRange) -> bool:
-    if last.recovered or damage.recovered or last.compressed or damage.compressed:
-        return False
-    return (last.end, last.reason) == (damage.offset, damage.reason)
+    return not (last.recovered or damage.recovered) and (last.end, last.reason) == (damage.offset, damage.reason)
 
 
 def _stated_records(path: str) -> int | None:
@@ -171,7 +169,6 @@ def _damage_document(damage: DamagedRange) -> dict[str, Any]:
         "record": damage.record,
         "offset": damage.offset,
         "end": damage.end,
-        "compressed": None if damage.compressed is None else list(damage.compressed),
         "reason": damage.reason,
         "recovered": damage.recovered,
         "lost_records": damage.records,

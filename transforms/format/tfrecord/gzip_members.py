@@ -13,7 +13,9 @@ Here every member must end, its CRC and size must be right, and nothing but anot
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -101,8 +103,11 @@ def inflate(
     form: Form = "gzip",
     limits: InflateLimits | None = None,
     on_member: OnMember | None = None,
+    to_last_byte: bool = False,
 ) -> Iterator[bytes]:
     """Yield the contents of a compressed stream in pieces of at most 1 MiB; none of its `chunks` is empty.
+
+    With `to_last_byte` also what comes of a chunk before its damage, which takes longer.
 
     The last piece comes before the end is proven: take the stream for whole only when the iterator has ended.
 
@@ -117,7 +122,7 @@ def inflate(
         start = source.offset
         if on_member is not None:
             on_member(start, made)
-        member = igzip_lib.IgzipDecompressor(flag)
+        member = _CarefulInflater(form) if to_last_byte else igzip_lib.IgzipDecompressor(flag)
         for piece in _inflate_member(member, source, start, form):
             made += len(piece)
             _check_limits(made, source.taken, limits)
@@ -169,14 +174,52 @@ class _Source:
         return bool(self._left)
 
 
-def _inflate_member(member: igzip_lib.IgzipDecompressor, source: _Source, start: int, form: Form) -> Iterator[bytes]:
+class _CarefulInflater:
+    """Inflates as `IgzipDecompressor` does, and gives what comes before a damage before it raises the error."""
+
+    def __init__(self, form: Form) -> None:
+        self._inflater = zlib.decompressobj(zlib.MAX_WBITS | (16 if form == "gzip" else 0))
+        self._left = b""
+        self._error: zlib.error | None = None
+
+    @property
+    def eof(self) -> bool:
+        return self._inflater.eof and self._error is None
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._left and self._error is None
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inflater.unused_data
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        if self._error is not None:
+            raise self._error
+        data, before = self._left or data, self._inflater.copy()
+        try:
+            piece = self._inflater.decompress(data, most)
+            self._left = b"" if self._inflater.eof else self._inflater.unconsumed_tail
+        except zlib.error as error:
+            self._error, pieces = error, []
+            with contextlib.suppress(zlib.error):
+                for place in range(len(data)):
+                    pieces.append(before.decompress(data[place : place + 1]))  # noqa: PERF401 - those before the error
+            return b"".join(pieces)
+        return piece
+
+
+def _inflate_member(
+    member: igzip_lib.IgzipDecompressor | _CarefulInflater, source: _Source, start: int, form: Form
+) -> Iterator[bytes]:
     while not member.eof:
         data = source.take() if member.needs_input else b""
         if member.needs_input and not data:
             raise InflateError(source.offset, f"the {form} stream is cut: its end and its checksum are missing")
         try:
             piece = member.decompress(data, _OUTPUT_BYTES)
-        except igzip_lib.IsalError as error:  # type: ignore[misc]  # its stub says an instance
+        except (igzip_lib.IsalError, zlib.error) as error:  # type: ignore[misc]  # its stub says an instance
             raise InflateError(start, f"the {form} member that begins here is damaged ({error})") from None
         if piece:
             yield piece
