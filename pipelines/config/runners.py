@@ -34,13 +34,7 @@ _MAX_MACHINES: Final = 4_000
 """Dataflow has no more for one job."""
 
 _PROJECT: Final = re.compile(r"(?:[a-z][a-z0-9.-]{2,60}[a-z0-9]:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
-_CONTINENTS: Final = ("africa", "asia", "australia", "europe", "me", "northamerica", "southamerica", "us")
-_SIDES: Final = (
-    "north", "south", "east", "west", "central", "northeast", "northwest", "southeast", "southwest",
-)  # fmt: skip
-_REGION: Final = re.compile(rf"(?:{'|'.join(_CONTINENTS)})-(?:{'|'.join(_SIDES)})[1-9][0-9]?")
-"""A region by its form, so that one which is newer than this release is known."""
-
+_REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _ZONE: Final = re.compile(r"([a-z]+-[a-z]+[0-9]+)-[a-z]")
 _BUCKET: Final = r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]"
 _GCS_FOLDER: Final = re.compile(rf"gs://{_BUCKET}(?:/[^\s\\*?\[\]]*)?")
@@ -96,11 +90,7 @@ def _check_region(value: str) -> str:
     if _REGION.fullmatch(value):
         return value
     zone = _ZONE.fullmatch(value)
-    if zone and _REGION.fullmatch(zone[1]):
-        raise ValueError(f'{quoted(value)} is a zone; did you mean the region "{zone[1]}"?')
-    words = re.findall(r"[a-z]+|[0-9]+", value.lower())
-    meant = f"{nearest(words[0], _CONTINENTS)}-{nearest(words[1], _SIDES)}{words[2]}" if len(words) == 3 else ""
-    hint = f'; did you mean "{meant}"?' if _REGION.fullmatch(meant) else ", like europe-west1"
+    hint = f'; did you mean "{zone[1]}"?' if zone else ", like europe-west1"
     raise ValueError(f"{quoted(value)} is not a region of Google Cloud{hint}")
 
 

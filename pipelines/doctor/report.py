@@ -108,7 +108,7 @@ def print_report(terminal: Terminal, report: Report) -> int:
         names = ", ".join(one.what for one in report.required)
         terminal.text(f"Not ready: {names} missing.", "bold red")
         return 1
-    terminal.text("Ready: nothing that is needed is missing.", "bold green")
+    terminal.text("Ready: nothing that is needed is missing. Whether releases go together: uv pip check", "bold green")
     return 0
 
 

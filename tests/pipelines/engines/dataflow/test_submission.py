@@ -46,9 +46,9 @@ def problem_of(key: str, value: object) -> str:
         ),
         ("project", "123456789", '"123456789" is the project\'s number; give its id, like my-project'),
         ("project", "p", '"p" is not a project id (6 to 30 lowercase letters, digits and -)'),
-        ("region", "europe-wst1", '"europe-wst1" is not a region of Google Cloud; did you mean "europe-west1"?'),
-        ("region", "us-east-1", '"us-east-1" is not a region of Google Cloud; did you mean "us-east1"?'),
-        ("region", "us-east1-b", '"us-east1-b" is a zone; did you mean the region "us-east1"?'),
+        ("region", "europe", '"europe" is not a region of Google Cloud, like europe-west1'),
+        ("region", "us-east-1", '"us-east-1" is not a region of Google Cloud, like europe-west1'),
+        ("region", "us-east1-b", '"us-east1-b" is not a region of Google Cloud; did you mean "us-east1"?'),
         ("region", "mars", '"mars" is not a region of Google Cloud, like europe-west1'),
         (
             "staging",
