@@ -6,7 +6,7 @@ import ast
 import functools
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -238,3 +238,10 @@ def test_no_module_is_longer_than_a_subject_and_no_function_longer_than_a_page(m
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or 0) - node.lineno + 1
                 assert lines <= MOST_FUNCTION_LINES, f"{module}: {node.name}"
+
+
+def test_the_sizes_of_the_product_are_shown(say: Callable[[str, str], None]) -> None:
+    lines = sum(len((ROOT / module).with_suffix(".py").read_text().splitlines()) for module in MODULES)
+    modules = sum(module.name != "__init__" for module in MODULES)
+    say("sizes", f"{lines:,} lines in {modules} modules of {len(ORDER)} packages")
+    assert lines > 0
