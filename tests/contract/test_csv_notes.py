@@ -214,7 +214,7 @@ def test_rows_without_a_value_are_rejected_as_their_warning_says(desk: Any) -> N
 
 
 def nulls_lines(screen: Any) -> list[str]:
-    return [line.split(":")[0] for line in screen.out.splitlines() if line.startswith("Empty values ")]
+    return [line.split(":")[0] for line in screen.out.splitlines() if line.startswith("Nulls ")]
 
 
 def test_a_csv_that_is_only_sampled_names_the_columns_in_which_nulls_were_found(desk: Any) -> None:
@@ -228,13 +228,13 @@ def test_a_csv_that_is_only_sampled_names_the_columns_in_which_nulls_were_found(
 
     screen = sampled("a.csv")
     assert re.search(r"^a +int64 +int64 +yes$", screen.out, re.MULTILINE)
-    assert nulls_lines(screen) == ["Empty values in b"]
+    assert nulls_lines(screen) == ["Nulls in b"]
     assert nulls_lines(sampled("b.csv")) == []
 
 
 def test_a_csv_that_is_wholly_read_names_the_columns_in_which_nulls_were_found(desk: Any) -> None:
     desk.put({"a.csv": b"a,b,c\n1,,\n2,3,y\n"})
-    assert nulls_lines(desk.convert("a.csv")) == ["Empty values in b, c"]
+    assert nulls_lines(desk.convert("a.csv")) == ["Nulls in b, c"]
 
 
 @pytest.mark.parametrize(
