@@ -3,7 +3,7 @@
     uv run python benchmarks/threads_or_processes.py --workload parquet --rows 250000 500000 --runs 5
 
 Both ways convert the same files with two workers, one after the other, in turn (A B, A B, ...); medians of the whole
-commands. `runners.PROCESSES_FROM_BYTES` is drawn from this table, which stands in docs/dev/decisions.md.
+commands. `worker_processes.PROCESSES_FROM_BYTES` is drawn from this table, which is in docs/dev/decisions.md.
 """
 
 from __future__ import annotations
