@@ -1,24 +1,37 @@
-"""Charts as SVG within the page: no script, no colours of their own, and words for those who do not see them."""
+"""Charts as paths of SVG: the template draws them, with words for those who do not see them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.statistics.figures import Bucket
-from .markup import share, text_of
 
 WIDTH: Final = 240
 HEIGHT: Final = 56
 
 
-def histogram(buckets: Sequence[Bucket], words: str, show: Callable[[float], str] = "{:,.4g}".format) -> str:
-    """Return a histogram as one path; `words` say what it is of, and `show` gives the words for a value."""
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: what it shows in words, its path, the values at both ends, and its width; `mark` is a path of a line."""
+
+    words: str
+    path: str
+    low: str
+    high: str
+    width: int = WIDTH
+    height: int = HEIGHT
+    mark: str = ""
+
+
+def histogram(buckets: Sequence[Bucket], words: str, show: Callable[[float], str] = "{:,.4g}".format) -> Chart | None:
+    """Return a histogram, None of no values; `words` say what it is of, and `show` gives the words for a value."""
     highest = max((bucket.count for bucket in buckets), default=0)
     low, high = (buckets[0].low, buckets[-1].high) if buckets else (0.0, 0.0)
     if not highest or not low < high:
-        return ""
+        return None
     path = []
     for bucket in buckets:
         left, right = ((edge - low) / (high - low) * WIDTH for edge in (bucket.low, bucket.high))
@@ -28,36 +41,21 @@ def histogram(buckets: Sequence[Bucket], words: str, show: Callable[[float], str
     most = max(buckets, key=lambda one: one.count)
     fullest = f"the fullest of {len(buckets)} parts from {show(most.low)} to {show(most.high)}"
     label = f"{words}: {show(low)} to {show(high)}, {fullest}"
-    return (
-        f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role=img aria-label="{text_of(label)}">'
-        f'<path d="{"".join(path)}"/></svg>'
-        f"<figcaption><span>{text_of(show(low))}</span><span>{text_of(show(high))}</span></figcaption></figure>"
-    )
+    return Chart(label, "".join(path), show(low), show(high))
 
 
-def share_bar(part: int, whole: int) -> str:
-    """Return a part as per cent of a whole, and beside it a bar that is filled as far."""
-    width = 100 * part / whole if whole else 0
-    return f'{share(part, whole)} <span class=bar aria-hidden=true><i style="width:{width:.1f}%"></i></span>'
-
-
-def sizes(values: Sequence[int], target: int, words: str, bins: int = 40) -> str:
+def sizes(values: Sequence[int], target: int, words: str, bins: int = 40) -> Chart:
     """Return how many shards have which size, with a line at the target, if it is not 0; sizes are bytes."""
-    if not values:
-        return ""
     top = max(*values, target, 1)
     counts = [0] * bins
     for value in values:
         counts[min(value * bins // (top + 1), bins - 1)] += 1
-    highest, step = max(counts), WIDTH * 2 / bins
+    highest, width = max(counts), WIDTH * 2
+    step = width / bins
     path = "".join(
         f"M{at * step:.1f} {HEIGHT}v{-count / highest * HEIGHT:.1f}h{step - 1:.1f}V{HEIGHT}z"
         for at, count in enumerate(counts)
         if count
     )
-    line = f'<path class=target d="M{target / (top + 1) * WIDTH * 2:.1f} 0V{HEIGHT}"/>' if target else ""
-    return (
-        f'<figure class=wide><svg viewBox="0 0 {WIDTH * 2} {HEIGHT}" role=img aria-label="{text_of(words)}">'
-        f'<path d="{path}"/>{line}</svg>'
-        f"<figcaption><span>0</span><span>{format_size(top)}</span></figcaption></figure>"
-    )
+    mark = f"M{target / (top + 1) * width:.1f} 0V{HEIGHT}" if target else ""
+    return Chart(words, path, "0", format_size(top), width, mark=mark)

@@ -13,6 +13,7 @@ from ...transforms.dataset.reading.open_dataset import Dataset
 from ...transforms.dataset.shards.source_list import read_rejects
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.statistics.figures import Statistics
+from ..report.split_rule import rule_text
 from .pictures import Picture, sample_pictures
 
 EXAMPLES: Final = 3
@@ -45,6 +46,11 @@ class ReportFacts:
     rejects: Rejects
     checks: Sequence[tuple[int, Mapping[str, Any]]]
     pictures: list[Picture]
+
+    @property
+    def split_rule(self) -> str:
+        """How rows were cut into splits; empty where they were not."""
+        return rule_text(self.manifest.details.split_rule) if self.manifest.details.split_rule else ""
 
 
 def gather_facts(path: str, statistics: Statistics | None, generation: int | None = None) -> ReportFacts:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
+
+from markupsafe import Markup
 
 from ...transforms.format.schema.schema import Feature, Schema
 from ...transforms.statistics.figures import FeatureFigures, SplitFigures, Statistics
 from ...transforms.statistics.time_words import TimeWords
-from .charts import histogram
-from .markup import note, number, number_in_words, section, share, table, text_of
+from .charts import Chart, histogram
+from .markup import Table, joined, number, number_in_words, share, shown
 
 MOST_CARDS: Final = 100
 """Features that have a part of their own; of more, all are in one table, so that the page stays small."""
@@ -22,7 +25,7 @@ Cell = Callable[[FeatureFigures, TimeWords | None], str]
 def _distinct(one: FeatureFigures, _: TimeWords | None) -> str:
     if one.distinct is None:
         return ""
-    return number(one.distinct.count) if one.distinct.exact else f"about {number(one.distinct.count)}"
+    return f"{'' if one.distinct.exact else 'about '}{number(one.distinct.count)}"
 
 
 def _of_records(name: str) -> Cell:
@@ -81,16 +84,44 @@ _ALWAYS: Final = ("present", "missing", "missing, share")
 _UNLESS_ZERO: Final = {"not a number": "0", "infinite": "0"}
 
 
-def features_section(statistics: Statistics | None, schema: Schema | None) -> str:
-    """Return the figures of all features, split by split."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is shown of a feature in one split: a chart with words below it, or its frequent values."""
+
+    split: str
+    chart: Chart | None = None
+    words: str = ""
+    top: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A feature: its type, the figures of each split, and charts."""
+
+    name: str
+    type: str
+    table: Table
+    charts: Sequence[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """All features: a card each, or one table."""
+
+    cards: Sequence[Card] = ()
+    table: Table | None = None
+
+
+def features_of(statistics: Statistics | None, schema: Schema | None) -> Features | None:
+    """Return the figures of all features, split by split; None of plain bytes."""
     if statistics is None or schema is None:
-        return section("features", "Features", note("The records are plain bytes without a schema."))
+        return None
     splits = list(statistics.splits.values())
     names = list(dict.fromkeys(name for split in splits for name in split.features))
     features = {one.name: one for one in schema}
     if len(names) > MOST_CARDS:
-        return section("features", "Features", _one_table(names, splits, features))
-    return section("features", "Features", *(_card(features[name], splits) for name in names))
+        return Features(table=_one_table(names, splits, features))
+    return Features([_card(features[name], splits) for name in names])
 
 
 def _type_of(feature: Feature) -> str:
@@ -99,17 +130,13 @@ def _type_of(feature: Feature) -> str:
     return f"{feature.type} {'list' if feature.shape == (-1,) else ' x '.join(map(str, feature.shape))}"
 
 
-def _card(feature: Feature, splits: list[SplitFigures]) -> str:
+def _card(feature: Feature, splits: list[SplitFigures]) -> Card:
     name, time = feature.name, TimeWords.of(feature)
     found = {split.name: split.features[name] for split in splits if name in split.features}
-    shown = _columns_of([(one, time) for one in found.values()])
-    rows = [[text_of(split), *(COLUMNS[column](one, time) for column in shown)] for split, one in found.items()]
-    figures = table(f"Figures of {name} by split", ["split", *shown], rows)
-    charts = "".join(_charts(name, found, time))
-    return (
-        f"<article><h3>{text_of(name)} <small>{text_of(_type_of(feature))}</small></h3>{figures}"
-        f"{f'<div class=charts>{charts}</div>' if charts else ''}</article>"
-    )
+    columns = _columns_of([(one, time) for one in found.values()])
+    rows = [[shown(split), *(COLUMNS[column](one, time) for column in columns)] for split, one in found.items()]
+    figures = Table(f"Figures of {name} by split", ["split", *columns], rows)
+    return Card(name, _type_of(feature), figures, list(_charts(name, found, time)))
 
 
 def _columns_of(figures: list[tuple[FeatureFigures, TimeWords | None]]) -> list[str]:
@@ -122,56 +149,52 @@ def _columns_of(figures: list[tuple[FeatureFigures, TimeWords | None]]) -> list[
     ]
 
 
-def _charts(name: str, found: dict[str, FeatureFigures], time: TimeWords | None) -> Iterator[str]:
+def _charts(name: str, found: dict[str, FeatureFigures], time: TimeWords | None) -> Iterator[Part]:
     show = "{:,.4g}".format if time is None else time.value
     for split, one in found.items():
-        drawn = histogram(one.histogram, f"{name} in {split}", show) if one.classes is None else ""
-        if drawn:
-            yield f"<div><h4>{text_of(split)}</h4>{drawn}{_quantiles(one, time)}</div>"
+        drawn = histogram(one.histogram, f"{name} in {split}", show) if one.classes is None else None
+        if drawn is not None:
+            yield Part(split, drawn, _quantiles(one, time))
         elif one.top and one.classes is None:
-            yield f"<div><h4>{text_of(split)}</h4>{_top(one, time)}</div>"
+            yield Part(split, top=_top(one, time))
         if one.image is not None:
-            formats = ", ".join(f"{text_of(kind)} {number(count)}" for kind, count in one.image.formats.items())
-            sides = "".join(
-                f", {side} {number(figures.min)} to {number(figures.max)} (mean {number(figures.mean)})"
+            formats = ", ".join(f"{kind} {count:,}" for kind, count in one.image.formats.items())
+            sides = [
+                _SIDES.format(side, number(figures.min), number(figures.max), number(figures.mean))
                 for side, figures in (("width", one.image.width), ("height", one.image.height))
                 if figures is not None
-            )
-            yield f"<div><h4>{text_of(split)}</h4>{note(f'Pictures: {formats}{sides}')}</div>"
+            ]
+            yield Part(split, words=joined("", [f"Pictures: {shown(formats)}", *sides]))
+
+
+_SIDES: Final = Markup(", {} {} to {} (mean {})")
+_TENTHS: Final = Markup("About a tenth is up to {}, half up to {}, nine tenths up to {}")
 
 
 def _quantiles(one: FeatureFigures, time: TimeWords | None) -> str:
     if len(one.quantiles) != 11:
         return ""
-    low, median, high = (
-        number(value) if time is None else number_in_words(value, time.value)
-        for value in (one.quantiles[1], one.quantiles[5], one.quantiles[9])
-    )
-    return note(f"About a tenth is up to {low}, half up to {median}, nine tenths up to {high}")
+    values = (one.quantiles[1], one.quantiles[5], one.quantiles[9])
+    return _TENTHS.format(*(number(value) if time is None else number_in_words(value, time.value) for value in values))
 
 
-def _top(one: FeatureFigures, time: TimeWords | None) -> str:
+def _top(one: FeatureFigures, time: TimeWords | None) -> list[tuple[str, str]]:
     about = "" if one.distinct is None or one.distinct.exact else "about "
-    lines = "".join(
-        f"<li>{text_of(_value(top.value, time), 60)} <span>{about}{number(top.count)}</span></li>"
-        for top in one.top[:_TOP]
-    )
-    return f"<ol>{lines}</ol>"
+    return [(_value(top.value, time), f"{about}{number(top.count)}") for top in one.top[:_TOP]]
 
 
 def _value(value: float | str, time: TimeWords | None) -> str:
     return repr(value) if time is None or isinstance(value, str) else time.value(value)
 
 
-def _one_table(names: list[str], splits: list[SplitFigures], features: Mapping[str, Feature]) -> str:
+def _one_table(names: list[str], splits: list[SplitFigures], features: Mapping[str, Feature]) -> Table:
     """Return all features in one table, without histograms."""
     times = {name: TimeWords.of(features[name]) for name in names}
-    shown = _columns_of([(split.features[name], times[name]) for split in splits for name in split.features])
+    columns = _columns_of([(split.features[name], times[name]) for split in splits for name in split.features])
     rows = []
     for name in names:
-        kind = text_of(_type_of(features[name]))
         for split in splits:
             if name in split.features:
-                cells = [COLUMNS[column](split.features[name], times[name]) for column in shown]
-                rows.append([text_of(name), kind, text_of(split.name), *cells])
-    return table("Figures of all features by split", ["feature", "type", "split", *shown], rows, numbers_from=3)
+                cells = [COLUMNS[column](split.features[name], times[name]) for column in columns]
+                rows.append([shown(name), shown(_type_of(features[name])), shown(split.name), *cells])
+    return Table("Figures of all features by split", ["feature", "type", "split", *columns], rows, 3)

@@ -1,11 +1,13 @@
-"""Pieces of HTML: everything that comes from data is escaped here, and figures keep their exact values."""
+"""Figures as the page shows them, with their exact values beside them; the template escapes all that is no `Markup`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from html import escape
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
+
+from markupsafe import Markup, escape
 
 NOTHING: Final = "-"
 """What stands for a figure that there is none of."""
@@ -13,36 +15,51 @@ NOTHING: Final = "-"
 LONGEST: Final = 200
 """Characters of a value that are shown."""
 
+_EXACT: Final = Markup('<data value="{}">{}</data>')
+_BAR: Final = Markup('{} <span class=bar aria-hidden=true><i style="width:{:.1f}%"></i></span>')
 
-def text_of(value: object, longest: int = LONGEST) -> str:
-    """Return a value as text of a page: escaped, without control characters, and not too long."""
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the page; the first cell of a row is its head, and cells from `numbers_from` on are at the right."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers_from: int = 1
+
+
+def shown(value: object, longest: int = LONGEST) -> str:
+    r"""Return a value without control characters, and not too long.
+
+    >>> shown("a\tb"), shown("abcdef", 4)
+    ('a�b', 'abc…')
+    """
     text = str(value)
     text = text if len(text) <= longest else text[: longest - 1] + "…"
-    return escape("".join(c if c.isprintable() or c == " " else "�" for c in text), quote=True)
+    return "".join(c if c.isprintable() or c == " " else "�" for c in text)
 
 
 def number(value: float | None) -> str:
     """Return a figure: whole numbers as they are, others with four digits and the exact value beside them.
 
-    >>> number(12345), number(0.123456), number(None)
+    >>> number(12345), str(number(0.123456)), number(None)
     ('12,345', '<data value="0.123456">0.1235</data>', '-')
     """
     if value is None:
         return NOTHING
     if isinstance(value, int):
         return f"{value:,}"
-    if not math.isfinite(value):
-        return str(value)
-    return f'<data value="{value!r}">{value:,.4g}</data>'
+    return _EXACT.format(repr(value), f"{value:,.4g}") if math.isfinite(value) else str(value)
 
 
 def number_in_words(value: float | None, words: Callable[[float], str]) -> str:
     """Return a figure in words, its exact value beside them.
 
-    >>> number_in_words(19753, lambda days: "2024-01-31")
+    >>> str(number_in_words(19753, lambda days: "2024-01-31"))
     '<data value="19753">2024-01-31</data>'
     """
-    return NOTHING if value is None else f'<data value="{value!r}">{text_of(words(value))}</data>'
+    return NOTHING if value is None else _EXACT.format(repr(value), shown(words(value)))
 
 
 def share(part: int, whole: int) -> str:
@@ -57,33 +74,11 @@ def share(part: int, whole: int) -> str:
     return f"{percent:.2g} %" if 0 < percent < 1 else f"{percent:.3g} %"
 
 
-def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers_from: int = 1) -> str:
-    """Return a table that scrolls by itself where it is too wide; cells are HTML, and the first of a row its head.
-
-    Cells from column `numbers_from` on are numbers, at the right.
-    """
-    columns = "".join(f'<th scope="col">{name}</th>' for name in head)
-    body = "".join(
-        f'<tr><th scope="row">{row[0]}</th>'
-        + "".join(
-            f"<td>{cell}</td>" if at < numbers_from else f"<td class=n>{cell}</td>"
-            for at, cell in enumerate(row[1:], 1)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    label = text_of(caption)
-    return (
-        f'<div class=scroll tabindex=0 role=region aria-label="{label}"><table><caption>{label}</caption>'
-        f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+def share_bar(part: int, whole: int) -> str:
+    """Return a part as per cent of a whole, and beside it a bar that is filled as far."""
+    return _BAR.format(share(part, whole), 100 * part / whole if whole else 0)
 
 
-def section(name: str, title: str, *parts: str) -> str:
-    """Return a part of the page under its heading, at the anchor `name`."""
-    return f'<section id="{name}" aria-labelledby="h-{name}"><h2 id="h-{name}">{title}</h2>{"".join(parts)}</section>'
-
-
-def note(text: str) -> str:
-    """Return a line of words; `text` is HTML."""
-    return f"<p>{text}</p>"
+def joined(between: str, parts: Sequence[str]) -> str:
+    """Return parts as one; those that are no `Markup` are escaped."""
+    return escape(between).join(parts)

@@ -5,26 +5,25 @@ from __future__ import annotations
 import math
 import statistics as medians
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from ...transforms.format.wording.printable import counted
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.statistics.figures import SplitFigures, Statistics
 from ...transforms.statistics.time_words import TimeWords
-from ..report.split_rule import rule_text
-from .charts import share_bar, sizes
+from .charts import Chart, sizes
 from .differences import Difference, differences
 from .facts import ReportFacts
-from .markup import NOTHING, note, number, number_in_words, section, table, text_of
+from .markup import NOTHING, Table, joined, number, number_in_words, share_bar, shown
 
 
-def splits_section(facts: ReportFacts) -> str:
+def splits_table(facts: ReportFacts) -> Table:
     """Return how many records, shards and bytes each split has."""
     manifest = facts.manifest
     records = sum(split.records for split in manifest.splits.values())
     rows = [
         [
-            text_of(name),
+            shown(name),
             number(split.records),
             share_bar(split.records, records),
             number(len(split.shards)),
@@ -33,45 +32,42 @@ def splits_section(facts: ReportFacts) -> str:
         ]
         for name, split in manifest.splits.items()
     ]
-    rule = manifest.details.split_rule
-    words = note(f"Split {text_of(rule_text(rule))}") if rule else ""
     head = ["split", "records", "share", "shards", "bytes", "bytes a record"]
-    return section("splits", "Splits", table("Records, shards and bytes of each split", head, rows), words)
+    return Table("Records, shards and bytes of each split", head, rows)
 
 
-def shards_section(facts: ReportFacts) -> str:
+def shard_sizes(facts: ReportFacts) -> dict[str, Chart]:
     """Return the sizes of the shards beside the size that was asked for; of files that were adopted none was."""
     manifest, asked = facts.manifest, not facts.manifest.details.adopted
-    parts = []
+    charts = {}
     for name, split in manifest.splits.items():
         held = sorted(shard.bytes for shard in split.shards)
-        if not held:
-            continue
-        words = (
-            f"{counted(len(held), 'shard')} of {name}: {format_size(held[0])} to {format_size(held[-1])}, median "
-            f"{format_size(int(medians.median(held)))}"
-        )
-        words += f"; asked for: {format_size(manifest.shard_size)}" if asked else ""
-        parts.append(
-            f"<h3>{text_of(name)}</h3>{sizes(held, manifest.shard_size if asked else 0, words)}{note(text_of(words))}"
-        )
-    line = note("The line is at the size that was asked for, which no shard exceeds but one of a single larger record.")
-    line = line if asked else note("These files were adopted as they are: no size was asked for.")
-    return section("shards", "Shard sizes", line, *parts)
+        if held:
+            median = format_size(int(medians.median(held)))
+            words = f"{counted(len(held), 'shard')} of {name}: {format_size(held[0])} to {format_size(held[-1])}"
+            words += f", median {median}" + (f"; asked for: {format_size(manifest.shard_size)}" if asked else "")
+            charts[name] = sizes(held, manifest.shard_size if asked else 0, words)
+    return charts
 
 
-def classes_section(facts: ReportFacts, most: int = 50) -> str:
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """How often each class of a label occurs; `left` are not in the table, `missing` is where there is none."""
+
+    name: str
+    table: Table
+    left: int
+    missing: str
+
+
+def class_balance(found: Statistics | None, most: int = 50) -> list[Classes]:
     """Return how often each class of a label occurs in each split; `most` are shown, the most frequent ones."""
-    found = facts.statistics
-    if found is None or not found.splits:
-        return ""
-    labels = [name for name, one in next(iter(found.splits.values())).features.items() if one.classes is not None]
-    parts = [_classes(label, list(found.splits.values()), most) for label in labels]
-    return section("classes", "Class balance", *parts) if parts else ""
+    splits = [] if found is None else list(found.splits.values())
+    labels = [name for name, one in splits[0].features.items() if one.classes is not None] if splits else []
+    return [_classes(label, splits, most) for label in labels]
 
 
-def _classes(label: str, splits: Sequence[SplitFigures], most: int) -> str:
-    """Return the classes of a label, the most frequent ones first, and in how many records it is missing."""
+def _classes(label: str, splits: Sequence[SplitFigures], most: int) -> Classes:
     figures = {split.name: split.features[label] for split in splits if label in split.features}
     counts = {name: dict(one.classes or {}) for name, one in figures.items()}
     totals: dict[str, int] = {}
@@ -80,79 +76,72 @@ def _classes(label: str, splits: Sequence[SplitFigures], most: int) -> str:
             totals[name] = totals.get(name, 0) + count
     order = sorted(totals, key=lambda name: (-totals[name], name))
     rows = [
-        [text_of(name) or "(empty)", *_cells([(of.get(name, 0), sum(of.values())) for of in counts.values()])]
+        [shown(name) or "(empty)", *_cells([(of.get(name, 0), sum(of.values())) for of in counts.values()])]
         for name in order[:most]
     ]
-    head = ["class", *(part for name in counts for part in (text_of(name), "share"))]
-    left = note(f"and {len(order) - most:,} classes more") if len(order) > most else ""
-    missing = [f"{counted(one.missing, 'record')} of {text_of(name)}" for name, one in figures.items() if one.missing]
-    without = note(f"Without a class: {', '.join(missing)}; shares are of the others.") if missing else ""
-    return f"<h3>{text_of(label)}</h3>{table(f'Classes of {label} by split', head, rows)}{left}{without}"
+    head = ["class", *(part for name in counts for part in (shown(name), "share"))]
+    missing = ", ".join(f"{counted(one.missing, 'record')} of {name}" for name, one in figures.items() if one.missing)
+    return Classes(label, Table(f"Classes of {label} by split", head, rows), max(len(order) - most, 0), missing)
 
 
 def _cells(counts: list[tuple[int, int]]) -> list[str]:
     return [cell for count, total in counts for cell in (number(count), share_bar(count, total))]
 
 
-def differences_section(facts: ReportFacts) -> str:
-    """Return in what the splits differ most."""
-    if facts.statistics is None or len(facts.statistics.splits) < 2:
-        return ""
-    found = differences(facts.statistics)
-    if not found:
-        return section("differences", "Splits side by side", note("No feature differs between the splits."))
+def differences_table(facts: ReportFacts) -> Table | None:
+    """Return in what the splits differ most; None where they do not."""
+    found = [] if facts.statistics is None else differences(facts.statistics)
+    if facts.statistics is None or not found:
+        return None
     times = {feature.name: TimeWords.of(feature) for feature in facts.manifest.schema or ()}
     rows = [
         [
-            text_of(one.feature),
-            text_of(one.words),
-            f"{text_of(one.one)} and {text_of(one.other)}",
+            shown(one.feature),
+            shown(one.words),
+            f"{shown(one.one)} and {shown(one.other)}",
             number(one.size) if math.isfinite(one.size) else _two_values(facts.statistics, one, times[one.feature]),
         ]
         for one in found
     ]
-    head = ["feature", "what differs", "between", "by"]
-    return section(
-        "differences",
-        "Splits side by side",
-        note("The greatest differences between two splits. All figures of each split are below, feature by feature."),
-        table("The greatest differences between two splits", head, rows, numbers_from=3),
-    )
+    return Table("The greatest differences between two splits", ["feature", "what differs", "between", "by"], rows, 3)
 
 
 def _two_values(statistics: Statistics, one: Difference, time: TimeWords | None) -> str:
     """Return the two values of a feature that has one in each of two splits."""
     figures = (statistics.splits[split].features[one.feature].numbers for split in (one.one, one.other))
     values = [found.min for found in figures if found is not None and found.min is not None]
-    return " and ".join(number(value) if time is None else number_in_words(value, time.value) for value in values)
+    shown_values = [number(value) if time is None else number_in_words(value, time.value) for value in values]
+    return joined(" and ", shown_values)
 
 
-def lineage_section(facts: ReportFacts) -> str:
-    """Return which generations there are, what each was made of, and by what."""
+def lineage_table(facts: ReportFacts) -> Table:
+    """Return which generations there are, and what each was made of."""
     rows = [
         [
             number(one.generation),
-            text_of(one.operation or one.problem or ""),
-            text_of(one.created),
+            shown(one.operation or one.problem or ""),
+            shown(one.created),
             number(one.records),
             number(one.total_records),
             number(one.rejected),
-            text_of(f"{one.source_format}, {counted(one.files, 'file')}, {format_size(one.source_bytes)}"),
+            shown(f"{one.source_format}, {counted(one.files, 'file')}, {format_size(one.source_bytes)}"),
         ]
         for one in reversed(facts.history)
     ]
-    run = facts.manifest.run
     head = ["generation", "operation", "created", "records added", "records in all", "rejected", "made of"]
+    return Table("The generations of the dataset, the latest first", head, rows, 3)
+
+
+def made_by(facts: ReportFacts) -> dict[str, str]:
+    """Return what made the dataset, and the fingerprints of what it was made of."""
+    manifest, run = facts.manifest, facts.manifest.run
     tools = ", ".join(f"{name} {version}" for name, version in run.tool.items())
-    more: dict[str, Any] = {
+    return {
         "made by": f"{tools}, on {run.runner}",
-        "schema": facts.manifest.schema_fingerprint or "plain bytes",
-        "config": _unless_none(facts.manifest.config_fingerprint),
+        "schema": manifest.schema_fingerprint or "plain bytes",
+        "config": _unless_none(manifest.config_fingerprint),
         "sources": _unless_none(run.source_fingerprint),
     }
-    words = "".join(f"<dt>{text_of(name)}</dt><dd>{text_of(value)}</dd>" for name, value in more.items())
-    made = table("The generations of the dataset, the latest first", head, rows, numbers_from=3)
-    return section("lineage", "Lineage", made, f"<dl>{words}</dl>")
 
 
 def _unless_none(fingerprint: str) -> str:

@@ -1,114 +1,69 @@
-"""The parts of the page on single records: pictures, rejected rows, duplicates and leaks."""
+"""The parts of the page on single records: rejected rows, duplicates and leaks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...transforms.format.flow.observers import PICTURES
-from ...transforms.format.wording.printable import counted
-from .facts import ReportFacts
-from .markup import note, number, section, table, text_of
-from .pictures import Picture
+from .facts import Rejects
+from .markup import Table, number, shown
 
 
-def pictures_section(facts: ReportFacts) -> str:
-    """Return some pictures of each split."""
-    if not facts.pictures:
-        return ""
-    words = note("Some pictures of each split, spread evenly over its records, with their boxes and words.")
-    return section("pictures", "Pictures", words, f"<div class=pictures>{''.join(map(_picture, facts.pictures))}</div>")
-
-
-def _picture(one: Picture) -> str:
-    place = f"{one.split}, record {one.record:,}"
-    words = "; ".join(one.words)
-    if one.problem is not None:
-        return f"<figure><figcaption>{text_of(place)}: {text_of(one.problem)}</figcaption></figure>"
-    alt = text_of(f"{place}{': ' if words else ''}{words}")
-    boxes = ""
-    for box in one.boxes:
-        left, top = box.left * one.width, box.top * one.height
-        size = f'width="{(box.right - box.left) * one.width:.1f}" height="{(box.bottom - box.top) * one.height:.1f}"'
-        label = (
-            f'<text x="{left + 2:.1f}" y="{max(top - 3, 10):.1f}">{text_of(box.label, 24)}</text>' if box.label else ""
-        )
-        boxes += f'<rect x="{left:.1f}" y="{top:.1f}" {size}/>{label}'
-    drawn = f'<svg viewBox="0 0 {one.width} {one.height}" aria-hidden=true>{boxes}</svg>' if boxes else ""
-    counts = f" · {len(one.boxes):,} box{'' if len(one.boxes) == 1 else 'es'}" if one.boxes else ""
-    return (
-        f'<figure><div class=picture style="max-width:{one.width}px"><img src="{one.url}" width={one.width} '
-        f'height={one.height} alt="{alt}">{drawn}</div>'
-        f"<figcaption>{text_of(place)}{counts}{f'<br>{text_of(words)}' if words else ''}</figcaption></figure>"
-    )
-
-
-def rejects_section(facts: ReportFacts) -> str:
-    """Return how many rows were rejected, why, and a few of them."""
-    rejects = facts.rejects
+def rejects_table(rejects: Rejects) -> Table | None:
+    """Return how many rows were rejected, why, and a few of them; None where none was."""
     if not rejects.records:
-        return section("rejects", "Rejected rows", note("None."))
+        return None
     rows = [
-        [text_of(code), number(count), *_reject(example)]
+        [shown(code), number(count), *_reject(example)]
         for code, count in rejects.by_code.items()
         for example in (rejects.examples.get(code) or [{}])
     ]
     head = ["code", "rows with it", "where", "column", "value", "what is wrong, and the fix"]
-    return section(
-        "rejects",
-        "Rejected rows",
-        note(f"{counted(rejects.records, 'row')} could not become records; each of them is in the folder rejects."),
-        table("Rejected rows by their code, with examples", head, rows, numbers_from=9),
-    )
+    return Table("Rejected rows by their code, with examples", head, rows, 9)
 
 
 def _reject(error: Mapping[str, Any]) -> list[str]:
     if not error:
         return ["", "", "", ""]
-    row = "" if error.get("row") is None else f", row {error['row']}"
-    place = f"{error['source']}{row}"
+    place = error["source"] if error.get("row") is None else f"{error['source']}, row {error['row']}"
     return [
-        text_of(place),
-        text_of(error.get("column") or ""),
-        text_of(error["value"], 60),
-        text_of(error["message"], 300),
-    ]
+        shown(place), shown(error.get("column") or ""), shown(error["value"], 60), shown(error["message"], 300),
+    ]  # fmt: skip
 
 
-def checks_section(facts: ReportFacts) -> str:
-    """Return what was found of duplicates and of leaks between splits."""
-    parts = []
-    for generation, checks in facts.checks:
-        for name, check in checks.items():
-            parts.append(_check(generation, name, check))
-    if not parts:
-        how = "<code>--set checks.duplicates.action=report --set 'checks.leaks.columns=[NAME]'</code>"
-        return section("checks", "Duplicates and leaks", note(f"Not looked for; a conversion with {how} does."))
-    return section("checks", "Duplicates and leaks", *parts)
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a check found, in words; `lists` have a heading each, which may be empty."""
+
+    title: str
+    words: str
+    lists: Sequence[tuple[str, Sequence[str]]] = ()
 
 
-def _check(generation: int, name: str, check: Mapping[str, Any]) -> str:
+def checks_of(checks: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Check]:
+    """Return what was found of duplicates and of leaks between splits, by generation."""
+    return [_check(generation, name, one) for generation, found in checks for name, one in found.items()]
+
+
+def _check(generation: int, name: str, check: Mapping[str, Any]) -> Check:
     if name == PICTURES:
-        title = f"<h3>Damaged or padded JPEG pictures in generation {generation}</h3>"
-        first = "".join(f"<li>{text_of(place)}</li>" for example in check["examples"] for place in example["places"])
-        return title + note(f"libjpeg warns of {number(check['records'])}. The first of them:") + f"<ul>{first}</ul>"
+        first = [shown(place) for example in check["examples"] for place in example["places"]]
+        words = f"libjpeg warns of {check['records']:,}. The first of them:"
+        return Check(f"Damaged or padded JPEG pictures in generation {generation}", words, [("", first)])
     columns = ", ".join(check["columns"]) or "the whole record"
-    title = f"<h3>{text_of(name.capitalize())} in generation {generation}, by {text_of(columns)}</h3>"
+    title = f"{name.capitalize()} in generation {generation}, by {columns}"
     if "not_compared" in check:
-        return title + note(f"Nothing to compare: {text_of(check['not_compared'])}.")
+        return Check(title, f"Nothing to compare: {shown(check['not_compared'])}.")
     what = "values in several splits" if name == "leaks" else "groups of equal records"
     of = "records have them" if name == "leaks" else "records repeat an earlier one"
     dropped = "; these were left out" if check.get("action") == "drop" else ""
-    words = note(f"{number(check['groups'])} {what}; {number(check['records'])} {of}{dropped}.")
-    shared = "".join(
-        f"<li>{' and '.join(map(text_of, sorted(pair.split())))}: {number(count)}</li>"
-        for pair, count in sorted(check.get("splits", {}).items(), key=lambda one: -one[1])
-    )
-    examples = "".join(
-        f"<li>{number(example['records'])} records: {', '.join(map(text_of, example['places']))}</li>"
-        for example in check.get("examples", ())
-    )
-    lists = (f"<p>In both:</p><ul>{shared}</ul>" if shared else "") + (
-        f"<p>The first of them:</p><ul>{examples}</ul>" if examples else ""
-    )
-    return title + words + lists
+    pairs = sorted(check.get("splits", {}).items(), key=lambda one: -one[1])
+    shared = [f"{' and '.join(map(shown, sorted(pair.split())))}: {count:,}" for pair, count in pairs]
+    examples = [
+        f"{one['records']:,} records: {', '.join(map(shown, one['places']))}" for one in check.get("examples", ())
+    ]
+    lists = [("In both:", shared), ("The first of them:", examples)]
+    words = f"{check['groups']:,} {what}; {check['records']:,} {of}{dropped}."
+    return Check(title, words, [(heading, lines) for heading, lines in lists if lines])

@@ -21,6 +21,7 @@ MODULES: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "cloudpickle": ("cloudpickle", "functions of yours in worker processes"),
         "crc32c": ("crc32c", "the checksums of records"),
         "isal": ("isal.isal_zlib", "gzip, of inputs and shards"),
+        "jinja2": ("jinja2", "the page of report"),
         "loky": ("loky", "worker processes"),
         "numpy": ("numpy", "all commands"),
         "pandas": ("pandas", "DataFrames"),

@@ -323,7 +323,7 @@ def test_the_page_asks_no_network_and_runs_no_script(page_of: PageOf, out: Path)
 def test_names_and_values_of_data_are_no_markup(page_of: PageOf, out: Path) -> None:
     text, page = page_of(out)
     assert "<script" not in text
-    assert "alert(&quot;1&quot;)" in text
+    assert "alert(&#34;1&#34;)" in text
     assert "\x07" not in text
     assert ("b", {}) not in page.tags
 
