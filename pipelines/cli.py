@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 GROUPS: Final = {
     "Make a dataset": ("convert", "append", "merge", "rebuild", "adopt", "init"),
     "Look at a dataset": ("info", "inspect", "stats", "report", "diff", "log"),
-    "Look after a dataset": ("verify", "salvage", "index", "gc", "doctor", "flink"),
+    "Maintain a dataset": ("verify", "salvage", "index", "gc", "doctor", "flink"),
     "Read a dataset elsewhere": ("snippet", "export"),
 }
 """The commands by what they are for, as README groups them."""

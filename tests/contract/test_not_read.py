@@ -49,7 +49,7 @@ NOT_READ: dict[str, tuple[str, bytes, int, str]] = {
         'column "x": NULL_IN_LIST: null is in a list; fill or drop nulls before',
     ),
     "other encodings than UTF-8": ("a.txt", "café\n".encode("latin-1"), 4, "iconv -f cp1252 -t utf-8 a.txt"),
-    "camera formats, video": ("a.mp4", b"\0\0\0\x18ftypmp42", 2, "a.mp4: unknown kind of file"),
+    "camera raw, video": ("a.mp4", b"\0\0\0\x18ftypmp42", 2, "a.mp4: unknown kind of file"),
     "object arrays (pickles)": (
         "a.npy",
         made(lambda file: np.save(file, np.array([{}, 2], object), allow_pickle=True)),
