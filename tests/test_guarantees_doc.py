@@ -6,17 +6,22 @@ import re
 from pathlib import Path
 
 import pytest
+from shardmill.pipelines.config import load, yaml_reader
 from shardmill.pipelines.config.model import LimitsConfig
 from shardmill.transforms.dataset.generations.manifest_files import LINE_LIMIT
 from shardmill.transforms.format.manifest.strict_json import MEMORY_LIMIT
 from shardmill.transforms.format.wording.printable import VALUE_LIMIT
+from shardmill.transforms.limits.free_rows import FREE_ROWS, ROWS_PER_BYTE
 from shardmill.transforms.limits.turns import PIXELS, ROW_BYTES
 from shardmill.transforms.recipe.steps.label import MOST_CLASSES
+from shardmill.transforms.sources.annotations import yolo
+from shardmill.transforms.sources.annotations.rows import MOST_BYTES
 from shardmill.transforms.sources.archive_files import tar
 from shardmill.transforms.sources.archives import columns, survey
 from shardmill.transforms.sources.arrow import messages
 from shardmill.transforms.sources.jsonl import lanes, strict
 from shardmill.transforms.sources.numpy import npy, npz
+from shardmill.transforms.sources.parquet import column_chunks
 from shardmill.transforms.sources.text.lines import MOST_VALUES
 
 REPO = Path(__file__).parent.parent
@@ -70,9 +75,13 @@ BOUNDS = {
     "values in a line of JSON": [f"{MOST_VALUES:,}"],
     "levels of JSON": [f"{strict.MOST_LEVELS}"],
     "rows times keys of JSON": [f"{lanes.CELLS:,}"],
-    "rows of an Arrow file that take no bytes": [f"{messages.FREE_ROWS:,}", f"{messages.ROWS_PER_BYTE} for each"],
+    "rows that take no bytes": [f"{FREE_ROWS:,}", f"{ROWS_PER_BYTE} for each"],
     "metadata of an Arrow message": [size(messages.MOST_METADATA)],
     "classes of a label": [f"{MOST_CLASSES:,}"],
+    "a config": [size(load.MAX_CONFIG_BYTES), f"{yaml_reader.MAX_NODES:,}", f"{yaml_reader.MAX_DEPTH}"],
+    "a `data.yaml` of YOLO": [size(yolo.CONFIG_BYTES), f"{yolo.MOST_NODES:,}"],
+    "a file of VOC or YOLO": [size(MOST_BYTES)],
+    "levels of columns": [f"Parquet {column_chunks.MOST_LEVELS}"],
     "kinds of members of an archive": [f"{survey.MOST_COLUMNS:,}"],
     "kinds of members in an archive that differ": [f"one, and {columns.MOST_VIEWS}"],
     "an extended header of a tar": [size(tar.MOST_EXTENDED)],

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 """These distinguish a config from a file to convert."""
 
-_MAX_CONFIG_BYTES: Final = 16 * 2**20
+MAX_CONFIG_BYTES: Final = 16 * 2**20
 """One that declares 100,000 columns has 5 MB."""
 
 _SIGNS: Final = frozenset(string.punctuation) - {"~"}
@@ -118,13 +118,13 @@ def _open(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[st
     name = printable(path)
     try:
         with open(path, "rb") as file:
-            raw = file.read(_MAX_CONFIG_BYTES + 1)
+            raw = file.read(MAX_CONFIG_BYTES + 1)
         text = raw.decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{name}: the config cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{name}: the config is not UTF-8 at byte {error.start}") from error
-    if len(raw) > _MAX_CONFIG_BYTES:
+    if len(raw) > MAX_CONFIG_BYTES:
         raise ConfigError(f"{name}: is larger than 16 MiB, which no config is")
     return name, os.path.dirname(os.path.abspath(path)), read_document(text, name)
 

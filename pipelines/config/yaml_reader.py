@@ -19,10 +19,10 @@ import yaml
 
 Path: TypeAlias = tuple[str | int, ...]
 
-_MAX_NODES: Final = 200_000
+MAX_NODES: Final = 200_000
 """Aliases can make a short file mean billions of values; a config of 100,000 columns has fewer nodes than this."""
 
-_MAX_DEPTH: Final = 50
+MAX_DEPTH: Final = 50
 
 NOT_YAML: Final = "is not YAML"
 """How the problem of a text begins that YAML cannot read."""
@@ -110,7 +110,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.nodes += 1
-        if self.nodes > 2 * _MAX_NODES:  # keys are nodes too
+        if self.nodes > 2 * MAX_NODES:  # keys are nodes too
             raise _Limit
         return super().compose_node(parent, index)
 
@@ -177,7 +177,7 @@ class _Reader:
 
     def read(self, node: yaml.Node, path: Path) -> Any:
         self._nodes += 1
-        if self._nodes > _MAX_NODES or len(path) > _MAX_DEPTH:
+        if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
             raise _Limit
         self._document.places.setdefault(path, self._place(node))
         if isinstance(node, yaml.CollectionNode) and node.tag not in _PLAIN_TAGS:

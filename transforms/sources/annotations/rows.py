@@ -41,6 +41,9 @@ _FIELDS: Final[dict[str, pa.DataType]] = {
 _NEEDED: Final = ("bbox", "center_box", "category")
 """Fields that stay where an object lacks them, which makes its picture a reject."""
 
+MOST_BYTES: Final = 16 << 20
+"""The largest file of one picture: XML of 20,000 objects has 6 MB."""
+
 
 @dataclass(slots=True)
 class Picture:

@@ -28,14 +28,14 @@ from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from ..files.skipped_names import pictures_below
 from .options import AnnotationOptions
-from .rows import Annotated, Picture, annotated
+from .rows import MOST_BYTES, Annotated, Picture, annotated
 
 NAMES: Final = ("classes.txt", "obj.names")
 CONFIGS: Final = ("data.yaml", "dataset.yaml", "data.yml")
-_CONFIG_BYTES: Final = 4 << 20
+CONFIG_BYTES: Final = 4 << 20
 """A `data.yaml` of 20,000 classes has 600 KB."""
 
-_NODES: Final = 200_000
+MOST_NODES: Final = 200_000
 
 _CLASS_DIGITS: Final = 5
 """The number of a class has so many digits: a name is kept for each number up to the greatest."""
@@ -91,7 +91,7 @@ def beside_labels(labels: str) -> Beside:
         for name in NAMES:
             if os.path.isfile(path := os.path.join(folder, name)):
                 with open(path, encoding="utf-8-sig", errors="replace") as file:
-                    return Beside(tuple(line.strip() for line in file.read(_CONFIG_BYTES).splitlines()))
+                    return Beside(tuple(line.strip() for line in file.read(CONFIG_BYTES).splitlines()))
         folder = os.path.dirname(folder)
     return Beside()
 
@@ -103,7 +103,7 @@ class _Config(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.nodes += 1
-        if self.nodes > _NODES or self.check_event(yaml.AliasEvent):
+        if self.nodes > MOST_NODES or self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("it has aliases, or far too many values")
         return super().compose_node(parent, index)
 
@@ -115,10 +115,10 @@ def _config_in(path: str) -> Beside:
         SourceError: it is not YAML, or numbers classes as nobody does.
     """
     with open(path, encoding="utf-8-sig", errors="replace") as file:
-        text = file.read(_CONFIG_BYTES + 1)
+        text = file.read(CONFIG_BYTES + 1)
     try:
-        if len(text) > _CONFIG_BYTES:
-            raise yaml.YAMLError(f"it is over {_CONFIG_BYTES >> 20} MiB")
+        if len(text) > CONFIG_BYTES:
+            raise yaml.YAMLError(f"it is over {CONFIG_BYTES >> 20} MiB")
         root = yaml.compose(text, Loader=_Config)
     except (yaml.YAMLError, RecursionError) as error:
         why = " ".join(str(error).split())
@@ -156,6 +156,8 @@ def _pictures_in(root: str) -> dict[str, str]:
 
 def _read(entry: SourceEntry, wanted: AnnotationOptions, keypoints: int) -> tuple[list[dict[str, Any]], int] | str:
     """Return the objects of a file, and how many had keypoints; or what is wrong with it."""
+    if entry.bytes > MOST_BYTES:
+        return f"has {entry.bytes} bytes, and the most are {MOST_BYTES}: it is of one picture; leave it out"
     with open_listed(entry, open_file) as file:
         text = file.read().decode("utf-8", "replace")
     objects, poses = [], 0

@@ -18,6 +18,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ...limits.free_rows import free_rows, may_be_free
 from .flatbuffer import DamagedTable, Table
 
 FILE_MAGIC: Final = b"ARROW1"
@@ -31,10 +32,6 @@ _SWAPPED: Final = -1
 
 _NULLS_IN_DICTIONARY: Final = -2
 """A dictionary with a null among its values."""
-
-FREE_ROWS: Final = 1 << 24
-ROWS_PER_BYTE: Final = 64
-"""More rows than that are no values: bools are eight in a byte."""
 
 MOST_METADATA: Final = 256 << 20
 _FIELDS: Final = 1
@@ -69,12 +66,16 @@ class TooManyRows(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BatchPlace:
-    """A record batch: the offsets of its message and of its end, its rows, and the nulls of each array in it."""
+    """A record batch: the offsets of its message and of its end, its rows, and the nulls of each array in it.
+
+    `longest` is the length of the longest of its arrays: values within rows may be more than those.
+    """
 
     start: int
     stop: int
     rows: int
     nulls: tuple[int, ...]
+    longest: int
 
 
 def count_columns(data: pa.NativeFile, size: int, most: int, *, stream: bool) -> int:
@@ -198,14 +199,12 @@ def refuse_free_rows(data: pa.NativeFile, size: int, places: Sequence[BatchPlace
         TooManyRows: it does.
     """
     rows = sum(place.rows for place in places)
-    if rows <= FREE_ROWS + ROWS_PER_BYTE * sum(place.stop - place.start for place in places):
+    values = sum(max(place.longest, place.rows) for place in places)
+    if not may_be_free(values, sum(place.stop - place.start for place in places)):
         return
     inflated = sum(max(unpacked_bytes(data, place.start, size), place.stop - place.start) for place in places)
-    if rows > FREE_ROWS + ROWS_PER_BYTE * inflated:
-        raise TooManyRows(
-            f"states {rows} rows, whose values take {inflated} bytes: above {FREE_ROWS} rows there must be a byte "
-            f"for each {ROWS_PER_BYTE} of them; write a column of values beside nulls, runs and empty values"
-        )
+    if may_be_free(values, inflated):
+        raise TooManyRows(free_rows(values, inflated, what="rows" if values == rows else "values in its rows"))
 
 
 def unpacked_bytes(
@@ -347,7 +346,9 @@ def _message(metadata: bytes, start: int, stop: int, size: int) -> tuple[int, Ba
         raise DamagedFile(f"the message at byte {start} is damaged: {error}") from error
     if rows < 0:
         raise DamagedFile(f"the record batch at byte {start} has {rows} rows")
-    return kind, BatchPlace(start, stop, rows, tuple(nulls for _, nulls in nodes))
+    return kind, BatchPlace(
+        start, stop, rows, tuple(nulls for _, nulls in nodes), max((count for count, _ in nodes), default=0)
+    )
 
 
 def _check_buffers(batch: Table, body: int, start: int) -> None:

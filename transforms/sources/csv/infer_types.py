@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, true_mask
-from ...format.wording.printable import printable
+from ...format.wording.printable import VALUE_LIMIT, printable
 from ..text.cast import cell_bytes, first_problem, leading_zeros, nullify, prove_column
 from .obstacles import Obstacles, find_obstacles
 from .parse import Cells, Parser
@@ -193,7 +193,7 @@ def _why_text(column: pa.Array, cells: Cells) -> str:
     problem = first_problem(column, pa.float64())
     if problem is not None:
         shown = _shown(column, problem[0], cells)
-        if re.match(_DATE, column[problem[0]].as_py()):
+        if re.match(_DATE, _beginning(column, problem[0])):
             return f"{shown} looks like a date; dates stay text unless declared (type: date or timestamp)"
         if problem[1] == "PRECISION_LOSS":
             is_int64 = prove_column(column.slice(problem[0], 1), pa.int64()) is not None
@@ -203,7 +203,13 @@ def _why_text(column: pa.Array, cells: Cells) -> str:
 
 
 def _shown(column: pa.Array, row: int, cells: Cells) -> str:
-    return f'"{printable(column[row].as_py())}" ({_place(row, cells)})'
+    return f'"{printable(_beginning(column, row))}" ({_place(row, cells)})'
+
+
+def _beginning(column: pa.Array, row: int) -> bytes:
+    """Return what is shown of a cell at the most, without a copy of the whole."""
+    held = column[row].as_buffer()
+    return bytes(held[: 4 * (VALUE_LIMIT + 1)].to_pybytes())
 
 
 def _place(row: int, cells: Cells) -> str:

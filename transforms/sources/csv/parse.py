@@ -234,6 +234,9 @@ def _fill(
 _ASCII_ONLY = bytes(range(128)) + b"?" * 128
 
 
+_LARGE: Final = 16 << 20
+"""Above that memory is given back as soon as it is free: Arrow's own pool keeps some."""
+
 _OtherWidth = tuple[int, int, bytes]
 """The number of a record of another width, from 1, its width and its text."""
 
@@ -302,6 +305,7 @@ def _read_part(parser: Parser, text: bytes, encoding: str) -> tuple[list[pa.Arra
             invalid_row_handler=skip,
         ),
         convert_options=_convert_options(parser.kept, parser.null_values),
+        memory_pool=pa.system_memory_pool() if len(text) > _LARGE else None,
     )
     return [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns], invalid
 

@@ -150,10 +150,10 @@ def _columns_of(path: str, kind: str) -> Iterable[str]:
             if kind == "csv":
                 sign = detect_delimiter([path], "").sign
                 return next(csv.reader(file, delimiter=sign), [])
-            rows = [_parsed(line) for line, _ in zip(file, range(_LINES), strict=False)]
+            rows = (_parsed(line) for line, _ in zip(file, range(_LINES), strict=False))
+            return dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
     except OSError as error:
         raise InputError(f"{printable_path(path)}: cannot be read: {error.strerror}") from error
-    return dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
 
 
 def _parsed(line: str) -> object:

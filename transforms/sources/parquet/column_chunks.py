@@ -17,6 +17,9 @@ from .thrift_compact import LISTS, NUMBERS, STRUCT, ThriftError, ThriftReader
 
 _FILE_SCHEMA, _FILE_ROWS, _FILE_ROW_GROUPS, _FILE_ENCRYPTION = 2, 3, 4, 8
 _CHILDREN: Final = 5
+_OF_GROUPS: Final = frozenset({_CHILDREN})
+MOST_LEVELS: Final = 200
+_FEW: Final = 1000
 _GROUP_COLUMNS, _GROUP_ROWS = 1, 3
 _CHUNK_FILE, _CHUNK_META, _CHUNK_CRYPTO = 1, 3, 8
 _TYPE, _VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 1, 5, 6, 7, 9, 11
@@ -59,10 +62,10 @@ class ChunkGroup:
 def count_columns(footer: bytes, most: int) -> int:
     """Return how many columns the schema has, those within nested ones too.
 
-    Where they cannot be more than `most`, or must be, groups such as lists count as well.
+    Where they must be more than `most`, groups such as lists count as well.
 
     Raises:
-        ThriftError: the footer is damaged.
+        ThriftError: the footer is damaged, or nested so deep that pyarrow would end the process.
     """
     reader = ThriftReader(footer)
     for number, kind in reader.fields():
@@ -70,9 +73,22 @@ def count_columns(footer: bytes, most: int) -> int:
             reader.skip(kind)
             continue
         size, _ = reader.list_head(kind)
-        if size <= most or size > 8 * most:
+        if size > max(8 * most, _FEW):
             return size - 1
-        return sum(_CHILDREN not in reader.numbers(frozenset({_CHILDREN})) for _ in range(size))
+        columns, within = 0, list[int]()
+        for _ in range(size):
+            if (children := reader.numbers(_OF_GROUPS).get(_CHILDREN, 0)) > 0:
+                within.append(children)
+                if len(within) > MOST_LEVELS:
+                    raise ThriftError(f"its columns are nested more than {MOST_LEVELS} levels deep")
+                continue
+            columns += 1
+            while within:
+                within[-1] -= 1
+                if within[-1]:
+                    break
+                within.pop()
+        return columns
     return 0
 
 

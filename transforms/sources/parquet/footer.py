@@ -20,6 +20,7 @@ from ...errors import SchemaError, SourceError
 from ...format.schema.arrow_checks import check_names, in_unit, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.wording.printable import printable
+from ...limits.free_rows import free_rows, may_be_free
 from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
 from ..files.open_file import OpenFile, is_object, open_file, open_listed, size_of
@@ -55,8 +56,8 @@ _BUFFERS_BYTES: Final = 16 << 20
 _SMALLEST_BUFFER_BYTES: Final = 4 << 10
 _LARGEST_BUFFER_BYTES: Final = 64 << 10
 _PAGE_HEADER_BYTES: Final = 64
-_SMALL_FOOTER: Final = 256 << 10
-"""Up to that a footer has few columns: each takes some bytes for itself, and for its chunks."""
+_SMALL_FOOTER: Final = 1 << 10
+"""Up to that a footer has few columns, and few within each other."""
 
 _INT32_FIELD: Final = b"\x15"
 
@@ -242,6 +243,8 @@ def _footer_of(
         raise SourceError(
             entry.name, f"{_DAMAGED}: {rows} rows, but its row groups add up to {in_groups}; {WRITE_AGAIN}"
         )
+    if may_be_free(in_groups, entry.bytes):
+        raise SourceError(entry.name, free_rows(in_groups, entry.bytes))
     chosen, reasons, first = [], [], 0
     for index in fields:
         field = schema.field(index)

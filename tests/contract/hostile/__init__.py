@@ -1,0 +1,1 @@
+"""Files that state more than a bound of docs/guarantees.md, and some that state just as much."""
