@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "scale.py"
-SMALL, LARGE = 250_000, 1_000_000
+SMALL, LARGE = 500_000, 2_000_000
 
 MEMORY_LIMIT = 1e9
 MOST_EXPONENT = 1.1
