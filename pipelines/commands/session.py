@@ -247,7 +247,7 @@ def _disk_failed(session: Session, trouble: DiskError) -> int:
 
 def _what_is_left(staging: str | None) -> str:
     """Return what a stopped run leaves: nothing, staged work, or a generation that was committed just before."""
-    if staging is None or not (is_store_url(staging) or os.path.isdir(staging)):
+    if staging is None:
         return "nothing was committed"
     from ...transforms.dataset.generations.manifest_files import read_manifest
     from ..screens.terminal import shown_path
@@ -256,11 +256,12 @@ def _what_is_left(staging: str | None) -> str:
         manifest = read_manifest(os.path.dirname(os.path.dirname(staging)))
     except ShardmillError:  # there is no generation yet
         manifest = None
+    is_there = is_store_url(staging) or os.path.isdir(staging)
     if manifest is not None and manifest.run.run_id == os.path.basename(staging):
-        return (
-            f"generation {manifest.generation} was committed before, and can be read; the same command again "
-            f"finishes its publishing"
-        )
+        what = f"generation {manifest.generation} was committed before, and can be read"
+        return f"{what}; the same command again finishes its publishing" if is_there else what
+    if not is_there:
+        return "nothing was committed"
     if is_store_url(staging):
         return f"nothing was committed; {_left_in_store(staging)}"
     return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -330,9 +331,12 @@ class TestEnds:
         assert (child.returncode, text) == (130, "Interrupted\n")
 
     def test_an_interrupt_after_the_commit_does_not_say_that_nothing_was_committed(self, dataset: Path) -> None:
-        def interrupted(run_id: str) -> tuple[int, str]:
+        def interrupted(run_id: str, *, published: bool = False) -> tuple[int, str]:
             staging = dataset / ".staging" / run_id
-            staging.mkdir(parents=True)
+            if published:
+                shutil.rmtree(staging, ignore_errors=True)
+            else:
+                staging.mkdir(parents=True)
 
             def body(session: interrupts.Session) -> None:
                 session.staging = str(staging)
@@ -346,6 +350,9 @@ class TestEnds:
         )
         assert interrupted("5f0c9b1e2a7d4c88") == (130, committed)
         assert interrupted("other")[1].startswith("Interrupted: nothing was committed; the staged work is in ")
+        whole = "Interrupted: generation 1 was committed before, and can be read\n"
+        assert interrupted("5f0c9b1e2a7d4c88", published=True) == (130, whole)
+        assert interrupted("other", published=True) == (130, "Interrupted: nothing was committed\n")
 
     def test_a_thread_that_does_not_end_does_not_hold_an_interrupted_run(self, tmp_path: Path) -> None:
         script = (
