@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -470,18 +471,21 @@ class TestWhatTheDatasetDecides:
         assert not (tmp_path / "out").exists()
 
     def test_a_copy_without_its_folders_is_read_and_not_written_to(self, tmp_path: Path) -> None:
-        path = put(tmp_path / "b.csv", "id\n3\n")
+        path, copy = put(tmp_path / "b.csv", "id\n3\n"), tmp_path / "the copy"
         convert(sources(path), output=tmp_path / "out")
-        (tmp_path / "copy").mkdir()
+        copy.mkdir()
         for file in (tmp_path / "out").glob("*.*"):
             if file.is_file():
-                shutil.copy(file, tmp_path / "copy")
-        assert len(open_dataset(tmp_path / "copy")) == 1
+                shutil.copy(file, copy)
+        assert len(open_dataset(copy)) == 1
         for write in (convert, append):
-            with pytest.raises(TargetError, match=r"manifests/ is missing beside manifest.json.*copy the whole folder"):
-                write(sources(path), output=tmp_path / "copy")
-        shutil.copytree(tmp_path / "out", tmp_path / "copy", dirs_exist_ok=True)
-        assert append(sources(path), output=tmp_path / "copy").nothing_to_do
+            with pytest.raises(TargetError, match=r"manifests/ is missing beside manifest.json") as found:
+                write(sources(path), output=copy)
+            command = str(found.value).partition("; copy the whole folder: ")[2]
+            assert command == f"cp -r DATASET/. '{copy}'"
+        subprocess.run(shlex.split(command.replace("DATASET", str(tmp_path / "out"))), check=True)
+        assert append(sources(path), output=copy).nothing_to_do
+        assert_sound(copy)
 
     def test_rows_go_to_the_one_split_there_is(self, tmp_path: Path) -> None:
         a, b = (put(tmp_path / f"{i}.csv", f"id\n{i}\n") for i in (1, 2))

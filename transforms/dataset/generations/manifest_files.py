@@ -111,9 +111,10 @@ def copy_in_part(root: str) -> str | None:
         read_manifest(root)
     except (InputError, DamageError):
         return None
+    command = "" if is_store_url(root) else f": cp -r DATASET/. {shell_path(root)}"
     return (
         f"{printable_path(root)}: manifests/ is missing beside manifest.json: this is a copy of a dataset without its "
-        f"folders, which can be read, and not written to; copy the whole folder: cp -r DATASET {shell_path(root)}"
+        f"folders, which can be read, and not written to; copy the whole folder{command}"
     )
 
 
