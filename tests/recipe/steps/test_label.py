@@ -16,6 +16,7 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
+from shardmill.transforms.format.sidecars.tfds import labels_file_name
 from shardmill.transforms.recipe.step import Stepped
 from shardmill.transforms.recipe.steps import label as label_module
 from shardmill.transforms.recipe.steps.label import Label
@@ -341,3 +342,25 @@ def test_numbers_name_the_values_however_rows_are_batched(values: list[str | Non
     assert isinstance(done, Stepped)
     assert [None if n is None else known.numbered[n] for n in done.batch["kind"].to_pylist()] == values
     assert (list(known.numbered), done.problems) == (sorted(set(values) - {None}), ())  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    "name", ["House Style", "Has Garage?", "Straße", "a:b", "a%", "(x)", "-", ".x", "a\\b", "a\tb", "a/b"]
+)
+def test_a_label_of_any_name_is_read_verified_appended_to_and_replaced(name: str) -> None:
+    def settings(value: str) -> dict[str, Any]:
+        return {
+            "data": pa.table({"n": [1], name: [value]}),
+            "output": "out",
+            "schema__columns": {name: {"label": True}},
+        }
+
+    convert(**settings("a"))
+    append(**settings("b"))
+    dataset = open_dataset("out")
+    assert dataset.labels[name] == ("a", "b")
+    assert Path("out", labels_file_name(name)).read_text().split() == ["a", "b"]
+    assert not verify_dataset("out").findings
+    convert(**settings("c"), if_exists="replace")
+    assert open_dataset("out").labels[name] == ("c",)
+    assert not verify_dataset("out").findings

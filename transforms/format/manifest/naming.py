@@ -39,7 +39,7 @@ _SHARD_PATH: Final = re.compile(
 
 _SIDECAR_PATH: Final = re.compile(
     r"dataset_info\.json|features\.json|schema\.pbtxt|stats\.json|stats\.tfdv|croissant\.json|report\.html|"
-    r"[A-Za-z0-9_=-][A-Za-z0-9._=-]*\.labels\.txt|([A-Za-z0-9_=-][A-Za-z0-9._=-]*\.)?label_map\.pbtxt|"
+    r"[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*\.(labels\.txt|label_map\.pbtxt)|label_map\.pbtxt|"
     r"index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.(idx|offsets)"
 )
 _LIST_PATH: Final = re.compile(r"(sources|rejects)/[0-9]{8,19}\.jsonl")
@@ -100,8 +100,12 @@ def is_shard_path(path: str) -> bool:
 def is_sidecar_path(path: str) -> bool:
     """Return whether a sidecar may have this path: a writer that replaces a generation removes its sidecars.
 
-    >>> [is_sidecar_path(p) for p in ("features.json", "a.labels.txt", "index/a.idx", "manifests/00000001.json")]
-    [True, True, True, False]
+    Those of a label are named by its feature, whatever its name, as TFDS looks for them.
+
+    >>> [is_sidecar_path(p) for p in ("features.json", "Straße (a b).labels.txt", "index/a.idx")]
+    [True, True, True]
+    >>> [is_sidecar_path(p) for p in ("manifests/00000001.json", "../a.labels.txt", ".a.labels.txt")]
+    [False, False, False]
     """
     return _SIDECAR_PATH.fullmatch(path) is not None
 

@@ -262,7 +262,7 @@ _SHARDS: Final = items(
         crc32c=text(_CRC),
     )
 )
-_SIDECAR_PATH: Final = path(is_sidecar_path, "the name of a sidecar")
+_SIDECAR_PATH: Final = only(lambda value: isinstance(value, str) and is_sidecar_path(value), "the name of a sidecar")
 
 
 def _sidecar(value: Any) -> str:

@@ -25,6 +25,7 @@ What a feature becomes:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -140,6 +141,10 @@ def label_files(schema: Schema, labels: Mapping[str, Sequence[str]]) -> dict[str
     return {labels_file_name(f.name, schema): _label_lines(labels[f.name]) for f in schema if _has_labels(f, labels)}
 
 
+_NO_NAME: Final = re.compile(r"^\.|[\\\x00-\x1f\x7f]")
+"""What no file of ours is called by: such a name is not the one that TFDS looks for."""
+
+
 def labels_file_name(name: str, schema: Schema | None = None) -> str:
     """Return the name of the file in which TFDS looks for the classes of a feature.
 
@@ -148,7 +153,7 @@ def labels_file_name(name: str, schema: Schema | None = None) -> str:
     """
     flat = schema is not None and name in _nested(schema)
     stem = name.replace("/", ".") if flat else name.replace("/", "-")
-    return stem + ".labels.txt"
+    return _NO_NAME.sub("-", stem) + ".labels.txt"
 
 
 def template_of(splits: Sequence[SplitShards]) -> str | None:
