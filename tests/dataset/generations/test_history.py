@@ -39,5 +39,5 @@ def test_a_lone_manifest_is_a_history_of_one(tmp_path: Path) -> None:
     (tmp_path / "out/manifests/00000001.json").unlink()
     (only,) = list_history(tmp_path / "out")
     assert (only.generation, only.records, only.shards) == (1, 15000, 7)
-    with pytest.raises(InputError, match="no dataset"):
+    with pytest.raises(InputError, match="no such file or folder"):
         list_history(tmp_path / "gone")

@@ -14,6 +14,7 @@ from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, SchemaError, UsageError
 from shardmill.transforms.format.schema.schema import Feature, Schema
 
+from ...command_line import Shardmill
 from ...examples import example_from_values
 
 PEOPLE = Schema(
@@ -140,8 +141,43 @@ def test_a_folder_of_tfrecord_files_is_no_dataset_until_it_is_adopted(tmp_path: 
 def test_a_folder_without_a_manifest_is_no_dataset(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no dataset: it has neither manifests/ nor manifest\.json$"):
         open_dataset(tmp_path)
-    with pytest.raises(InputError, match="no dataset"):
-        open_dataset(tmp_path / "missing")
+
+
+def test_a_path_that_is_not_there_gets_the_nearest_name(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = f'{people}s: no such file or folder (looked in {people.parent}); did you mean "{people}"?'
+    with pytest.raises(InputError) as found:
+        open_dataset(f"{people}s")
+    assert str(found.value) == said
+    monkeypatch.chdir(people.parent)
+    with pytest.raises(InputError, match=rf"^{people.name}s: no such .* did you mean \"{people.name}\"\?$"):
+        open_dataset(f"{people.name}s")
+    with pytest.raises(InputError, match=r"^other/data: no such file or folder \(looked in [^)]*\)$"):
+        open_dataset("other/data")
+
+
+def test_a_file_is_no_dataset_and_what_reads_it_is_named(
+    people: Path, tmp_path: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard, table = people / "train-00000.tfrecord", tmp_path / "tables/a table.csv"
+    table.parent.mkdir()
+    table.touch()
+    ways = {
+        shard: f"; see its records: shardmill inspect {shard} or open its folder: {people}",
+        people / "manifest.json": f"; open its folder: {people}",
+        table: "",
+    }
+    for path, way in ways.items():
+        with pytest.raises(InputError) as found:
+            open_dataset(path)
+        assert str(found.value) == f"{path}: a file, not the folder of a dataset{way}"
+        for command in ("log", "report"):
+            assert shardmill(command, str(path)).err == f"error: {found.value}\n"
+    assert shardmill("inspect", str(shard)).code == 0
+    monkeypatch.chdir(people)
+    with pytest.raises(InputError, match=r"shardmill inspect train-00000\.tfrecord or open its folder: \.$"):
+        open_dataset(shard.name)
+    with pytest.raises(InputError, match="no such file or folder"):
+        open_dataset(f"{shard}/below")
 
 
 def test_a_manifest_that_states_another_generation_than_its_name_is_damage(people: Path) -> None:

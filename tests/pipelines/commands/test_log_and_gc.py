@@ -100,8 +100,8 @@ def test_gc_as_json(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["gc", "out", "--older-than", "7"], 2, '--older-than: "7" is not a duration; write it like 7d'),
         (["gc", "out", "--older-than", "-1d"], 2, '"-1d" is not a duration'),
         (["gc", "out", "--keep", "0"], 2, "greater than or equal to 1"),
-        (["gc", "gone"], 2, "no dataset"),
-        (["log", "gone"], 2, "no dataset"),
+        (["gc", "gone"], 2, "gone: no such file or folder"),
+        (["log", "gone"], 2, "gone: no such file or folder"),
     ],
 )
 def test_wrong_usage_ends_with_2(

@@ -24,7 +24,7 @@ from ...format.manifest.parts import LIMITS, parse_part, parts_named_in
 from ...format.manifest.strict_json import JsonError, parse_json
 from ...format.wording.printable import printable_path, shell_path
 from ...stores.common.store_url import is_store_url
-from ..storage.local_storage import linked_folder
+from ..storage.local_storage import linked_folder, no_such_path
 from ..storage.storage_at import storage_at
 
 LINE_LIMIT: Final = 64 << 20
@@ -94,7 +94,17 @@ def replacements(parents: Mapping[int, int | None]) -> dict[int, int]:
 
 
 def no_dataset(root: str) -> InputError:
-    """Return the error of a folder that is no dataset, with the way to make one of the TFRecord files in it."""
+    """Return the error of a path that is no dataset, with what reads it or makes one of it."""
+    if not is_store_url(root) and not os.path.lexists(root):
+        return no_such_path(root, os.fsencode(os.path.dirname(root) if os.path.isabs(root) else os.getcwd()))
+    if not is_store_url(root) and os.path.isfile(root):
+        folder, name = os.path.split(root)
+        ways = [f"see its records: shardmill inspect {shell_path(root)}"] if is_shard_path(name) else []
+        if storage_at(folder or ".").lies_at("manifest.json"):
+            ways.append(f"open its folder: {shell_path(folder or '.')}")
+        return InputError(
+            f"{printable_path(root)}: a file, not the folder of a dataset; {' or '.join(ways)}".rstrip("; ")
+        )
     said = f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json"
     first = first_record_file(root)
     if first is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from typing import ClassVar, Final
 from ...errors import InputError, TargetError
 from ...format.buffers.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
+from ...format.wording.nearest import nearest
 from ...format.wording.printable import printable_path
 from ..shard_plan.shard_plan import PartRange
 from .contract import FileStatus
@@ -49,7 +51,7 @@ class LocalStorage:
         """Return what is known of a file or folder, None if there is nothing of that name."""
         try:
             return _status(self.path(path))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def entries(self, folder: str) -> Iterator[tuple[str, FileStatus]]:
@@ -256,6 +258,19 @@ class LocalStorage:
                 os.unlink(temporary)
             raise
         self.sync(os.path.dirname(path))
+
+
+def no_such_path(path: str, root: bytes) -> InputError:
+    """Return the error of a path that names nothing, with the nearest name where its first missing step is."""
+    said = f"{printable_path(path)}: no such file or folder (looked in {printable_path(root)})"
+    folder, missing = path, ""
+    while folder and not os.path.lexists(os.path.join(root, os.fsencode(folder))):
+        folder, missing = os.path.split(folder.rstrip("/"))
+    if missing and not glob.has_magic(missing):
+        with contextlib.suppress(OSError):
+            near = nearest(missing, sorted(map(os.fsdecode, os.listdir(os.path.join(root, os.fsencode(folder))))))
+            said += f'; did you mean "{printable_path(os.path.join(folder, near))}"?' if near else ""
+    return InputError(said)
 
 
 def linked_folder(path: str) -> TargetError:

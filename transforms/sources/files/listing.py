@@ -14,13 +14,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
 from ...format.buffers.checksum import crc32c
-from ...format.wording.nearest import nearest
 from ...format.wording.printable import printable_path
 from ..contract.source import Listing, SourceEntry, Traits
 from .file_names import has_suffix
@@ -116,19 +115,6 @@ def fingerprint_as(entry: SourceEntry, kind: str) -> str:
             else:
                 md5.update(piece)
         return f"crc32c:{crc:08x}-{entry.bytes}" if kind == "crc32c" else f"etag:{md5.hexdigest()}"
-
-
-def no_such_path(path: str, root: bytes) -> InputError:
-    """Return the error of a path that names nothing, with the nearest name where its first missing step is."""
-    said = f"{printable_path(path)}: no such file or folder (looked in {printable_path(root)})"
-    folder, missing = path, ""
-    while folder and not os.path.lexists(os.path.join(root, os.fsencode(folder))):
-        folder, missing = os.path.split(folder.rstrip("/"))
-    if missing and not glob.has_magic(missing):
-        with suppress(OSError):
-            near = nearest(missing, sorted(map(os.fsdecode, os.listdir(os.path.join(root, os.fsencode(folder))))))
-            said += f'; did you mean "{printable_path(os.path.join(folder, near))}"?' if near else ""
-    return InputError(said)
 
 
 def expand_paths(

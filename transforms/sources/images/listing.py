@@ -16,9 +16,10 @@ from itertools import takewhile
 
 import numpy as np
 
+from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
 from ..contract.source import Listing, SourceEntry, Traits
-from ..files.listing import entry_name, no_such_path
+from ..files.listing import entry_name
 from ..files.object_listing import match_url
 from ..files.open_file import is_object
 from ..files.partitions import is_split_folder

@@ -96,7 +96,7 @@ def test_what_is_no_dataset_or_no_generation_is_an_error_and_no_difference(
 ) -> None:
     made(tmp_path / "a")
     screen = shardmill("diff", "a", "nowhere")
-    assert (screen.code, "nowhere: no dataset" in screen.err) == (2, True)
+    assert (screen.code, "nowhere: no such file or folder" in screen.err) == (2, True)
     screen = shardmill("diff", "a@7", "a")
     assert (screen.code, "a: no generation 7: it holds 1" in screen.err) == (2, True)
     (tmp_path / "a@7").mkdir()
