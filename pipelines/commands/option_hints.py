@@ -5,7 +5,7 @@ Nothing here takes time to import: every command starts with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
@@ -69,6 +69,13 @@ _SAME: Final = {
     "--verbose": ("-v", "-vv"),
 }
 
+_VALUES: Final = {
+    "--shuffle": "a seed: --shuffle 7",
+    "--shard-size": "a size: --shard-size 256MiB",
+    "--split-fractions": "the share of each split: --split-fractions train=0.9,val=0.1",
+}
+"""What the value of an option is, with one that works, where the name of the value does not say it."""
+
 
 def option(metavar: str, text: str, *names: str, panel: str | None = None) -> Any:
     """Return an option of a command: how its value is shown, and its help."""
@@ -93,14 +100,17 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Return what is left of the arguments."""
+        known = {name: option for option in self.get_params(ctx) for name in option.opts + option.secondary_opts}
+        values = {name: option.metavar for name, option in known.items() if not getattr(option, "is_flag", True)}
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, _cut_after_lone_option(args, values, known))
         except TyperException as wrong:
             asked = getattr(wrong, "option_name", None)
             if isinstance(asked, str) and hasattr(wrong, "possibilities"):
-                known = [name for parameter in self.params for name in parameter.opts + parameter.secondary_opts]
                 wrong.message = f"No such option: {asked}{meant(asked, known)}"
                 wrong.possibilities = None
+            elif asked in values:
+                wrong.message = f"{asked} takes {_VALUES.get(asked, f'a value: {asked} {values[asked]}')}"
             raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -119,6 +129,21 @@ class Command(TyperCommand):
         for heading, records in panels.items():
             with formatter.section(heading):
                 formatter.write_dl(records)
+
+
+def _cut_after_lone_option(args: list[str], values: Container[str], known: Container[str]) -> list[str]:
+    """Return the arguments up to an option that lacks its value, because another option follows.
+
+    >>> _cut_after_lone_option(["a.csv", "--shuffle", "--overwrite"], {"--shuffle"}, {"--shuffle", "--overwrite"})
+    ['a.csv', '--shuffle']
+    """
+    place = 0
+    while place + 1 < len(args) and args[place] != "--":
+        takes_value = args[place] in values
+        if takes_value and args[place + 1] in known:
+            return args[: place + 1]
+        place += 1 + takes_value
+    return args
 
 
 def meant(asked: str, known: Iterable[str]) -> str:

@@ -95,6 +95,35 @@ def test_an_unknown_option_is_mapped_or_a_near_miss_or_nothing(
     assert meant or err.endswith(f"No such option: {option}\n")
 
 
+@pytest.mark.parametrize(
+    ("command", "args", "said"),
+    [
+        ("convert", "--shuffle", "--shuffle takes a seed: --shuffle 7"),
+        ("convert", "--shuffle --overwrite", "--shuffle takes a seed: --shuffle 7"),
+        ("merge", "--shuffle -o out", "--shuffle takes a seed: --shuffle 7"),
+        ("convert", "--limit --overwrite", "--limit takes a value: --limit N"),
+        ("append", "-o --shuffle 7", "-o takes a value: -o FOLDER"),
+        ("convert", "--set --quiet", "--set takes a value: --set KEY=VALUE"),
+        (
+            "rebuild",
+            "--quiet --split-fractions -h",
+            "--split-fractions takes the share of each split: --split-fractions train=0.9,val=0.1",
+        ),
+    ],
+)
+def test_an_option_without_its_value_says_what_it_takes(
+    capsys: pytest.CaptureFixture[str], command: str, args: str, said: str
+) -> None:
+    code, _, err = run(capsys, command, "x", *args.split())
+    assert (code, err.splitlines()[-1]) == (2, f"Error: {said}")
+
+
+def test_a_value_may_look_like_an_option(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "a.csv").write_text("-q,--json\n1,2\n")
+    assert len(plan(capsys, "convert", "a.csv", "--columns=-q", "--shuffle", "7")["schema"]) == 1
+    assert len(plan(capsys, "convert", "a.csv", "--columns", "-q,--json", "--shuffle=7")["schema"]) == 2
+
+
 def test_a_shell_completes_commands_and_options(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
