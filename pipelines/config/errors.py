@@ -39,6 +39,9 @@ _MAPPINGS: Final[dict[Path, str]] = {
     ("image", "resize"): "{size: 256}",
     ("checks", "leaks"): "{columns: [user]}",
 }
+_MAIN_KEYS: Final[dict[Path, str]] = {("input",): "paths", ("output",): "path", ("runner",): "name"}
+"""The key of a mapping for which its value alone is often given."""
+
 _TAGS: Final = {"input": ("format", "this input"), "runner": ("name", "local")}
 _SAY: Final = {True: "true", False: "false", None: "null"}
 
@@ -109,6 +112,8 @@ def _words(detail: ErrorDetails, path: Path, document: Document) -> str:
     if kind == "literal_error":
         return _not_a_choice(value, context)
     if kind in _TYPES:
+        if _TYPES[kind].startswith("a mapping") and (meant := _mapping_meant(path, value)):
+            return f"{_say(value)} is not a mapping: write {meant}"
         example = _MAPPINGS.get(path) if _TYPES[kind].startswith("a mapping") else None
         return _wrong_type(value, f"a mapping, like {example}" if example else _TYPES[kind], document.texts.get(path))
     if kind == "string_pattern_mismatch":
@@ -151,6 +156,21 @@ def _wrong_type(value: object, wanted: str, written: str | None) -> str:
         return f"{printable(written or _say(value))} is read as {kind}, and text is wanted; put it in quotes"
     hint = f": write [{_list_item(value)}]" if wanted.startswith("a list") and isinstance(value, str) else ""
     return f"{_say(value)} is not {wanted.split(',')[0] if hint else wanted}{hint}"
+
+
+def _mapping_meant(path: Path, value: object) -> str | None:
+    """Return the mapping that was meant where the value of its main key stands alone.
+
+    >>> _mapping_meant(("runner",), "flink"), _mapping_meant(("input",), ["a.csv", "b/*.csv"])
+    ('runner: {name: flink}', 'input: {paths: [a.csv, "b/*.csv"]}')
+    """
+    key = "type" if path[:2] == ("schema", "columns") and len(path) == 3 else _MAIN_KEYS.get(path)
+    texts = value if isinstance(value, list) and key == "paths" else [value]
+    items = [_list_item(text) for text in texts if isinstance(text, str)]
+    if key is None or len(items) != len(texts):
+        return None
+    shown = ", ".join(items)
+    return f"{_list_item(str(path[-1]))}: {{{key}: {f'[{shown}]' if key == 'paths' else shown}}}"
 
 
 def _no_constant(value: object, written: str | None) -> str:

@@ -244,4 +244,5 @@ def _yaml_problem(error: yaml.YAMLError, source: str) -> Problem:
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or str(error).splitlines()[0]
     place = Place(source, 1, 1) if mark is None else Place(source, mark.line + 1, mark.column + 1)
-    return Problem(place, f"{NOT_YAML}: {what}")
+    hint = "; indent with spaces, not tabs" if r"'\t'" in what else ""
+    return Problem(place, f"{NOT_YAML}: {what}{hint}")

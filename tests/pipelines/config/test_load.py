@@ -67,6 +67,9 @@ def minimal(extra: str) -> str:
     return f"input: {{format: csv, paths: [data/a.csv]}}\noutput: {{path: out}}\n{extra}\n"
 
 
+TABS = "indent with spaces, not tabs"
+
+
 class TestValues:
     def test_every_key_with_its_default_is_the_same_config_as_none_of_them(self, folder: Path) -> None:
         Path("full.yaml").write_text(EVERY_KEY)
@@ -379,7 +382,7 @@ class TestProblems:
             ),
             (
                 "schema: {columns: {price: string}}",
-                'c.yaml:3:20: schema.columns.price: "string" is not a mapping, like {a: b}',
+                'c.yaml:3:20: schema.columns.price: "string" is not a mapping: write price: {type: string}',
             ),
             (
                 "max_rejects: 101%",
@@ -451,11 +454,37 @@ class TestProblems:
                 "YAML, and text in quotes",
             ),
             ("name: [", "c.yaml:4:1: is not YAML: expected the node content, but found '<stream end>'"),
+            *(
+                (extra, f"c.yaml:{place}: is not YAML: found character '\\t' that cannot start any token; {TABS}")
+                for extra, place in (
+                    ("schema:\n\tcolumns: {}", "4:1"),
+                    ("schema:\n  columns: {}\n\tx: {}", "5:1"),
+                    ("schema: {columns: {},\n\tx: {}}", "4:1"),
+                    ("schema:\n  x:\n  - a\n \t- b", "6:2"),
+                )
+            ),
+            ("name: @x", "c.yaml:3:7: is not YAML: found character '@' that cannot start any token"),
             ("? [a, b]\n: c", "c.yaml:3:3: a key must be plain text"),
         ],
     )
     def test_a_wrong_value_is_one_line_with_its_place_and_a_mend(self, folder: Path, extra: str, problem: str) -> None:
         assert problems(minimal(extra)) == [problem]
+
+    @pytest.mark.parametrize("values", [("data", "out"), ("[data/a.csv, 'data/[a]*.csv']", "'a: b'")])
+    def test_a_value_in_the_place_of_its_mapping_gets_the_mapping_to_write(
+        self, folder: Path, values: tuple[str, str]
+    ) -> None:
+        found = problems(f"input: {values[0]}\noutput: {values[1]}\nrunner: flink\n")
+        assert [line.partition(": ")[2].partition(" is not a mapping")[0].split(":")[0] for line in found[1:]] == [
+            "input", "output", "runner",
+        ]  # fmt: skip
+        Path("c.yaml").write_text("\n".join(line.partition(" is not a mapping: write ")[2] for line in found[1:]))
+        config = load_config("c.yaml")
+        assert (config.runner.name, config.output.path.endswith(yaml.safe_load(values[1]))) == ("flink", True)
+        assert list(config.input.paths) == (["data"] if values[0] == "data" else yaml.safe_load(values[0]))
+
+    def test_a_value_that_no_mapping_can_hold_gets_an_example(self, folder: Path) -> None:
+        assert problems("input: 3\noutput: {path: out}") == ["c.yaml:1:1: input: 3 is not a mapping, like {a: b}"]
 
     @pytest.mark.parametrize(
         ("section", "problem"),
