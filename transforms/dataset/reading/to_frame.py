@@ -15,12 +15,13 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
 
     pandas has no null integers in its plain types: Arrow gives float64 for a column with nulls, in which 2^53 + 1
     becomes 2^53. Nor has it times of day with nanoseconds: Arrow refuses those. Such columns keep pandas' nullable
-    integers, and Arrow's own type. Labels are categories.
+    integers, and Arrow's own type. Integers beside nulls in lists and structs are Python's. Labels are categories.
     """
     import pandas as pd
 
     nanoseconds = pa.time64("ns")
-    frame = table.to_pandas(types_mapper={nanoseconds: pd.ArrowDtype(nanoseconds)}.get)
+    nested = any(map(pa.types.is_nested, table.schema.types))
+    frame = table.to_pandas(types_mapper={nanoseconds: pd.ArrowDtype(nanoseconds)}.get, integer_object_nulls=nested)
     for index, column in enumerate(table.columns):
         if pa.types.is_integer(column.type) and column.null_count:
             nullable = pd.api.types.pandas_dtype(str(column.type).replace("int", "Int").replace("uI", "UI"))
