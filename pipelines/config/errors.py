@@ -159,7 +159,7 @@ def _wrong_type(value: object, wanted: str, written: str | None) -> str:
 
 
 def _mapping_meant(path: Path, value: object) -> str | None:
-    """Return the mapping that was meant where the value of its main key stands alone.
+    """Return the mapping that was meant where only the value of its main key is given.
 
     >>> _mapping_meant(("runner",), "flink"), _mapping_meant(("input",), ["a.csv", "b/*.csv"])
     ('runner: {name: flink}', 'input: {paths: [a.csv, "b/*.csv"]}')
