@@ -146,8 +146,8 @@ def adopt_files(
 def missing_files(names: Iterable[str]) -> list[str]:
     """Return what to say of files of which the names say that there are more.
 
-    >>> missing_files(["a-00000-of-00003.tfrecord", "a-00002-of-00003.tfrecord", "b.tfrecord-1-of-1"])
-    ['a-00001-of-00003.tfrecord is not here: 2 of 3 files of this name are, and other records are not in the dataset']
+    >>> missing_files(["a-00000-of-00003", "a-00002-of-00003", "b.tfrecord-1-of-1"])
+    ['a-00001-of-00003 is not here: 2 of 3 files of this name are; if others hold records, the dataset lacks them']
     """
     found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
     for name in names:
@@ -160,8 +160,8 @@ def missing_files(names: Iterable[str]) -> list[str]:
         if left is not None:
             name = f"{before}-{left:0{max(numbers.values())}d}-of-{total}{after}"
             notes.append(
-                f"{name} is not here: {len(numbers):,} of {int(total):,} files of this name are, and other records are "
-                f"not in the dataset"
+                f"{name} is not here: {len(numbers):,} of {int(total):,} files of this name are; if others "
+                f"hold records, the dataset lacks them"
             )
     return notes
 
