@@ -101,6 +101,32 @@ def test_folders_that_bear_the_names_of_splits_and_hold_no_classes_are_splits(de
     assert texts(desk) == {"Train/1.jpg": None, "Train/2.jpg": None, "test2017/1.jpg": None, "val/1.jpg": None}
 
 
+def test_folders_without_a_picture_are_named_as_no_classes(desk: Any) -> None:
+    desk.put({"pets/cat/1.jpg": draw(1), "pets/dog/1.jpg": draw(2), "pets/yak/README.md": b"later"})
+    (desk.root / "pets/zebra/white").mkdir(parents=True)
+    screen = desk.convert("pets")
+    assert "Detected: yak, zebra/white: no pictures, so they are no classes" in screen.out
+    assert "so" not in desk.convert("pets/cat", "--set", "input.layout=flat", "--overwrite").out.split()
+
+
+def test_a_folder_without_a_picture_is_said_to_be_no_class_unless_it_is_one(desk: Any) -> None:
+    desk.put({f"pets/{name}/1.jpg": draw(i) for i, name in enumerate(["train/cat", "train/dog", "val/dog"])})
+    for name in ("val/cat", "val/zebra", "2023/zebra"):
+        (desk.root / "pets" / name).mkdir(parents=True)
+    said = "zebra: no pictures, so it is no class"
+    assert f"Detected: {said}\n" in desk.convert("pets").out
+    assert f"Detected: {said}\n" in desk.convert("pets", "--set", "input.layout=split_label", "--overwrite").out
+    declared = desk.convert("pets", "--set", "input.labels=[cat, dog, zebra]", "--overwrite")
+    assert (declared.code, "no pictures" in declared.out) == (0, False)
+    desk.put({"more/dog/1.jpg": draw(7)})
+    (desk.root / "more/cat").mkdir()
+    (desk.root / "more/wolf").mkdir()
+    with pytest.raises(SystemExit) as ended:
+        main(["append", "more", "-o", "out", "--split", "train", "--set", "input.layout=label"])
+    said = desk.capsys.readouterr().out
+    assert (ended.value.code, "Detected: wolf: no pictures, so it is no class\n" in said) == (0, True), said
+
+
 @pytest.mark.parametrize("classes", [["cat/", "dog/"], [""]])
 def test_one_folder_of_splits_is_cut_by_the_key_that_the_refusal_names(desk: Any, classes: list[str]) -> None:
     pictures = {

@@ -147,6 +147,23 @@ def role_of(folder: bytes, layout: Layout) -> FolderRole:
     return FolderRole(split, name)
 
 
+def empty_classes(folders: Iterable[bytes], layout: Layout, classes: Sequence[str]) -> tuple[str, ...]:
+    """Return the note that folders without images would be classes.
+
+    >>> empty_classes([b"train/cat", b"train/yak", b"train/zebra", b"val"], "split_label", ["cat"])
+    ('yak, zebra: no pictures, so they are no classes',)
+    """
+    names = set()
+    for folder in folders:
+        try:
+            names.add(role_of(folder, layout).class_name)
+        except UsageError:
+            continue  # without images it may have any name
+    missing = sorted(name for name in names if name is not None and name not in set(classes))
+    are = "it is no class" if len(missing) == 1 else "they are no classes"
+    return (f"{first_names(missing, _FEW)}: no pictures, so {are}",) if missing else ()
+
+
 def refuse_labels(layout: Layout) -> None:
     """Refuse classes that are given for folders without classes.
 

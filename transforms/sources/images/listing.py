@@ -34,17 +34,19 @@ class ImageListing(Listing):
     """A listing whose entries are folders (`folders[i]` is entry i); `images` are sorted by their paths' bytes.
 
     `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`). `hints`
-    say how files are read that have the names of annotations.
+    say how files are read that have the names of annotations. `empty` are the folders without images and folders.
     """
 
     folders: tuple[ImageFolder, ...] = ()
     images: ImageTable = field(default_factory=lambda: ImageTable.of(()))
     as_one: bool = False
     hints: tuple[str, ...] = ()
+    empty: tuple[ImageFolder, ...] = ()
 
-    def below(self) -> list[bytes]:
-        """Return the paths of the folders by which classes and splits are detected."""
-        return [folder.below_apex if self.as_one else folder.below_root for folder in self.folders]
+    def below(self, *, empty: bool = False) -> list[bytes]:
+        """Return the paths of the folders by which classes and splits are detected, or of those without images."""
+        folders = self.empty if empty else self.folders
+        return [folder.below_apex if self.as_one else folder.below_root for folder in folders]
 
     def keep(self, wanted: Sequence[int]) -> ImageListing:
         """Return the listing of some folders only, given by their indices, in order."""
@@ -229,6 +231,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
             for _, one in sorted(walk.annotations.items())
             if not is_object(one.path)
         ),
+        empty=tuple(walk.empty),
     )
 
 

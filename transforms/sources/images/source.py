@@ -37,6 +37,7 @@ from .layout import (
     Layout,
     choose_layout,
     class_warnings,
+    empty_classes,
     refuse_labels,
     role_of,
     unknown_class,
@@ -186,7 +187,11 @@ class ImageSource:
             pieces,
             self._warnings(classes, names, layout),
             _split_rows(roles, listing),
-            detected=(*self._detected(layout, classes, splits), *listing.hints),
+            detected=(
+                *self._detected(layout, classes, splits),
+                *empty_classes(listing.below(empty=True), layout, names),
+                *listing.hints,
+            ),
             fields=image_fields(schema),
         )
 

@@ -95,7 +95,8 @@ class ImageWalk:
 
     `apex` is the folder that all names are relative to, None if each root's are its own. `ignored` are names and paths
     below the apex. `skipped` counts what was passed over, by reason; `annotations` are the first files with names of
-    annotations, by kind. The folders of the table are those of `folders()`, by number.
+    annotations, by kind. `empty` are the folders without files and folders. The folders of the table are those of
+    `folders()`, by number.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class ImageWalk:
     ) -> None:
         self.skipped = {"hidden": 0, "junk": 0}
         self.annotations: dict[str, AnnotationFile] = {}
+        self.empty: list[ImageFolder] = []
         self._apex = apex
         self._ignored = ignored
         self._scan = scan
@@ -161,6 +163,8 @@ class ImageWalk:
                 self.annotations.setdefault(kind, found)
         if len(images):
             self._found.append(facts_of(folder, images))
+        elif not inner:
+            self.empty.append(folder)
         done = 0
         for name in sorted(name + b"/" for name in inner):
             before = bisect_left(range(len(images)), name, lo=done, key=lambda i: images[i].name)
