@@ -24,8 +24,8 @@ from ...transforms.format.manifest.naming import dataset_name, names_its_count
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.folders import settling
 from ...transforms.format.wording.nearest import NoColumnError, first_names
+from ...transforms.format.wording.options import set_constant
 from ...transforms.format.wording.printable import printable, printable_path, shell_path
-from ...transforms.sources.contract.call import set_constant
 from ...transforms.sources.contract.planning import make_plan
 from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Source, Survey

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ...transforms.format.flow.observers import Observer
 from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.wording.options import set_list
 from ...transforms.format.wording.printable import printable
-from ...transforms.sources.contract.call import set_list
 from ...transforms.statistics.observe import STATISTICS
 
 

@@ -73,7 +73,7 @@ MANIFESTS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "a sidecar outside": (
         lambda text: text.replace('"stats.tfdv"]', '"stats.tfdv", "../outside/secret"]'),
-        'sidecars[6] is "../outside/secret", not a relative path of letters, digits and ._=/- that stays in the folder',
+        'sidecars[6] is "../outside/secret", not the name of a sidecar',
     ),
     "a key twice": (
         lambda text: text.replace('"order":', '"order": "task", "order":'),

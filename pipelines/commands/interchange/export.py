@@ -18,9 +18,9 @@ from ....transforms.format.sidecars.croissant import NAME as CROISSANT
 from ....transforms.format.sidecars.label_map import ONE as LABEL_MAP
 from ....transforms.format.sidecars.label_map import has_id_0
 from ....transforms.format.sidecars.sidecar_files import sidecar_files
+from ....transforms.format.wording.options import set_column
 from ....transforms.format.wording.printable import counted, printable_path
 from ....transforms.format.wording.sizes import format_size
-from ....transforms.sources.contract.call import set_column
 
 if TYPE_CHECKING:
     from ...screens.screen import Screen

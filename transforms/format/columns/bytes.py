@@ -13,6 +13,7 @@ from ..buffers.arrow_memory import offsets_of, raw_values, valid_mask
 from ..buffers.views import BUFFER_LIMIT, I64, Views, inline_views, reference_views, words_of
 from ..schema.column_types import column_type, is_string
 from ..schema.schema import Feature
+from ..wording.options import set_column
 from ..wording.printable import VALUE_LIMIT, printable
 from .numbers import BadValues
 
@@ -88,7 +89,7 @@ def _bad_utf8(values: pa.Array, feature: Feature) -> list[BadValues]:
     bad = [row for row, value in enumerate(_bytes_of(values)) if value is not None and not _is_utf8(value)]
     if not bad:
         return []
-    fix = f"declare it as bytes: --set schema.columns.{feature.name}.type=bytes"
+    fix = f"declare it as bytes: {set_column(feature.name, 'type', 'bytes')}"
     return [BadValues(np.array(bad, np.int64), "BAD_UTF8", "UTF-8 text", shown, "is not UTF-8", fix)]
 
 

@@ -25,6 +25,7 @@ from ..flow.feature_values import FeatureColumn
 from ..flow.rejects import CellError, CellProblem
 from ..schema.column_types import Form, form_of
 from ..schema.schema import Feature, Schema
+from ..wording.options import set_column
 from ..wording.printable import printable
 from .bytes import bytes_values
 from .lists import Cells, cells_of
@@ -132,6 +133,6 @@ def _not_null_error(feature: Feature) -> CellError:
         "DECLARED_NOT_NULL",
         "null",
         feature.type,
-        f"null, but the schema says that it never is; declare it: --set schema.columns.{feature.name}.nullable=true",
+        f"null, but the schema says that it never is; declare it: {set_column(feature.name, 'nullable', 'true')}",
         "null, but the dataset's schema says that it never is: give it a value",
     )

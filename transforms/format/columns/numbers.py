@@ -17,6 +17,7 @@ from ..flow.blocks import Narrowing
 from ..flow.rejects import TYPE_IS_THE_DATASETS, UNIT_IS_THE_DATASETS, CellError
 from ..schema.column_types import DEFAULT_UNIT, UNITS
 from ..schema.schema import Feature
+from ..wording.options import set_column
 from ..wording.printable import printable
 
 F32 = npt.NDArray[np.float32]
@@ -26,6 +27,7 @@ _EXACT_IN_FLOAT32: Final = 16
 """Bits of an integer of which float32, which has 24, holds every value."""
 
 _DAY_MS: Final = 86_400_000
+_AS_MOMENT: Final = ("type", str(pa.timestamp(DEFAULT_UNIT)).partition("[")[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +81,7 @@ def _unsigned(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]
     if not len(over):
         return raw.view(np.int64), []
     says = f"is above {_INT64_MAX}, the largest int64"
-    fix = f"keep its digits: --set schema.columns.{feature.name}.type=string"
+    fix = f"keep its digits: {set_column(feature.name, 'type', 'string')}"
     return raw.view(np.int64), [BadValues(over, "INT_OVERFLOW", "int64", lambda i: str(raw[i]), says, fix)]
 
 
@@ -96,9 +98,8 @@ def _times(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
     steps = UNITS.index(wanted) - UNITS.index(held)
     if steps == 0:
         return _ticks(values), []
-    fix = f"keep it exact: --set schema.columns.{feature.name}.unit="
     if steps < 0:
-        return _rescale(values, 1000**-steps, held, feature, wanted, fix + held)
+        return _rescale(values, 1000**-steps, held, feature, wanted, _exact_in(feature, held))
     raw = _ticks(values)
     factor = 1000**steps
     bound = _INT64_MAX // factor
@@ -107,10 +108,15 @@ def _times(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
     if len(far):
         largest = max(int(raw[far].max()), -int(raw[far].min()))
         finer = enumerate(UNITS[UNITS.index(held) : UNITS.index(wanted)])
-        fix += next(unit for step, unit in reversed(list(finer)) if not step or largest <= _INT64_MAX // 1000**step)
+        unit = next(unit for step, unit in reversed(list(finer)) if not step or largest <= _INT64_MAX // 1000**step)
+        fix = _exact_in(feature, unit)
         says = f"is beyond the int64 range in {wanted}"
         bad.append(BadValues(far, "INT_OVERFLOW", f"int64 {wanted}", lambda i: f"{raw[i]} {held}", says, fix))
     return raw * np.int64(factor), bad
+
+
+def _exact_in(feature: Feature, unit: str) -> str:
+    return f"keep it exact: {set_column(feature.name, 'unit', unit)}"
 
 
 def _ticks(values: pa.Array) -> I64:
@@ -125,7 +131,7 @@ def _days(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
     if not len(timed):
         return days, []
     says = "is not a whole day, as a date is"
-    fix = f"keep the time too: --set schema.columns.{feature.name}.type=timestamp"
+    fix = f"keep the time too: {set_column(feature.name, *_AS_MOMENT)}"
     return days, [
         BadValues(timed, "PRECISION_LOSS", "date in days", lambda i: str(raw[i].astype("datetime64[ms]")), says, fix)
     ]
@@ -160,7 +166,7 @@ def float_values(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValue
     if np.isinf(narrowing.max_relative_error):
         over = _positions(np.isinf(narrow) & np.isfinite(wide), values)
         says = "is beyond the largest float32, 3.4028235e+38"
-        fix = f"keep it exact: --set schema.columns.{feature.name}.as=bytes"
+        fix = f"keep it exact: {set_column(feature.name, 'as', 'bytes')}"
         bad.append(BadValues(over, "FLOAT_OVERFLOW", "float32", lambda i: repr(float(wide[i])), says, fix))
     return narrow, bad, narrowing
 
@@ -178,7 +184,7 @@ def _whole_floats(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValu
     if not len(lossy):
         return floats, []
     says = "is not a whole number that float32 holds"
-    fix = f"keep it exact: --set schema.columns.{feature.name}.type=int64"
+    fix = f"keep it exact: {set_column(feature.name, 'type', 'int64')}"
     return floats, [BadValues(lossy, "PRECISION_LOSS", "float32", lambda i: str(raw[i]), says, fix)]
 
 

@@ -26,9 +26,9 @@ from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import empty_array
 from ...format.nested.keys import is_any_list, is_flat, stored_type
 from ...format.wording.nearest import first_names
+from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ...pictures.masks import mask_png
-from ...sources.contract.call import set_column
 from ..step import Column, Stepped, is_text
 from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, SIZE, Objects, fields_of, has_masks, keys_of, left_over
 from .placements import OUT_OF_FRAME, PLACEMENT, Placements, with_counts

@@ -28,10 +28,10 @@ from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import ColumnRule
 from ...format.wording.nearest import NoColumnError
+from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem
-from ...sources.contract.call import set_column
 from ..step import Column, Stepped, is_text
 from ..steps.files import FILENAME
 

@@ -23,8 +23,8 @@ from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.wording.nearest import NoColumnError
+from ...format.wording.options import set_column
 from ...format.wording.printable import printable
-from ...sources.contract.call import set_column
 from ...sources.files.below_root import FileProblem, FilesBelow
 from ..step import Column, Stepped, as_text, is_text, with_column
 

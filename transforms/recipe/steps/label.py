@@ -21,8 +21,8 @@ from ...format.flow.rejects import CellError, CellProblem
 from ...format.schema.arrow_types import plain_type
 from ...format.schema.column_types import is_string
 from ...format.wording.nearest import NoColumnError, first_names
+from ...format.wording.options import set_column, set_list
 from ...format.wording.printable import printable
-from ...sources.contract.call import set_column, set_list
 from ..step import Column, Stepped, as_text, is_text, with_column
 
 MOST_CLASSES: Final = 100_000
@@ -76,7 +76,7 @@ class Label:
         if not (is_text(known[self.column]) or types.is_integer(kind) or types.is_boolean(kind)):
             raise SchemaError(
                 f'column "{printable(self.column)}": a label is text, a whole number or a bool, and it holds {kind}; '
-                f"leave label out, or make it text (CSV and JSON lines: --set schema.columns.{self.column}.type=string)"
+                f"leave label out, or make it text (CSV and JSON lines: {set_column(self.column, 'type', 'string')})"
             )
         field = pa.field(self.column, pa.int64(), known[self.column].field.nullable and self._keeps_nulls)
         label = Column(field, reason=self._reason(), labels=self.numbered)

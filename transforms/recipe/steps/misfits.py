@@ -11,6 +11,7 @@ from pyarrow import types
 from ...format.schema.arrow_types import is_list, type_words
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.nearest import nearest_name
+from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 
 _BY_FUNCTION = "filter the rows by a function of yours, in Python: convert(..., map=function)"
@@ -130,7 +131,5 @@ def _fix_of_comparison(node: ast.Compare, operands: Sequence[ast.expr], kinds: S
         return f"the column has a time zone: write times with one, like {ast.unparse(operand)} > {_example(kind)}"
     if types.is_timestamp(kind):
         return f"the column has no time zone: write times without one, like {ast.unparse(operand)} > {_example(kind)}"
-    declared = (
-        f"; or declare another type of the column: --set schema.columns.{printable(ast.unparse(operand))}.type=TYPE"
-    )
+    declared = f"; or declare another type of the column: {set_column(ast.unparse(operand), 'type', 'TYPE')}"
     return f"{_compare(operand, kind)}{declared if isinstance(operand, ast.Name) else ''}"

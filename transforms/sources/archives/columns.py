@@ -14,9 +14,9 @@ from ...errors import SchemaError, SourceError, UsageError
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.sidecars.tfds import labels_file_name
+from ...format.wording.options import set_list
 from ...format.wording.printable import counted, printable
 from ...recipe.steps.label import MOST_CLASSES
-from ..contract.call import set_list
 from ..files.partitions import is_split_folder
 from ..images.layout import Layout, choose_layout, role_of
 from ..images.rows import LABEL

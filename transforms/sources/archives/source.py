@@ -20,6 +20,7 @@ from ...errors import SourceError
 from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Feature, Schema
+from ...format.wording.options import set_column
 from ...format.wording.printable import counted, printable
 from ...limits.turns import ROW_BYTES, Turn
 from ..archive_files.members import Damage, Kind, Member, MemberError
@@ -363,7 +364,7 @@ def _warnings(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence
         if lacking > 0:
             warnings.append(
                 f'{counted(lacking, "sample")} of {found.samples:,} without the picture "{name}": rejects, but where '
-                f"they are left out: --set schema.columns.{name}.null=drop_row"
+                f"they are left out: {set_column(name, 'null', 'drop_row')}"
             )
     return tuple(warnings)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ...format.wording.nearest import nearest_name
+from ...format.wording.options import set_list
 from ...format.wording.printable import printable
-from ..contract.call import Call, set_list
+from ..contract.call import Call
 
 _MOST_NAMES: Final = 20
 """A list of more names is not a command that anybody reads."""

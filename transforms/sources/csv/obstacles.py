@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, binary_array, true_mask
+from ...format.wording.options import set_column, set_list
 from ...format.wording.printable import printable
-from ..contract.call import set_column, set_list
 from ..text.cast import NUMBER
 from .hints import PandasCall
 

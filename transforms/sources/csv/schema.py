@@ -14,7 +14,7 @@ from ...errors import SourceError
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature
-from ..contract.call import set_list
+from ...format.wording.options import set_list
 from ..text.declared import declared_type
 from ..text.open_text import is_transparent
 from .infer_types import Evidence, explain, join_evidence, look_at_columns

@@ -19,9 +19,9 @@ from typing import Final, Literal
 
 from ...errors import UsageError
 from ...format.wording.nearest import first_names
+from ...format.wording.options import set_list
 from ...format.wording.printable import printable
 from ...pictures.facts import ImageProblem
-from ..contract.call import set_list
 from ..files.partitions import is_split_folder
 
 Layout = Literal["flat", "label", "split", "split_label"]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...format.buffers.arrow_memory import binary_array
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
+from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column, holds_integer
 from .strict import Number, Value
@@ -136,7 +137,7 @@ class _Builder:
         self, row: int, value: Any, code: str, text: str, fix: str | None = None, expected: str = ""
     ) -> CellProblem:
         shown = printable(value if isinstance(value, str) else _as_json(value))
-        declare = f"declare it: --set schema.columns.{printable(self.column.name)}.type=string"
+        declare = f"declare it: {set_column(self.column.name, 'type', 'string')}"
         message = f'"{shown}" {text}'
         return CellProblem(
             row,

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.buffers.arrow_memory import true_mask
+from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
@@ -301,5 +302,5 @@ def refuse_mixed(name: str, evidence: Evidence) -> None:
     fix = "write null where there is no value" if empty else "fix one"
     raise SchemaError(
         f'column "{printable(name)}": {what}; {fix}, or keep the text of all values: '
-        f"--set schema.columns.{printable(name)}.type=string"
+        f"{set_column(name, 'type', 'string')}"
     )

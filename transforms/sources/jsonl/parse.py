@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, raw_values, true_mask, valid_mask
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
+from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column
 from ..text.lines import I64, LineOrigin, Lines, origin_of
@@ -202,7 +203,7 @@ class _Work:
         for name in members:
             if name not in self.known:
                 what = f'has a key "{printable(name)}" that no row has that was looked at for types'
-                fix = f"declare it: --set schema.columns.{printable(name)}.type=TYPE, or --set schema.infer=full"
+                fix = f"declare it: {set_column(name, 'type', 'TYPE')}, or --set schema.infer=full"
                 raise LineError("BAD_WIDTH", f"{what}; {fix}")
         return members
 
@@ -259,7 +260,7 @@ def _narrowed(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Arra
 
 def _too_fine(row: int, value: Any, code: str, text: str, target: pa.DataType, column: str) -> CellProblem:
     message = f'"{float(value)!r}" {text.format(f"float{target.bit_width}")}'
-    fix = f"declare it: --set schema.columns.{printable(column)}.type=float64"
+    fix = f"declare it: {set_column(column, 'type', 'float64')}"
     error = CellError(
         column, code, repr(float(value)), "float", f"{message}; {fix}", f"{message}; {TYPE_IS_THE_DATASETS}"
     )

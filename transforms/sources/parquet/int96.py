@@ -27,6 +27,7 @@ from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.fit_times import fit_times
 from ...format.schema.column_types import DEFAULT_UNIT, UNITS, is_binary
 from ...format.schema.schema import Feature
+from ...format.wording.options import set_column
 
 RAW_BYTES: Final = 12
 _RAW: Final = np.dtype([("nanos", "<i8"), ("day", "<i4")])
@@ -101,7 +102,7 @@ def _bad_value(total: int, feature: Feature, unit: str) -> BadValues:
     if exact_in is None:
         fix = "no unit keeps it exact: round it in the file"
     else:
-        fix = f"keep it exact: --set schema.columns.{feature.name}.unit={exact_in}"
+        fix = f"keep it exact: {set_column(feature.name, 'unit', exact_in)}"
     code, expected, says = "INT_OVERFLOW", f"int64 {unit}", f"is beyond the int64 range in {unit}"
     if total % _nanos_of(unit):
         code, expected, says = "PRECISION_LOSS", f"{feature.type} in {unit}", f"is not a whole number of {unit}"

@@ -45,8 +45,8 @@ from ...format.buffers.arrow_memory import (
 )
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.schema.column_types import natural_type
+from ...format.wording.options import set_column, set_list
 from ...format.wording.printable import printable
-from ..contract.call import set_column, set_list
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -399,20 +399,20 @@ def _cell_problem(
 ) -> CellProblem:
     code, text = problem
     value = printable(cell)
-    name, also = printable(column), ""
+    also = ""
     if code == "PRECISION_LOSS" and not pa.types.is_floating(target):
-        fix = f"--set schema.columns.{name}.unit=ns"
+        fix = set_column(column, "unit", "ns")
     elif code == "BAD_UTF8":
-        fix, also = f"--set schema.columns.{name}.type=binary, or input.encoding", ", or set input.encoding"
+        fix, also = f"{set_column(column, 'type', 'binary')}, or input.encoding", ", or set input.encoding"
     elif code == "BAD_TYPE" and null_words and cell in _NULL_WORDS:
         also = f", or, if it means null, {set_list('input.null_values', ['', cell.decode()])}"
-        fix = f"--set schema.columns.{name}.type=string{also}"
+        fix = f"{set_column(column, 'type', 'string')}{also}"
     elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
-        fix = f"--set schema.columns.{name}.type=float64"
+        fix = set_column(column, "type", "float64")
     elif code == "BAD_TYPE" and (options := number_options(cell.decode("utf-8", "replace"), target, column, keys)):
         fix, also = options, f", or read it: {options}"
     else:
-        fix = f"--set schema.columns.{name}.type=string"
+        fix = set_column(column, "type", "string")
     message = f'"{value}" {text}'
     in_append = f"{message}; {TYPE_IS_THE_DATASETS}{also}"
     return CellProblem(

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from ...format.schema.column_types import DEFAULT_UNIT, column_type
 from ...format.schema.schema import ColumnRule, Feature
+from ...format.wording.options import set_column
 from ...recipe.step import Column
-from ..contract.call import set_column
 from .written import Written
 
 MOST_VALUES: Final = 100

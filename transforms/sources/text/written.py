@@ -27,9 +27,9 @@ from ...errors import SchemaError
 from ...format.flow.rejects import CellProblem
 from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule
+from ...format.wording.options import set_column
 from ...format.wording.printable import printable, quoted
 from ...recipe.step import Column, Stepped, as_text, is_text, with_column
-from ..contract.call import set_column
 from .cast import cast_column, number_options, problem_of, type_noun
 from .declared import declared_type
 
