@@ -24,5 +24,7 @@ def programs(*, of: str | None = None, without: Sequence[str] = ()) -> list[str]
 
 def recipes(having: str = "") -> list[tuple[list[str], list[str]]]:
     """Return what README's blocks tell to type, each with the lines that it shows behind them; those with `having`."""
-    blocks = re.findall(r"^```sh\n((?:(?!^```).)*)^```\n+```text\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(
+        r"^```sh\n((?:(?!^```).)*)^```\n+```text\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE
+    )
     return [(typed.splitlines(), shown.splitlines()) for typed, shown in blocks if having in typed]
