@@ -1,6 +1,7 @@
 """Compare this version with another one: CPU, wall clock and memory of whole commands, in turn, in one run.
 
     git worktree add ../before COMMIT && (cd ../before && uv sync)
+    python -m compileall -q ../before/.venv .venv ../before . # where PYTHONDONTWRITEBYTECODE is set
     uv run python benchmarks/compare.py ../before --runs 5
 
 Each round runs every workload by one version and then by the other, which of them is first in turn. The table has the
