@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ...recipe.picture_steps.boxes import OBJECTS
 from ...recipe.picture_steps.objects import ID, SIZE
+from ..contract.source import SourceEntry
 
 FILE_NAME: Final = "file_name"
 SOURCE_ID: Final = "image/source_id"
@@ -105,3 +106,10 @@ def annotated(
         })  # fmt: skip
     used = {one["category"] for picture in pictures for one in picture.objects if one["category"] is not None}
     return Annotated(pa.schema(columns), rows, errors or {}, (*warnings, *said), dict(classes), frozenset(used))
+
+
+def too_large(entry: SourceEntry) -> str | None:
+    """Return what is wrong with a file of one picture that has more than `MOST_BYTES`."""
+    if entry.bytes <= MOST_BYTES:
+        return None
+    return f"has {entry.bytes} bytes, and the most are {MOST_BYTES}: it is of one picture; leave it out"

@@ -26,7 +26,7 @@ from ...format.wording.printable import printable
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from .options import AnnotationOptions
-from .rows import MOST_BYTES, Annotated, Picture, annotated
+from .rows import Annotated, Picture, annotated, too_large
 
 
 def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
@@ -53,8 +53,8 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
 
 def _read(entry: SourceEntry) -> Picture | str:
     """Return what a file says of its picture, or what is wrong with it."""
-    if entry.bytes > MOST_BYTES:
-        return f"has {entry.bytes} bytes, and the most are {MOST_BYTES}: it is of one picture; leave it out"
+    if (why := too_large(entry)) is not None:
+        return why
     with open_listed(entry, open_file) as file:
         data = file.read()
     if b"<!ENTITY" in data:

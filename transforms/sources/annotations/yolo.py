@@ -28,7 +28,7 @@ from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from ..files.skipped_names import pictures_below
 from .options import AnnotationOptions
-from .rows import MOST_BYTES, Annotated, Picture, annotated
+from .rows import Annotated, Picture, annotated, too_large
 
 NAMES: Final = ("classes.txt", "obj.names")
 CONFIGS: Final = ("data.yaml", "dataset.yaml", "data.yml")
@@ -156,8 +156,8 @@ def _pictures_in(root: str) -> dict[str, str]:
 
 def _read(entry: SourceEntry, wanted: AnnotationOptions, keypoints: int) -> tuple[list[dict[str, Any]], int] | str:
     """Return the objects of a file, and how many had keypoints; or what is wrong with it."""
-    if entry.bytes > MOST_BYTES:
-        return f"has {entry.bytes} bytes, and the most are {MOST_BYTES}: it is of one picture; leave it out"
+    if (why := too_large(entry)) is not None:
+        return why
     with open_listed(entry, open_file) as file:
         text = file.read().decode("utf-8", "replace")
     objects, poses = [], 0
