@@ -28,12 +28,10 @@ _WARNING: Final = (
 
 
 def flush_by_size() -> None:
-    """Make all data streams of this process's local engines flush by size, never by time."""
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
 
 
 def warn_of_timed_flushes(pipeline: beam.Pipeline) -> None:
-    """Warn that the local engine may lose elements of a pipeline, if it may."""
     if not isinstance(pipeline.runner, FnApiRunner | SwitchingDirectRunner):
         return
     mode = pipeline.options.view_as(DirectOptions).direct_running_mode

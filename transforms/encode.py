@@ -42,7 +42,6 @@ class EncodeExamples(beam.PTransform):
     split: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Make the encoder, where only the schema is given."""
         super().__init__()
         if isinstance(self.encoder, SourceInfo):
             self.encoder = self.encoder.encoder()
@@ -62,7 +61,6 @@ class EncodeExamples(beam.PTransform):
             self.encoder = replace(self.encoder, split=OneSplit(self.split))
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
-        """Return the PCollection of `Block | TaskEnd`."""
         return rows | "Encode rows" >> beam.ParDo(_EncodeRowsFn(self.encoder))
 
 
@@ -77,11 +75,6 @@ class _EncodeRowsFn(beam.DoFn):
 
 
 def check_split(name: str) -> None:
-    """Check that a split can have a name.
-
-    Raises:
-        UsageError: it cannot.
-    """
     if not is_split_name(name):
         raise UsageError(f'split is "{printable(name)}": use [a-z][a-z0-9_]*, up to 64 characters')
 

@@ -36,7 +36,6 @@ def packed(value: object) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """Return what was packed."""
     if not data.startswith(pickle.PROTO):
         data = isal_zlib.decompress(data)
     return pickle.loads(data)  # noqa: S301  (made by the step before, inside this pipeline)
@@ -56,7 +55,6 @@ class Gather(beam.PTransform):
     """Gather keyed descriptors in one element, `(0, [packed, ...])`, which exists even if none of them arrives."""
 
     def expand(self, descriptors: beam.PCollection) -> beam.PCollection:
-        """Return the PCollection of the one element."""
         # A seed of its own: one that several gatherings share makes Flink store what crosses the edges between them,
         # for which a small task manager has too few network buffers.
         create = beam.Create([keyed(None)], reshuffle=False).with_output_types(KEYED)

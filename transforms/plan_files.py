@@ -59,11 +59,7 @@ class StagedFile:
     sha256: str
 
     def lines(self) -> tuple[bytes, ...]:
-        """Return its lines.
-
-        Raises:
-            RunError: it is not what was written when the run was planned, or not seen here.
-        """
+        """Raises `RunError` where the file is not what was written when the run was planned, or is not seen here."""
         return _lines(self)
 
 
@@ -85,7 +81,6 @@ class StagedPieces(StoredPieces):
     line: int
 
     def load(self) -> Sequence[Piece]:
-        """Return the pieces."""
         return decode_pieces(self.file.lines()[self.line])
 
 
@@ -126,7 +121,6 @@ class StagedEntries(Sequence[EntryInfo]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[EntryInfo]: ...
     def __getitem__(self, index: int | slice) -> EntryInfo | Sequence[EntryInfo]:
-        """Return one entry, or some."""
         return _entries(self.file)[index]
 
     def __iter__(self) -> Iterator[EntryInfo]:
@@ -168,7 +162,6 @@ def tasks_in_files(spec: DatasetSpec, tasks: Sequence[Task], limits: PlanLimits 
 
 
 def _filled(packed: Iterable[tuple[Task, bytes]], most: int) -> Iterator[list[tuple[Task, bytes]]]:
-    """Yield tasks and their lines by file."""
     group: list[tuple[Task, bytes]] = []
     size = 0
     for task, line in packed:

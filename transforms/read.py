@@ -53,7 +53,6 @@ class ReadRows(beam.PTransform):
     map: Mapped | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        """List, survey and plan, unless the plan is given."""
         super().__init__()
         if isinstance(self.source, str):
             self.source = pick_source([self.source], records=True)
@@ -91,7 +90,6 @@ class ReadRows(beam.PTransform):
         return self._frozen.splits
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection:
-        """Return the PCollection of `Rows | TaskEnd`."""
         files = by_file(self._tasks)
         if files:
             tasks = (

@@ -33,11 +33,9 @@ class SecondPass(beam.PTransform):
     done: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Make the transform."""
         super().__init__()
 
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
-        """Gather, plan, spread, sort."""
         return (
             pcoll
             | "Gather spills" >> Gather()
@@ -56,16 +54,12 @@ class StepOverResults(beam.DoFn):
         self.done = done
 
     def results(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[TaskResult]:
-        """Yield the results of this run, then those of a run before."""
         yield from gathered_values(gathered)
         yield from (read_result(self.spec.storage, self.spec.staging, task) for task in self.done)
 
 
 class _PlanShuffleFn(StepOverResults):
-    """Plans the second pass of a shuffle."""
-
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
-        """Yield the results of the first pass, and what is to be done in the second."""
         check_shared(self.spec.storage, self.spec.proof)
         results = list(self.results(gathered))
         yield from (packed(result) for result in results)

@@ -28,11 +28,6 @@ class SourceInfo:
     columns: tuple[ColumnEntry, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that every label feature has its names.
-
-        Raises:
-            UsageError: one has none.
-        """
         for feature in self.schema or ():
             if feature.type == "label" and feature.name not in self.labels:
                 raise UsageError(

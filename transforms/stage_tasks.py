@@ -23,11 +23,9 @@ class StageTasks(beam.PTransform):
     stage: Callable[[Task], TaskResult]
 
     def __post_init__(self) -> None:
-        """Return the name that Beam shows for the transform."""
         super().__init__()
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection:
-        """Return the PCollection of `TaskResult`."""
         return (
             pbegin
             | "List tasks" >> beam.Create(self.tasks, reshuffle=False)

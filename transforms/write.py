@@ -119,7 +119,6 @@ class WriteShards(beam.PTransform):
     done: Sequence[TaskResult] = field(default=(), kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
         super().__init__()
         if isinstance(self.schema, pa.Schema):
             self.schema = schema_of(self.schema)
@@ -130,7 +129,6 @@ class WriteShards(beam.PTransform):
         self._run = self.spec or self._own_spec()
 
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
-        """Stage, plan, assemble, commit, publish."""
         warn_of_timed_flushes(pcoll.pipeline)
         if self.spec is None:
             self._check_alone(pcoll.pipeline)
@@ -260,7 +258,6 @@ class _StagePartsFn(beam.DoFn):
             raise
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the result of the records without a task."""
         if self._task is not None:
             self._abandon()
             raise RuntimeError("not fused: a bundle ended within a task; reading and writing must be one fused stage")
@@ -270,7 +267,6 @@ class _StagePartsFn(beam.DoFn):
             yield WindowedValue(self._counted(result), GlobalWindow().max_timestamp(), (GlobalWindow(),))
 
     def teardown(self) -> None:
-        """Release what a failed bundle left."""
         self._abandon()
 
     def _counted(self, result: TaskResult) -> tuple[int, bytes]:
@@ -307,10 +303,7 @@ class _StagePartsFn(beam.DoFn):
 
 
 class _PlanShardsFn(StepOverResults):
-    """Plans all shards, or refuses."""
-
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
-        """Yield the draft of the manifest and the shards to make."""
         check_shared(self.spec.storage, self.spec.proof)
         plan = plan_generation(self.spec, self.results(gathered))
         if isinstance(plan, Refusal):
@@ -321,8 +314,6 @@ class _PlanShardsFn(StepOverResults):
 
 
 class _AssembleShardFn(beam.DoFn):
-    """Makes one shard in staging."""
-
     def __init__(self, spec: DatasetSpec) -> None:
         self._spec = spec
 
@@ -343,7 +334,6 @@ class _CommitFn(beam.DoFn):
         self._spec = spec
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
-        """Yield the commit and the files to publish, or the refusal."""
         decided = commit_arrived(self._spec, gathered_values(gathered))
         yield packed(decided)
         if isinstance(decided, Commit):
@@ -351,8 +341,6 @@ class _CommitFn(beam.DoFn):
 
 
 class _PublishFileFn(beam.DoFn):
-    """Moves files of the generation to their final names."""
-
     def __init__(self, spec: DatasetSpec) -> None:
         self._spec = spec
 
@@ -388,7 +376,6 @@ class _ReportFn(_CompleteFn):
     """Reports the outcome, once; if completing did not run, this step does it."""
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[WriteOutcome]:  # type: ignore[override]
-        """Yield the outcome."""
         outcome: WriteOutcome = next(gathered_values(gathered), None) or self._outcome(None)
         if self._raise_refusal and outcome.manifest is not None:  # else the caller shows what is wrong
             for warning in empty_warnings(outcome.manifest):

@@ -63,17 +63,17 @@ class ChecksummedFile:
         self._file = file
         self.crc = 0
 
-    def read(self, size: int = -1, /) -> bytes:  # noqa: D102
+    def read(self, size: int = -1, /) -> bytes:
         data = self._file.read(size)
         self.crc = crc32c(data, self.crc)
         return data
 
-    def readinto(self, buffer: memoryview, /) -> int | None:  # noqa: D102
+    def readinto(self, buffer: memoryview, /) -> int | None:
         count = self._file.readinto(buffer)
         self.crc = crc32c(buffer[: count or 0], self.crc)
         return count
 
-    def seek(self, offset: int, whence: int = 0, /) -> int:  # noqa: D102
+    def seek(self, offset: int, whence: int = 0, /) -> int:
         self.crc = 0
         return self._file.seek(offset, whence)
 

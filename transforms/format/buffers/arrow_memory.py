@@ -38,18 +38,15 @@ def valid_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:
 
 
 def bits(buffer: pa.Buffer, offset: int, count: int) -> npt.NDArray[np.bool_]:
-    """Return bits of a bitmap as booleans."""
     octets = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + count + 7) // 8]
     return np.unpackbits(octets, bitorder="little")[offset % 8 :][:count].view(np.bool_)
 
 
 def bitmap_of(there: npt.NDArray[np.bool_]) -> pa.Buffer | None:
-    """Return the bitmap of which values are not null, None if all are not."""
     return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
 def offsets_of(array: pa.Array, dtype: npt.DTypeLike) -> I64:
-    """Return the `len(array) + 1` offsets of an array of binary, string or list type, as int64."""
     kind = np.dtype(dtype)
     buffer = array.buffers()[1]
     if buffer is None or not buffer.size:
@@ -66,7 +63,6 @@ def true_mask(flags: pa.BooleanArray) -> npt.NDArray[np.bool_]:
 
 
 def array_of(values: npt.NDArray[Any]) -> pa.Array:
-    """Return numbers or booleans as an Arrow array."""
     if values.dtype == bool:
         return pa.Array.from_buffers(
             pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))], null_count=0
@@ -76,19 +72,16 @@ def array_of(values: npt.NDArray[Any]) -> pa.Array:
 
 
 def null_of(kind: pa.DataType) -> pa.Scalar:
-    """Return a null of a type."""
     return pa.nulls(1, kind)[0]
 
 
 def int_array(values: Sequence[int | None]) -> pa.Array:
-    """Return whole numbers as an Arrow array of int64; None is a null."""
     numbers = np.array([0 if value is None else value for value in values], np.int64)
     valid = bitmap_of(np.array([value is not None for value in values], bool))
     return pa.Array.from_buffers(pa.int64(), len(values), [valid, pa.py_buffer(numbers)])
 
 
 def text_array(values: Sequence[str | None]) -> pa.Array:
-    """Return texts as an Arrow array of strings; None is a null."""
     return binary_array([None if value is None else value.encode() for value in values]).view(pa.string())
 
 

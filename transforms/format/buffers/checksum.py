@@ -46,7 +46,6 @@ def crc32c_each(data: Any, lengths: npt.NDArray[np.int64]) -> U32:
 
 
 def crc32c_of_pieces(data: memoryview, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> U32:
-    """Return the CRC32C of each of the pieces `data[start:end]`, wherever they are."""
     pieces = map(data.__getitem__, map(slice, starts.tolist(), ends.tolist()))
     return np.fromiter(map(_crc32c, pieces), np.uint32, len(starts))
 
@@ -70,18 +69,15 @@ def mask(crc: int) -> int:
 
 
 def unmask(masked: int) -> int:
-    """Return the CRC of which `masked` is the masked form."""
     rotated = (masked - _MASK_DELTA) & _MASK_32
     return ((rotated >> 17) | (rotated << 15)) & _MASK_32
 
 
 def mask_each(crcs: U32) -> U32:
-    """Return the masked form of each CRC."""
     return ((crcs >> np.uint32(15)) | (crcs << np.uint32(17))) + np.uint32(_MASK_DELTA)
 
 
 def unmask_each(masked: U32) -> U32:
-    """Return the CRC of which each is the masked form."""
     rotated = masked - np.uint32(_MASK_DELTA)
     return (rotated >> np.uint32(17)) | (rotated << np.uint32(15))
 

@@ -32,18 +32,13 @@ class Payloads:
 
     @classmethod
     def from_bytes(cls, payloads: Sequence[bytes]) -> Payloads:
-        """Return the payloads, one after the other in a new buffer."""
         ends = np.cumsum(np.fromiter((len(p) for p in payloads), np.int64, len(payloads)), dtype=np.int64)
         data = np.frombuffer(b"".join(payloads), np.uint8)
         return cls(data, np.concatenate((np.zeros(1, np.int64), ends))[: len(ends)], ends)
 
     @classmethod
     def from_arrow(cls, payloads: pa.Array) -> Payloads:
-        """Return the payloads of a binary array of any layout, without nulls; binary and large binary are not copied.
-
-        Raises:
-            ValueError: a payload is null.
-        """
+        """Raises `ValueError` where a payload is null. Binary and large binary are not copied."""
         if payloads.null_count:
             raise ValueError("a payload is null; a record has bytes, if none at all")
         if not (pa.types.is_binary(payloads.type) or pa.types.is_large_binary(payloads.type)):
@@ -65,19 +60,15 @@ class Payloads:
         )
 
     def take(self, rows: I64 | npt.NDArray[np.bool_]) -> Payloads:
-        """Return the payloads of some rows (indices or a mask), in the same buffer."""
         return Payloads(self.data, self.starts[rows], self.ends[rows])
 
     def head(self, stop: int) -> Payloads:
-        """Return the first `stop` payloads, in the same buffer."""
         return Payloads(self.data, self.starts[:stop], self.ends[:stop])
 
     def tail(self, start: int) -> Payloads:
-        """Return the payloads from row `start` on, in the same buffer."""
         return Payloads(self.data, self.starts[start:], self.ends[start:])
 
     def gather(self, starts: I64, sizes: I64) -> U8:
-        """Return the pieces `data[start:start + size]`, one after the other in a new buffer."""
         return gather_pieces(self.data, starts, sizes)
 
     def __len__(self) -> int:

@@ -11,7 +11,6 @@ from .views import I64
 
 
 def take_rows(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
-    """Return some rows of a batch, in order, given by their numbers (int64)."""
     arrays = [_take_array(array, rows) for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema) if arrays else batch.slice(0, len(rows))
 

@@ -87,7 +87,6 @@ _SMALL: Final = _spread(np.arange(_TABLE_SIZE, dtype=np.int64))
 
 
 def varint_views(values: I64) -> Views:
-    """Return the varint of each int64 as a view that holds it."""
     if not len(values):
         return np.zeros(0, np.complex128)
     words = values.view(np.uint64)

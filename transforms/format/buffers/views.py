@@ -51,21 +51,15 @@ def as_views(words: npt.NDArray[np.int32]) -> Views:
 
 
 def words_of(views: Views) -> npt.NDArray[np.int32]:
-    """Return the `int32[n, 4]` that `n` contiguous views are made of."""
     return views.reshape(-1, 1).view(np.int32)
 
 
 def lengths_of(views: Views) -> I64:
-    """Return the length of each piece in bytes."""
     return words_of(views)[:, 0].astype(np.int64)
 
 
 def reference_views(offsets: I64, lengths: I64, data: pa.Buffer, index: int) -> Views:
-    """Return views of the pieces `data[offset:offset + length]`, where `data` is buffer `index` of the gathering.
-
-    Raises:
-        ValueError: a piece ends at or beyond 2 GiB.
-    """
+    """Return views of `data[offset:offset + length]`, `data` being buffer `index`. Raises `ValueError` beyond 2 GiB."""
     words = np.zeros((len(lengths), 4), np.int32)
     if len(lengths) and int((offsets + lengths).max()) > BUFFER_LIMIT:
         raise ValueError(f"a piece ends beyond {BUFFER_LIMIT} bytes of its buffer")
@@ -113,7 +107,6 @@ def gather(
 
 
 def binary_array_of(views: Views, buffers: Sequence[pa.Buffer]) -> pa.LargeBinaryArray:
-    """Return the bytes of all pieces as an array, copied one after the other."""
     array = pa.Array.from_buffers(pa.binary_view(), len(views), [None, pa.py_buffer(views), *buffers])
     return array.cast(pa.large_binary())
 

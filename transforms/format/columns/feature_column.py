@@ -59,9 +59,7 @@ def feature_column(
     """Return the values of one feature from an Arrow array of any supported type, with any offset.
 
     `excused` are rows whose cell is known to be bad, and is null for that reason. There is at most one problem a row.
-
-    Raises:
-        SchemaError: the array's type or shape is not that of the feature.
+    Raises `SchemaError` where the array's type or shape is not that of the feature.
     """
     cells = cells_of(array, feature)
     form = form_of(feature)
@@ -89,7 +87,6 @@ def feature_column(
 
 
 def absent_column(feature: Feature, rows: int, *, excused: Collection[int] = ()) -> Conversion:
-    """Return the column of a feature that a batch does not have at all: null in every row."""
     return feature_column(pa.nulls(rows), feature, excused=excused)
 
 

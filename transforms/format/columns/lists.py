@@ -38,18 +38,13 @@ class Cells:
     present: npt.NDArray[np.bool_] | None
 
     def row_of(self, position: int) -> int:
-        """Return the row that holds value `position`."""
         if self.offsets is None:
             return position
         return int(np.searchsorted(self.offsets, position, "right")) - 1
 
 
 def cells_of(array: pa.Array, feature: Feature) -> Cells:
-    """Take the lists of an array apart.
-
-    Raises:
-        SchemaError: the array's shape is not that of the feature.
-    """
+    """Take the lists of an array apart. Raises `SchemaError` where its shape is not that of the feature."""
     array = plain_array(array)
     if types.is_null(array.type):
         absent = np.zeros(len(array), np.bool_)

@@ -45,7 +45,6 @@ class BadValues:
     fix: str = ""
 
     def error(self, column: str, position: int) -> CellError:
-        """Return what is wrong with the value at this position."""
         value = printable(self.show(position))
         quoted = f'"{value}"' if self.code == "BAD_UTF8" else value
         text = f"{quoted} {self.says}"
@@ -86,7 +85,6 @@ def _unsigned(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]
 
 
 def _positions(mask: npt.NDArray[np.bool_], values: pa.Array) -> I64:
-    """Return where a mask is set and the value is not null."""
     if not mask.any():
         return np.zeros(0, np.int64)
     valid = valid_mask(values)

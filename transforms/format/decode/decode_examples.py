@@ -96,19 +96,13 @@ class ExampleDecoder:
         )
 
     def decode(self, payloads: Payloads | pa.Array | Sequence[bytes]) -> pa.RecordBatch:
-        """Return the records as one batch.
-
-        Raises:
-            ExampleError: a record is not an Example of the schema.
-            ValueError: one column has more than 2 GiB of bytes values.
-        """
+        """Raises `ExampleError` for a record that is no Example of the schema, `ValueError` for 2 GiB in a column."""
         decoded = self.try_decode(payloads)
         if decoded.problems:
             raise ExampleError(decoded.problems[0].row, decoded.problems[0].reason)
         return decoded.batch
 
     def try_decode(self, payloads: Payloads | pa.Array | Sequence[bytes]) -> Decoded:
-        """Return the records as one batch, and what is wrong with those that are not Examples of the schema."""
         if not isinstance(payloads, Payloads):
             whole = payloads if isinstance(payloads, pa.Array) else None
             payloads = Payloads.from_bytes(payloads) if whole is None else Payloads.from_arrow(whole)
@@ -118,10 +112,7 @@ class ExampleDecoder:
         return self._decode_odd(payloads, batch, np.flatnonzero(odd).tolist())
 
     def decode_canonical(self, payloads: Payloads) -> tuple[pa.RecordBatch, Mask]:
-        """Return the records as one batch, and which of them are odd and so null in it.
-
-        Odd is what is not canonical, and what has features that the schema does not know.
-        """
+        """Return the batch, null in odd records, and which these are: not canonical, or with unknown features."""
         batch, odd, _ = self._decode_canonical(payloads)
         return batch, odd
 

@@ -46,8 +46,6 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pieces:
-    """Bytes values where they are."""
-
     data: U8
     starts: I64
     sizes: I64
@@ -146,7 +144,6 @@ def _read_numbers(kind: str, data: U8, starts: I64, sizes: I64) -> tuple[I64 | n
 
 
 def _read_lists(feature: Feature, data: U8, span: Span) -> tuple[_Values, I64, Mask]:
-    """Return all values one after the other, how many each record has, and the records that are bad."""
     if feature.kind == "bytes":
         return _split_bytes_lists(data, span)
     if feature.kind == "float":

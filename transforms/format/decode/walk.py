@@ -191,7 +191,6 @@ class FeatureWalkers:
 
     @property
     def reach(self) -> int:
-        """How many bytes after a record's end the walkers may look."""
         return max((walker.reach for walker in self.each), default=0)
 
     def spans_of_full(self, data: U8, cursors: I64, ends: I64) -> tuple[Span, ...] | None:
@@ -228,7 +227,6 @@ class _Template:
         self._words = tuple((at, _word(padded, at), _word(kept, at)) for at in range(0, len(padded), WORD))
 
     def matches(self, words: U64, at: I64) -> Mask:
-        """Return where the constant is at a place."""
         differs = np.zeros(len(at), np.uint64)
         for offset, constant, kept in self._words:
             differs |= (words[at + offset] ^ constant) & kept

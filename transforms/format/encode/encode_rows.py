@@ -129,10 +129,7 @@ class RowEncoder:
         """Return the records of a batch by split, in order, and its rejects in row order; framed ones stay as they are.
 
         The block of a bare record batch has no task, and its rejects name the source `batch`. Where the splitter fails,
-        the block says why.
-
-        Raises:
-            SchemaError: the batch is not of the schema.
+        the block says why. Raises `SchemaError` where the batch is not of the schema.
         """
         if isinstance(rows, pa.RecordBatch):
             if self._settling is not None:
@@ -173,7 +170,6 @@ class RowEncoder:
     def _observe(
         self, rows: Rows, runs: Sequence[_Run], errors: Mapping[int, object], frames: Mapping[str, Frames]
     ) -> tuple[Summaries, dict[str, bytes]]:
-        """Return what observers find in a batch, and what they spill."""
         observed = narrowed_summary(narrowing for run in runs for narrowing in run.narrowed)
         observed |= notes_summary(rows.notes) | warned_summary(rows.warned)
         for run in runs:
@@ -286,7 +282,6 @@ class RowEncoder:
     def _in_no_split(
         self, given: Candidates, excused: Mapping[str | None, set[int]], found: Sequence[tuple[int, CellError]]
     ) -> list[tuple[int, CellError]]:
-        """Return the rows that no split takes, but for those whose cell is known to be bad."""
         problems = self._splitter(given).problems(given)
         known = {(row, error.column) for row, error in found} if problems else set()
         return [
@@ -296,7 +291,6 @@ class RowEncoder:
         ]
 
     def _frames(self, given: Candidates, layout: ExampleLayout) -> tuple[dict[str, Frames], Assigned]:
-        """Write and frame the records of rows, by split; return the split of each too."""
         splitter = self._splitter(given)
         if splitter.only is not None and given.rows:
             framed = layout.write_framed()
@@ -377,7 +371,6 @@ def _not_written(rows: I64) -> Iterable[bytes]:
 
 
 def _splits_of(rows: int, runs: Sequence[_Run]) -> tuple[tuple[str, ...], I64]:
-    """Return the splits that occur in a batch, and the number of each row's, -1 for a reject."""
     names = tuple(dict.fromkeys(name for run in runs for name in run.assigned.names))
     splits = np.full(rows, -1, np.int64)
     for run in runs:
@@ -415,6 +408,5 @@ def _excused(errors: Mapping[int, list[CellError]], start: int) -> dict[str | No
 
 
 def _excused_in(name: str, excused: Mapping[str | None, set[int]]) -> set[int]:
-    """Return the rows whose feature is null since its column, or the one that it is a part of, is bad."""
     ends = [at for at, sign in enumerate(name) if sign == "/"]
     return set[int]().union(*(excused.get(name[:end], ()) for end in (*ends, len(name))))

@@ -65,7 +65,6 @@ class EntryPrefixes:
         self._lowest = 0
 
     def of(self, size: int) -> bytes:
-        """Return the prefix of a payload of `size` bytes."""
         if size not in self._texts:
             bare = self._bare or (size == 0 and self._kind != "bytes")
             self._texts[size] = entry_prefix(self._key, self._kind, size, bare=bare)
@@ -95,7 +94,6 @@ class EntryPrefixes:
         return True
 
     def entries(self, values: I64, index: int) -> tuple[Views, pa.Buffer]:
-        """Return the entry of each of some known values as a view into the returned buffer, which is number `index`."""
         return at_index(self._entries, index).take(values - self._lowest), self._entries_buffer
 
     def _learn_entries(self, low: int, high: int) -> None:

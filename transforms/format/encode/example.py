@@ -88,11 +88,9 @@ class ExampleLayout:
 
     @property
     def lengths(self) -> I64:
-        """The size in bytes of each record."""
         return self._sizes + lengths_of(self._heads())
 
     def add(self, column: FeatureColumn, prefixes: EntryPrefixes) -> None:
-        """Append a feature to every row that has it."""
         if not self._rows or (column.present is not None and not column.present.any()):
             return
         if column.rows is not None:
@@ -228,7 +226,6 @@ class ExampleLayout:
         return views
 
     def _list_payload(self, column: FeatureColumn, offsets: I64) -> Views:
-        """Return the packed numbers, or the tagged values, of each row's list."""
         if column.kind == "float":
             bounds, data = offsets * 4, pa.py_buffer(column.values)
         else:

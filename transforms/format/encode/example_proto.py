@@ -111,7 +111,6 @@ def feature_values(feature: FeatureMessage) -> tuple[str, Sequence[int] | Sequen
 
 
 def parse_example(payload: bytes) -> ExampleMessage | None:
-    """Return the Example that a payload holds, or None if it holds none."""
     example = Example()
     try:
         example.ParseFromString(payload)
@@ -164,7 +163,6 @@ def _outer_fields(payload: bytes) -> list[tuple[int, bytes]]:
 
 
 def iter_features(example: ExampleMessage) -> Iterator[tuple[str, FeatureMessage]]:
-    """Yield the features of an Example, sorted by name."""
     features = example.features.feature
     for name in sorted(features):
         yield name, features[name]

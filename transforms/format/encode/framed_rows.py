@@ -51,26 +51,17 @@ class FramedRows(Rows):
 
     @property
     def bytes(self) -> int:
-        """The number of bytes of all records, framing included."""
         return int((self.payloads.ends - self.payloads.starts).sum()) + FRAME_BYTES * len(self.payloads)
 
     def to_block(self) -> Block:
-        """Return the records as the encoder's block.
-
-        Raises:
-            ValueError: rows were taken out of the batch, which the records do not follow.
-        """
+        """Raises `ValueError` where rows were taken out of the batch, which the records do not follow."""
         assert self.split is not None
         self._check()
         written = len(self.payloads)
         return self._block({self.split: frames_in_place(self.payloads, self.crcs)} if written else {}, written)
 
     def to_split_block(self, splitter: Splitter, schema: Schema, memory: dict[str, Any]) -> Block:
-        """Return the records as the encoder's block, in their own split or where a rule says; others are rejects.
-
-        Raises:
-            ValueError: rows were taken out of the batch, which the records do not follow.
-        """
+        """Return the block, each record in its own split or where a rule says. Raises as `to_block` does."""
         stated = self.split is not None and not isinstance(splitter, FolderSplits)  # and comes before a rule
         if stated or isinstance(splitter, OneSplit):
             return self.to_block()
@@ -115,7 +106,6 @@ class FramedRows(Rows):
         )  # fmt: skip
 
     def _taken(self, rows: I64) -> Frames:
-        """Return some of the records, one after the other in a new buffer."""
         starts, sizes = self.payloads.starts[rows], (self.payloads.ends - self.payloads.starts)[rows]
         data = self.payloads.gather(starts - HEADER_BYTES, sizes + FRAME_BYTES)
         digest = record_digests(sizes, self.crcs[rows])

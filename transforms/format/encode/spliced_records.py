@@ -46,7 +46,6 @@ class SegmentedRecords:
 
     @property
     def lengths(self) -> I64:
-        """The length in bytes of each record."""
         lengths: I64 = self.segment_lengths.sum(axis=1) + self.splice_lengths.sum(axis=1)
         return lengths
 
@@ -67,7 +66,6 @@ class SegmentedRecords:
         return np.array(crcs, np.uint32)
 
     def payloads(self, rows: I64) -> Iterable[bytes]:
-        """Return the bytes of the records of some rows."""
         if self.splices:
             return map(self._payload, rows.tolist())
         lengths = self.segment_lengths[:, 0]
@@ -77,7 +75,6 @@ class SegmentedRecords:
         return Payloads(np.frombuffer(self.data, np.uint8), ends - lengths, ends).take(rows)
 
     def _payload(self, record: int) -> bytes:
-        """Return the bytes of one record."""
         first = record * self.segment_ends.shape[1]
         ends = self.segment_ends.reshape(-1)
         start = int(ends[first - 1]) if first else 0

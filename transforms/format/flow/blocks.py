@@ -28,7 +28,6 @@ class Frames:
 
     @property
     def records(self) -> int:
-        """The number of records."""
         return len(self.ends)
 
     @property
@@ -48,7 +47,6 @@ class EntryCounts:
     dropped: int = 0
 
     def plus(self, more: EntryCounts) -> EntryCounts:
-        """Return the sum over more rows of the same entry."""
         return EntryCounts(
             self.entry,
             self.read + more.read,
@@ -70,7 +68,6 @@ class Narrowing:
     underflows: int
 
     def plus(self, more: Narrowing) -> Narrowing:
-        """Return what more values of the same feature lost together with these."""
         return replace(
             self,
             values=self.values + more.values,

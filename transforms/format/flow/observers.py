@@ -206,7 +206,6 @@ def merged(one: Mapping[str, Any], other: Mapping[str, Any], observers: Sequence
 
 
 def sealed(observed: Mapping[str, Any], observers: Sequence[Observer]) -> Summaries:
-    """Return what is observed of a task, all of it JSON."""
     sealing = {observer.name: observer for observer in observers if isinstance(observer, SealingObserver)}
     return {name: sealing[name].sealed(one) if name in sealing else one for name, one in observed.items()}
 
@@ -248,7 +247,6 @@ def _merge_read(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
 
 
 def narrowed_summary(narrowings: Iterable[Narrowing]) -> Summaries:
-    """Return what values lost as a summary, under its name; nothing if none were narrowed."""
     found: dict[str, Narrowing] = {}
     for one in narrowings:
         found[one.name] = found[one.name].plus(one) if one.name in found else one
@@ -257,22 +255,18 @@ def narrowed_summary(narrowings: Iterable[Narrowing]) -> Summaries:
 
 
 def narrowings_in(observed: Mapping[str, Any]) -> tuple[Narrowing, ...]:
-    """Return what values lost, by feature, in the order of their names."""
     return tuple(Narrowing(name, *row) for name, row in sorted(observed.get(NARROWED, {}).items()))
 
 
 def image_formats_in(observed: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the formats of images that occur in records."""
     return tuple(observed.get(IMAGE_FORMATS, ()))
 
 
 def notes_in(observed: Mapping[str, Any]) -> Notes:
-    """Return how many rows there are of each note, by source entry."""
     return {(entry, text): count for entry, text, count in observed.get(NOTES, ())}
 
 
 def warned_summary(warned: Sequence[str]) -> Summaries:
-    """Return the warnings of pictures as a summary, under its name; nothing if there are none."""
     return {WARNED: [len(warned), list(warned[:SHOWN_WARNINGS])]} if warned else {}
 
 
@@ -286,12 +280,10 @@ def warnings_check(observed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def ranges_in(observed: Mapping[str, Any]) -> tuple[ReadRange, ...]:
-    """Return the ranges of shards that were read."""
     return tuple(ReadRange(*one) for one in observed.get(READ, ()))
 
 
 def notes_summary(notes: Notes) -> Summaries:
-    """Return notes on rows as a summary, under its name; nothing if there are none."""
     return {NOTES: [[entry, text, count] for (entry, text), count in notes.items()]} if notes else {}
 
 

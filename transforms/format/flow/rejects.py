@@ -85,7 +85,6 @@ class Reject:
     split: str | None = None
 
     def to_json_line(self, *, in_append: bool = False) -> str:
-        """Return the row's line of the reject file, without its newline."""
         document: dict[str, Any] = {"source": self.place.source, "split": self.split}
         for key in ("row", "line", "offset", "row_group", "record", "picture"):
             value = getattr(self.place, key)

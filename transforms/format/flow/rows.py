@@ -42,11 +42,9 @@ class RowOrigin:
     row_group: int | None = None
 
     def place(self, row: int) -> Place:
-        """Return the file, the row and its row group."""
         return Place(self.source, row=self.first_row + row, row_group=self.row_group)
 
     def number(self, row: int) -> tuple[str, int]:
-        """Return the file and the row."""
         return self.source, self.first_row + row
 
 
@@ -77,7 +75,6 @@ class Rows:
     warned: tuple[str, ...] = ()
 
     def entry_of(self, row: int) -> int:
-        """Return the source entry of a row of the batch."""
         return self.entry if isinstance(self.entry, int) else int(self.entry[row])
 
     def entry_counts(self, errors: Iterable[int]) -> tuple[EntryCounts, ...]:

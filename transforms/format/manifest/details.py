@@ -58,7 +58,6 @@ class Details:
     adopted: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the members that are there, in their order."""
         members = {one.name: getattr(self, one.name) for one in fields(self)}
         members["columns"] = column_documents(self.columns)
         return {name: value for name, value in members.items() if value}
@@ -88,7 +87,6 @@ def lengthened(sidecars: Sequence[str], shards: Sequence[str]) -> tuple[str, ...
 
 
 def column_documents(columns: Iterable[ColumnEntry]) -> list[dict[str, Any]]:
-    """Return columns as the manifest has them: `take_columns` reads them."""
     return [_column_document(column) for column in columns]
 
 
@@ -148,7 +146,6 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _part(may_lack: tuple[str, ...], **members: Take[Any]) -> Take[dict[str, Any]]:
-    """Take an object that is kept as it is."""
     return object_of(dict, may_lack, **members)
 
 

@@ -126,19 +126,11 @@ class Manifest:
         return tuple(shard for shard in shards if shard.generation == self.generation)
 
     def to_bytes(self) -> bytes:
-        """Return the canonical document without its parts, UTF-8 with a final newline.
-
-        Raises:
-            ValueError: a number is not finite.
-        """
+        """Return the canonical document without its parts. Raises `ValueError` where a number is not finite."""
         return _document(self, {name: _entries(split) for name, split in self.splits.items()})
 
     def to_documents(self) -> tuple[bytes, dict[str, bytes]]:
-        """Return the same document, and its parts by their paths.
-
-        Raises:
-            ValueError: a number is not finite.
-        """
+        """Return the document of `to_bytes`, and its parts by their paths."""
         parts = {name: list(in_parts(split.shards)) for name, split in self.splits.items()}
         main = _document(self, {name: [part.entry for part in found] for name, found in parts.items()})
         return main, {part.entry.path: part.data for found in parts.values() for part in found}

@@ -134,12 +134,7 @@ _LONGEST_SHARD_NAME: Final = 120
 
 
 def check_shard_name(template: str) -> str:
-    """Return the template of shard names, if it makes a different safe name for every shard.
-
-    Raises:
-        ValueError: the template has another field than split, index and count, no split or index, or other characters
-            than letters, digits and `._=-`.
-    """
+    """Return the template, if it makes a different safe name for every shard; else raise `ValueError`."""
     literal = _FIELD.sub("", template)
     fields = {match[1] for match in _FIELD.finditer(template)}
     fix = f'use letters, digits, "._=-", and the fields of "{DEFAULT_SHARD_NAME}" or "{{count:05d}}"'
@@ -239,5 +234,4 @@ def index_path(shard_path: str, kind: IndexKind) -> str:
 
 
 def index_paths(shard_path: str) -> list[str]:
-    """Return the paths of the indexes that a shard may have."""
     return [index_path(shard_path, kind) for kind in _INDEX_SUFFIXES]

@@ -76,21 +76,16 @@ def parse_manifest(
 ) -> Manifest:
     """Return the manifest that is in `data`; `name` is how messages call the file.
 
-    Raises:
-        DamageError: the document is cut, malformed, of a newer format, or disagrees with itself or with its parts; or
-            a part cannot be read.
+    Raises `DamageError`: the document is cut, malformed, of a newer format, or disagrees with itself or with its parts.
     """
     return _parse(data, name, lambda: _Parts(read_part, limits.parts), limits.bytes)
 
 
 def parse_overview(data: bytes, name: str) -> tuple[Manifest, dict[str, int]]:
-    """Return the manifest that is in `data` without its parts, and the number of shards of each split.
+    """Return a manifest and the number of shards of each split, without reading its parts.
 
     Each part is one shard of its split here, with the records and bytes that are stated of it: the same totals, however
-    many shards there are, and no other file is read.
-
-    Raises:
-        DamageError: the document is cut, malformed, of a newer format, or disagrees with itself.
+    many shards there are. Raises `DamageError` as `parse_manifest` does.
     """
     made: list[_StatedParts] = []
 
@@ -161,7 +156,6 @@ class _Parts:
         self._taken: set[str] = set()
 
     def take(self, value: Any) -> tuple[ShardEntry, ...]:
-        """Take the list of the parts of a split; return their shards."""
         found = items(self._take)(value)
         if not found:
             raise ManifestProblem(" is empty")

@@ -57,7 +57,6 @@ class PartEntry:
 
     @classmethod
     def of(cls, path: str, shards: Sequence[ShardEntry]) -> PartEntry:
-        """Return the entry of the part that has these shards."""
         return cls(path, len(shards), sum(shard.records for shard in shards), sum(shard.bytes for shard in shards))
 
 
@@ -99,11 +98,7 @@ def behind_parts(shards: Sequence[ShardEntry]) -> Sequence[ShardEntry]:
 
 
 def parse_part(data: bytes, path: str, name: str, *, most_bytes: int = LIMITS.part_bytes) -> tuple[ShardEntry, ...]:
-    """Return the shards of the part `path`, which are in `data`; `name` is how messages call the file.
-
-    Raises:
-        DamageError: these are not the bytes that the path was made of, or no part in its canonical form.
-    """
+    """Raises `DamageError` where `path` was not made of these bytes; `name` is how messages call the file."""
     if len(data) > most_bytes:
         raise DamageError(f"{name}: over {most_bytes} bytes")
     if path != _path(data):

@@ -22,7 +22,6 @@ class ShardEntry:
 
 
 def shard_list(shards: Iterable[ShardEntry]) -> str:
-    """Return the list of shards, one a line."""
     return f"[{','.join(map(_line, shards))}]"
 
 

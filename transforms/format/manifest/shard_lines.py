@@ -51,7 +51,6 @@ class ShardLists:
 
 
 def take_shard_lists(data: bytes) -> ShardLists:
-    """Take the lists of shards out of a document."""
     mark = secrets.token_hex(16)
     lists: dict[str, tuple[ShardEntry, ...]] = {}
 

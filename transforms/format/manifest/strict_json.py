@@ -45,11 +45,7 @@ class JsonError(ValueError):
 
 
 def parse_json(data: bytes, *, window_bytes: int = _WINDOW_BYTES) -> Any:
-    """Return the value that is in `data`, which is measured in windows of so many bytes.
-
-    Raises:
-        JsonError: it is not UTF-8, no JSON, too deep, too large in memory, or holds a key twice or a NaN.
-    """
+    """Raises `JsonError`: not UTF-8, no JSON, too deep, too large in memory, a key twice, or a NaN."""
     _check_shape(np.frombuffer(data, np.uint8), window_bytes)
     try:
         text = data.decode("utf-8")

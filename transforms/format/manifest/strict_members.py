@@ -36,8 +36,6 @@ class ManifestProblem(Exception):
 
 
 def only(allowed: Callable[[Any], object], expected: str) -> Take[Any]:
-    """Take a value that is allowed."""
-
     def take(value: Any) -> Any:
         if not allowed(value):
             raise ManifestProblem(f' is "{printable(value)}", not {expected}')
@@ -47,14 +45,12 @@ def only(allowed: Callable[[Any], object], expected: str) -> Take[Any]:
 
 
 def text(pattern: re.Pattern[str] | None = None) -> Take[str]:
-    """Take a string, which matches the pattern."""
     if pattern is None:
         return only(lambda value: isinstance(value, str), "a string")
     return only(lambda value: isinstance(value, str) and pattern.fullmatch(value), f"of the form {pattern.pattern}")
 
 
 def choice(*choices: str) -> Take[str]:
-    """Take a string that is one of the choices."""
     return only(choices.__contains__, "one of " + ", ".join(choices))
 
 
@@ -69,7 +65,6 @@ def path(allowed: Callable[[str], bool], expected: str) -> Take[str]:
 
 
 def integer(least: int = 0, most: int = INTEGER_LIMIT - 1) -> Take[int]:
-    """Take an integer from `least` to `most`."""
     last = "2**63 - 1" if most == INTEGER_LIMIT - 1 else most
     return only(lambda value: type(value) is int and least <= value <= most, f"an integer from {least} to {last}")
 
@@ -84,18 +79,15 @@ def number() -> Take[float]:
 
 
 def optional(take: Take[T]) -> Take[T | None]:
-    """Take null, or else what `take` takes."""
     return lambda value: None if value is None else take(value)
 
 
 def items(take: Take[T]) -> Take[tuple[T, ...]]:
-    """Take a list."""
     whole = only(lambda value: isinstance(value, list), "a list")
     return lambda value: tuple(_inside(i, take, item) for i, item in enumerate(whole(value)))
 
 
 def mapping(take: Take[T]) -> Take[dict[str, T]]:
-    """Take an object of any keys."""
     whole = only(lambda value: isinstance(value, dict), "an object")
     return lambda value: {key: _inside(key, take, item) for key, item in whole(value).items()}
 

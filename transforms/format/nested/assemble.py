@@ -27,11 +27,7 @@ class Disagreement(ValueError):
 
 
 def assemble(name: str, kind: pa.DataType, columns: Columns) -> pa.Array:
-    """Return a column of a type that `type_of_document` gives, from decoded features by their names.
-
-    Raises:
-        Disagreement: the features do not hold one column.
-    """
+    """Return a column of decoded features by name. Raises `Disagreement` where they do not hold one column."""
     try:
         return _rows(name, kind, columns)
     except pa.ArrowInvalid as error:
@@ -142,7 +138,6 @@ def _elements(name: str, kind: pa.DataType, rank: int, leaves: Mapping[str, _Lea
 
 
 def _as_kind(ends: I64, values: pa.Array, kind: pa.DataType, absent: pa.Array | None) -> pa.Array:
-    """Return lists or maps of a type, given the offsets and the values."""
     mask = absent if absent is not None and pc.any(absent).as_py() else None
     if types.is_fixed_size_list(kind):
         found = pa.FixedSizeListArray.from_arrays(values, type=kind)  # to cast lists to it ends Arrow 25 by a signal
@@ -169,7 +164,6 @@ def _scalars(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _ends(lists: pa.Array) -> I64:
-    """Return where the values of each row end: a null has none."""
     return _summed(np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64))
 
 

@@ -56,7 +56,6 @@ def decimal_floats(values: pa.Array) -> pa.Array:
 
 
 def _middle(value: float) -> float:
-    """Return the middle of two float32 values next to a float64."""
     bits = np.array([value]).view(np.int64)
     bits = (bits & ~np.int64(_BELOW_FLOAT32)) | np.int64(_MIDDLE)
     return float(bits.view(np.float64)[0])

@@ -71,7 +71,6 @@ class _Levels:
         return replace(self, ends=(*self.ends, offsets[self.ends[-1]]), lengths=(*self.lengths, np.diff(offsets)))
 
     def row_of(self, positions: I64) -> I64:
-        """Return the rows of elements of the innermost level."""
         return np.searchsorted(self.ends[-1], positions, "right") - 1
 
     def as_lists(self, values: pa.Array, ends: I64) -> pa.Array:
@@ -90,7 +89,6 @@ class _Flattener:
     bad: dict[tuple[int, str], CellError] = field(default_factory=dict)
 
     def rows(self, name: str, array: pa.Array, *, nullable: bool) -> None:
-        """Add the columns of a value for each row."""
         if is_flat(array.type):
             if is_any_list(array.type):
                 cells = lists_of(array)
@@ -188,7 +186,6 @@ class _Flattener:
         return self._scalars(name, array, row_of)
 
     def _no_nulls(self, name: str, array: pa.Array, row_of: RowOf) -> None:
-        """Note the rows of lists with nulls in them."""
         if array.null_count:
             plain = "null is in a list; fill or drop nulls before"
             fix = "" if self.source is None else f", or keep the column as JSON text: {json_option(self.source)}"
@@ -224,7 +221,6 @@ def _place(item: tuple[tuple[int, str], CellError]) -> tuple[int, str]:
 
 
 def empty_array(kind: pa.DataType) -> pa.Array:
-    """Return no values of a type, whatever type it is."""
     return pa.nulls(0, kind) if not isinstance(kind, pa.BaseExtensionType) else pa.array([], kind)
 
 

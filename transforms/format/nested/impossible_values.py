@@ -28,11 +28,7 @@ _BITS: Final = ((128, 38), (256, 76))
 
 
 def checked_batch(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[CellProblem, ...]]:
-    """Check a batch of a file; return it, with null for each cell that holds an impossible value, and the problems.
-
-    Raises:
-        pa.ArrowInvalid: the batch is not sound.
-    """
+    """Return a batch with null in each impossible cell, and the problems. Raises `pa.ArrowInvalid` if unsound."""
     try:
         check_batch(batch)
     except pa.ArrowInvalid:
@@ -52,7 +48,6 @@ def checked_batch(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[CellProb
 
 
 def _without(column: pa.Array, rows: list[int]) -> pa.Array:
-    """Return a column with null in some rows."""
     null = np.zeros(len(column), np.bool_)
     null[rows] = True
     return column.take(pa.array(np.arange(len(column)), pa.int64(), mask=null))

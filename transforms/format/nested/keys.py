@@ -116,7 +116,6 @@ def has_digits(kind: pa.DataType) -> bool:
 
 
 def has_decimals(kind: pa.DataType) -> bool:
-    """Return whether there are decimals among the values of a type."""
     kind = stored_type(kind)
     if types.is_struct(kind):
         return any(has_decimals(field.type) for field in kind)

@@ -104,7 +104,6 @@ def inner_shapes(name: str, document: Any) -> dict[str, tuple[int, ...]]:
 
 
 def type_of_document(document: Any) -> pa.DataType:
-    """Return the type that a manifest states."""
     if isinstance(document, str):
         return _type_of_leaf(document)
     if "list" in document:

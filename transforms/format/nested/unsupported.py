@@ -14,13 +14,9 @@ from .keys import unheld
 
 
 def refuse_unsupported(columns: Iterable[pa.Field], name: str, leave_out: Callable[[Sequence[str]], str]) -> None:
-    """Refuse the columns of a source that no features hold.
+    """Raise a `SchemaError` with the columns of the source `name` ("" if unknown) that no features hold.
 
-    `name` is that of the source, empty where it is not known; `leave_out` says how to leave columns out, given their
-    names.
-
-    Raises:
-        SchemaError: there are any.
+    `leave_out` says how to leave columns out, given their names.
     """
     columns = list(columns)
     found = [(column, why) for column in columns if (why := unheld(column.type)) is not None]

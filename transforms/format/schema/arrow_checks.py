@@ -219,7 +219,6 @@ def _fixed_size(kind: pa.DataType) -> int | None:
 
 
 def has_unit(kind: pa.DataType) -> bool:
-    """Return whether values of a type count a unit of time."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind))
 
 
@@ -270,10 +269,8 @@ def check_batch(batch: pa.RecordBatch, *, as_numbers: bool = False) -> None:
     """Check every offset, length and index of a batch, so that nothing is read outside of its buffers.
 
     Text is looked at as bytes, and dates in milliseconds as integers: what they hold is the encoder's question, which
-    has a row to name in its answer. With `as_numbers` the same goes for decimals and times of a day.
-
-    Raises:
-        pa.ArrowInvalid: the batch is not sound.
+    has a row to name in its answer. With `as_numbers` the same goes for decimals and times of a day. Raises
+    `pa.ArrowInvalid`.
     """
     for column in batch.columns:
         if isinstance(column, pa.ExtensionArray):
@@ -283,11 +280,7 @@ def check_batch(batch: pa.RecordBatch, *, as_numbers: bool = False) -> None:
 
 
 def check_names(kind: pa.DataType) -> None:
-    """Look at the names of all fields within a type: pyarrow decodes a name where it is first asked for.
-
-    Raises:
-        UnicodeDecodeError: one is not UTF-8.
-    """
+    """Raise `UnicodeDecodeError` for a name that is not UTF-8: pyarrow decodes it where it is first asked for."""
     if isinstance(kind, pa.BaseExtensionType):
         check_names(kind.storage_type)
     elif pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):

@@ -79,11 +79,7 @@ class ColumnLayout:
 
     @classmethod
     def of(cls, name: str, arrow: pa.DataType) -> ColumnLayout:
-        """Take the type of a column apart.
-
-        Raises:
-            SchemaError: the type has no feature.
-        """
+        """Raises `SchemaError` where the type has no feature."""
         why = why_unsupported(arrow)
         if why is not None:
             raise SchemaError(
@@ -114,22 +110,16 @@ def why_unsupported(arrow: pa.DataType) -> str | None:
 
 
 def schema_of(arrow: pa.Schema) -> Schema:
-    """Return the features of columns, none of which is nested.
-
-    Raises:
-        SchemaError: no feature holds a type.
-    """
+    """Return the features of columns, none of which is nested. Raises `SchemaError` where no feature holds a type."""
     return Schema(tuple(sorted((feature_of(field)[0] for field in arrow), key=lambda feature: feature.name)))
 
 
 def feature_of(field: pa.Field, rule: ColumnRule | None = None) -> tuple[Feature, str]:
     """Return the feature that an Arrow column becomes, and the reason in words.
 
-    `rule` is what the config declares of the column. It may widen or rename what the column is, never guess: `type`
-    may turn a string into binary, binary into a string (then checked), an integer into its decimal text.
-
-    Raises:
-        SchemaError: the column's type has no feature, or the rule does not fit it.
+    `rule` is what the config declares of the column. It may widen or rename what the column is, never guess: `type` may
+    turn a string into binary, binary into a string (then checked), an integer into its decimal text. Raises
+    `SchemaError` where the column's type has no feature, or the rule does not fit it.
     """
     rule = rule or ColumnRule()
     name = field.name

@@ -110,7 +110,6 @@ class ColumnType:
         return self.unit or len(self.forms) > 1
 
     def form(self, kind: str) -> Form | None:
-        """Return the form of a kind."""
         return next((form for form in self.forms if form.kind == kind), None)
 
 
@@ -211,11 +210,7 @@ TYPES: Final = {one.name: one for one in _TABLE}
 
 
 def column_type(feature: Feature) -> ColumnType:
-    """Return the type of a feature.
-
-    Raises:
-        SchemaError: there is none of its name.
-    """
+    """Raises `SchemaError` where there is no type of its name."""
     found = TYPES.get(feature.type)
     if found is None:
         raise SchemaError(f"feature {json.dumps(feature.name)}: type {json.dumps(feature.type)} is unknown")
@@ -223,11 +218,7 @@ def column_type(feature: Feature) -> ColumnType:
 
 
 def form_of(feature: Feature) -> Form:
-    """Return the form in which records keep the values of a feature.
-
-    Raises:
-        SchemaError: its type has no such form.
-    """
+    """Raises `SchemaError` where the type has no such form."""
     form = column_type(feature).form(feature.kind)
     if form is None:
         raise SchemaError(f"feature {json.dumps(feature.name)}: no {feature.type} is kept as {feature.kind}")

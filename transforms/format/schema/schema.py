@@ -83,12 +83,10 @@ class Schema:
         return tuple(name for name in found if name in names)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the manifest's `schema` list."""
         return [feature.to_json() for feature in self.features]
 
     @classmethod
     def from_json(cls, document: list[dict[str, Any]]) -> Schema:
-        """Read the manifest's `schema` list."""
         return cls(tuple(Feature.from_json(entry) for entry in document))
 
     def fingerprint(self) -> str:

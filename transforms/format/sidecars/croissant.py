@@ -56,7 +56,6 @@ _SHARDS: Final = "shards"
 
 
 def croissant(manifest: Manifest) -> bytes:
-    """Return `croissant.json` of a dataset that has a schema."""
     total = sum(split.records for split in manifest.splits.values())
     count = sum(len(split.shards) for split in manifest.splits.values())
     document: dict[str, Any] = {

@@ -137,7 +137,6 @@ def features(
 
 
 def label_files(schema: Schema, labels: Mapping[str, Sequence[str]]) -> dict[str, bytes]:
-    """Return the files of class names, by their names."""
     return {labels_file_name(f.name, schema): _label_lines(labels[f.name]) for f in schema if _has_labels(f, labels)}
 
 

@@ -23,7 +23,6 @@ _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\
 
 
 def schema_text(schema: Schema, labels: Mapping[str, Sequence[str]] | None = None) -> bytes:
-    """Return `schema.pbtxt`; `labels` are the class names of each label feature."""
     blocks = [_block("feature", _feature_lines(feature, labels or {})) for feature in schema]
     return "".join(f"{line}\n" for block in blocks for line in block).encode()
 

@@ -25,11 +25,7 @@ class Subject:
 
     @classmethod
     def of(cls, path: str, manifest: Manifest, split: str | None, decoded: Sequence[str] = ()) -> Subject:
-        """Choose a split, by default `train` or the first one.
-
-        Raises:
-            UsageError: there is no such split, no record at all, or the records are plain bytes.
-        """
+        """Choose a split, by default `train` or the first one; raises `UsageError` where there is nothing to read."""
         where, known = printable(path), ", ".join(manifest.splits) or "none"
         if manifest.schema is None:
             raise UsageError(f"{where}: its records are plain bytes without a schema, which no program can take apart")
@@ -42,13 +38,11 @@ class Subject:
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The features, in the order of their names."""
         assert self.manifest.schema is not None  # `of` refuses plain bytes
         return self.manifest.schema.features
 
     @property
     def gzip(self) -> bool:
-        """Whether the shards are compressed."""
         return self.manifest.compression == "gzip"
 
     @property
@@ -87,7 +81,6 @@ class Subject:
         return tuple(one for one in plain if one.name not in about and one.type != "array_shape")
 
     def listed(self, paths: Sequence[str]) -> str:
-        """Return paths as a literal: one of them, or a list."""
         return quoted(paths[0]) if len(paths) == 1 else f"[{', '.join(map(quoted, paths))}]"
 
 

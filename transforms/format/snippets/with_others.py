@@ -18,7 +18,6 @@ _BATCH: Final = 32
 
 
 def torch_program(subject: Subject) -> str:
-    """Return a program that reads batches of tensors with PyTorch's DataLoader."""
     decode = ", decode=True" if subject.pictures else ""
     return _join(
         "from shardmill.pipelines import open_dataset",
@@ -65,11 +64,7 @@ def _pixels() -> list[str]:
 
 
 def dali_program(subject: Subject) -> str:
-    """Return a program that reads batches with NVIDIA DALI, on a machine without a GPU too.
-
-    Raises:
-        UsageError: the shards are compressed, or no feature is one that DALI reads.
-    """
+    """Raises `UsageError` where the shards are compressed, or no feature is one that DALI reads. Needs no GPU."""
     if subject.gzip:
         raise UsageError(
             f"{printable_path(subject.path)}: DALI reads no compressed shards; rebuild it: shardmill rebuild "
@@ -132,7 +127,6 @@ def _index_globs(subject: Subject) -> list[str]:
 
 
 def tfrecord_program(subject: Subject) -> str:
-    """Return a program that reads records one by one with vahidk's `tfrecord`."""
     kinds = {"int64": "int", "float": "float", "bytes": "byte"}
     described = {one.name: kinds[one.kind] for one in subject.features}
     always = not any(one.nullable for one in subject.features)

@@ -21,7 +21,6 @@ _BATCHES: Final = (
 
 
 def tf_program(subject: Subject) -> str:
-    """Return a program that reads batches with tf.data."""
     return _join(
         "import tensorflow as tf",
         "",
@@ -43,11 +42,7 @@ def tf_program(subject: Subject) -> str:
 
 
 def keras_program(subject: Subject) -> str:
-    """Return a program that trains a small model with Keras: on the first picture, or on all numbers.
-
-    Raises:
-        UsageError: there is nothing to train on, or nothing to predict.
-    """
+    """Train on the first picture, or on all numbers. Raises `UsageError` where there is nothing to learn."""
     pictures = [one for one in subject.pictures if one.name in subject.decoded]
     numbers = [one for one in subject.numbers if one != subject.label]
     scalars = [one for one in numbers if one.shape == ()]
@@ -100,11 +95,7 @@ def _nothing_to_learn(subject: Subject) -> str:
 
 
 def tfds_program(subject: Subject) -> str:
-    """Return a program that reads batches with TensorFlow Datasets.
-
-    Raises:
-        UsageError: the dataset does not have the files by which TFDS opens it.
-    """
+    """Raises `UsageError` where the dataset does not have the files by which TFDS opens it."""
     if "dataset_info.json" not in subject.manifest.sidecars:
         why = "compressed datasets have none, nor do those whose output.sidecars lack tfds"
         if subject.manifest.details.adopted and not subject.gzip:

@@ -62,15 +62,9 @@ class ColumnSplits:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The column."""
         return (self.column,)
 
     def check(self, schema: Schema) -> None:
-        """Check that the column is a scalar of text, whole numbers or bools.
-
-        Raises:
-            SchemaError: it is not.
-        """
         feature = scalar_feature(schema, self.column, "split.column")
         kind = arrow_type_of(feature)
         whole = types.is_integer(kind) or types.is_boolean(kind) or is_string(kind) or is_binary(kind)
@@ -85,16 +79,11 @@ class ColumnSplits:
         return {}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
-        """Return the rows without a value, or with one that is no split."""
         _, codes, wrong = self._look(given)
         return [(row, wrong[code]) for row, code in enumerate(codes.tolist()) if code < 0] if wrong else []
 
     def assign(self, given: Candidates) -> Assigned:
-        """Return the split of each row.
-
-        Raises:
-            RunError: there are more than 64.
-        """
+        """Raises `RunError` where there are more than 64 splits."""
         names, codes, _ = self._look(given)
         if len(names) > MOST_SPLITS:
             raise RunError(TOO_MANY_SPLITS)

@@ -52,45 +52,28 @@ class HashSplits:
     word: int = 0
 
     def __post_init__(self) -> None:
-        """Check the fractions.
-
-        Raises:
-            UsageError: they are not positive or do not add up to 1, or a name comes twice.
-        """
         check_fractions(self.names, self.fractions)
 
     @classmethod
     def by_fraction(
         cls, fractions: Mapping[str, float | Fraction], key: str | None = None, word: int = 0
     ) -> HashSplits:
-        """Return the splitter for these fractions, which add up to 1; their order matters.
-
-        Raises:
-            UsageError: they are not positive or do not add up to 1.
-        """
+        """Make a splitter of fractions that add up to 1, else raise `UsageError`; their order matters."""
         return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), key, word)
 
     @property
     def only(self) -> str | None:
-        """The split, if there is one alone."""
         return self.names[0] if len(self.names) == 1 else None
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The key."""
         return () if self.key is None else (self.key,)
 
     def check(self, schema: Schema) -> None:
-        """Check that the key is a scalar feature.
-
-        Raises:
-            SchemaError: it is not.
-        """
         if self.key is not None:
             scalar_feature(schema, self.key, "split.key")
 
     def shares(self) -> dict[str, float]:
-        """Return the fractions."""
         return {name: float(fraction) for name, fraction in zip(self.names, self.fractions, strict=True)}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
@@ -98,7 +81,6 @@ class HashSplits:
         return []
 
     def assign(self, given: Candidates) -> Assigned:
-        """Return the split of each row."""
         key = None if self.key is None else given.columns[self.key]
         return Assigned(self.names, self.codes(key, given.rows, given.payloads), without_key(given, self.key))
 
@@ -112,11 +94,7 @@ class HashSplits:
 
 
 def check_fractions(names: tuple[str, ...], fractions: tuple[float | Fraction, ...]) -> None:
-    """Check the fractions of splits.
-
-    Raises:
-        UsageError: they are not positive or do not add up to 1, or a name comes twice.
-    """
+    """Raises `UsageError` where they are not positive or do not add up to 1, or a name comes twice."""
     if len(set(names)) != len(names) or not names:
         raise UsageError(f"split: names must differ, and are {', '.join(map(printable, names)) or 'none'}")
     shown = ", ".join(f"{printable(name)}: {value}" for name, value in zip(names, fractions, strict=False))

@@ -57,7 +57,6 @@ class TimeSplits:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The column."""
         return (self.column,)
 
     @property
@@ -66,11 +65,6 @@ class TimeSplits:
         return tuple(dict.fromkeys(names))
 
     def check(self, schema: Schema) -> None:
-        """Check that the column holds dates, timestamps or text, and that its time zone agrees with the bounds.
-
-        Raises:
-            SchemaError: it does not.
-        """
         feature = scalar_feature(schema, self.column, _KEY)
         name = printable(self.column)
         kind = arrow_type_of(feature)
@@ -90,7 +84,6 @@ class TimeSplits:
         return {}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
-        """Return the rows without a value, those that are no dates, and those after the last bound without `rest`."""
         places, bad = self._places(given)
         there = present_rows(given.columns[self.column], given.rows)
         missing = no_value(self.column, _KEY, "a date", are_records=given.are_records)
@@ -105,7 +98,6 @@ class TimeSplits:
         return sorted(wrong, key=lambda problem: problem[0])
 
     def assign(self, given: Candidates) -> Assigned:
-        """Return the split of each row."""
         names = self._names
         places, _ = self._places(given)
         splits = [names.index(name) for name, _ in self.bounds] + [0 if self.rest is None else names.index(self.rest)]
@@ -134,11 +126,7 @@ class TimeSplits:
 
 
 def parse_moment(text: str) -> dt.datetime:
-    """Return a date or a time in ISO 8601; it has a time zone if the text has an offset.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Read ISO 8601, with a time zone if the text has an offset. Raises `ValueError` for other text."""
     return dt.datetime.fromisoformat(text.strip())
 
 

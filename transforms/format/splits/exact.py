@@ -46,30 +46,19 @@ class ExactSplits:
     stratify: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the fractions.
-
-        Raises:
-            UsageError: they are not positive or do not add up to 1, or a name comes twice.
-        """
         check_fractions(self.names, self.fractions)
 
     @classmethod
     def by_fraction(cls, fractions: Mapping[str, float | Fraction], stratify: str | None = None) -> ExactSplits:
-        """Return the splitter for these fractions, which add up to 1.
-
-        Raises:
-            UsageError: they are not positive or do not add up to 1.
-        """
+        """Make a splitter of fractions that add up to 1, else raise `UsageError`."""
         return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), stratify)
 
     @property
     def only(self) -> str | None:
-        """The split, if there is one alone."""
         return self.names[0] if len(self.names) == 1 else None
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The column of the classes."""
         return () if self.stratify is None else (self.stratify,)
 
     @property
@@ -78,11 +67,7 @@ class ExactSplits:
         return True
 
     def check(self, schema: Schema) -> None:
-        """Check that the column of the classes is a scalar, and not of floats.
-
-        Raises:
-            SchemaError: it is not.
-        """
+        """A class is a scalar, and not a float."""
         if self.stratify is None:
             return
         feature = scalar_feature(schema, self.stratify, _KEY)
@@ -93,7 +78,6 @@ class ExactSplits:
             )
 
     def shares(self) -> dict[str, float]:
-        """Return the fractions."""
         return {name: float(fraction) for name, fraction in zip(self.names, self.fractions, strict=True)}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
@@ -101,11 +85,7 @@ class ExactSplits:
         return []
 
     def assign(self, given: Candidates) -> Assigned:
-        """Deal the records of a batch; the first of each class are set aside.
-
-        Raises:
-            RunError: there are too many classes.
-        """
+        """The first records of each class are set aside. Raises `RunError` where there are too many classes."""
         counts: dict[str, int] = given.memory.setdefault("counts", {})
         classes, which = _classes(given, self.stratify)
         places = _places(which, np.array([counts.get(one, 0) for one in classes], np.int64))

@@ -53,11 +53,6 @@ class ExactKeySplits:
     key: str
 
     def __post_init__(self) -> None:
-        """Check the fractions.
-
-        Raises:
-            UsageError: they are not positive or do not add up to 1, a name comes twice, or there are too many.
-        """
         check_fractions(self.names, self.fractions)
         if len(self.names) > MOST_EXACT_SPLITS:
             raise UsageError(
@@ -66,21 +61,15 @@ class ExactKeySplits:
 
     @classmethod
     def by_fraction(cls, fractions: Mapping[str, float | Fraction], key: str) -> ExactKeySplits:
-        """Return the splitter for these fractions, which add up to 1; their order matters.
-
-        Raises:
-            UsageError: they are not positive or do not add up to 1, or there are too many.
-        """
+        """Raises `UsageError` where fractions do not add up to 1, or are too many; their order matters."""
         return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), key)
 
     @property
     def only(self) -> str | None:
-        """The split, if there is one alone."""
         return self.names[0] if len(self.names) == 1 else None
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The key."""
         return (self.key,)
 
     @property
@@ -89,23 +78,15 @@ class ExactKeySplits:
         return False
 
     def check(self, schema: Schema) -> None:
-        """Check that the key is a scalar feature.
-
-        Raises:
-            SchemaError: it is not.
-        """
         scalar_feature(schema, self.key, "split.key")
 
     def shares(self) -> dict[str, float]:
-        """Return the fractions."""
         return {name: float(fraction) for name, fraction in zip(self.names, self.fractions, strict=True)}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
-        """Return nothing."""
         return []
 
     def assign(self, given: Candidates) -> Assigned:
-        """Return the stream of each row."""
         edges = self._edges()
         streams = tuple(set_aside(number) for number in range(len(edges) + 1))
         codes = np.searchsorted(edges, self._numbers(given), "right").astype(np.int64)

@@ -33,24 +33,16 @@ class FolderSplits:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """What the other splitter looks at."""
         return () if self.inner is None else self.inner.reads
 
     def check(self, schema: Schema) -> None:
-        """Check the features of the other splitter.
-
-        Raises:
-            SchemaError: they are not there.
-        """
         if self.inner is not None:
             self.inner.check(schema)
 
     def shares(self) -> dict[str, float]:
-        """Return the shares of the rows that are cut."""
         return {} if self.inner is None else self.inner.shares()
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
-        """Return the problems of the rows that are cut."""
         rows = self._cut(given)
         if self.inner is None or not len(rows):
             return []
@@ -58,7 +50,6 @@ class FolderSplits:
         return [(int(rows[row]), error) for row, error in found]
 
     def assign(self, given: Candidates) -> Assigned:
-        """Return the split of each row."""
         assert given.codes is not None
         rows = self._cut(given)
         if self.inner is None or not len(rows):
@@ -70,7 +61,6 @@ class FolderSplits:
         return Assigned(names, codes, inner.observed)
 
     def _cut(self, given: Candidates) -> I64:
-        """Return the rows that are cut."""
         if self.of not in given.folders or given.codes is None:
             return np.zeros(0, np.int64)
         return np.flatnonzero(given.codes == given.folders.index(self.of))

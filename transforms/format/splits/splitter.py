@@ -101,11 +101,7 @@ class Splitter(Protocol):
         ...
 
     def check(self, schema: Schema) -> None:
-        """Check that the features are there, and of a type that it can take.
-
-        Raises:
-            SchemaError: one is not.
-        """
+        """Raise `SchemaError` where a feature is not there, or not of a type that the splitter can take."""
         ...
 
     def shares(self) -> dict[str, float]:
@@ -117,11 +113,7 @@ class Splitter(Protocol):
         ...
 
     def assign(self, given: Candidates) -> Assigned:
-        """Return the splits of rows that have no problem.
-
-        Raises:
-            RunError: there are too many splits or classes, so that the run cannot end.
-        """
+        """Return the splits of rows without problems. Raises `RunError` where there are too many splits or classes."""
         ...
 
 
@@ -166,36 +158,27 @@ class OneSplit:
 
     @property
     def only(self) -> str:
-        """The split."""
         return self.name
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """No feature."""
         return ()
 
     def check(self, schema: Schema) -> None:
         """Accept any schema."""
 
     def shares(self) -> dict[str, float]:
-        """Return the one share."""
         return {self.name: 1.0}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
-        """Return nothing."""
         return []
 
     def assign(self, given: Candidates) -> Assigned:
-        """Return the split for each row."""
         return Assigned((self.name,), np.zeros(given.rows, np.int64))
 
 
 def scalar_feature(schema: Schema, name: str, key: str) -> Feature:
-    """Return the scalar feature of a name, which the key `key` of the config names.
-
-    Raises:
-        SchemaError: there is none.
-    """
+    """Return the scalar feature that the key `key` of the config names. Raises `SchemaError` where there is none."""
     scalars = [feature for feature in schema if feature.shape == ()]
     found = next((feature for feature in scalars if feature.name == name), None)
     if found is None:
@@ -224,7 +207,6 @@ def where_present(column: str) -> str:
 
 
 def present_rows(column: FeatureColumn, rows: int) -> npt.NDArray[np.bool_]:
-    """Return for each row whether it has the feature."""
     return np.ones(rows, bool) if column.present is None else column.present
 
 

@@ -47,12 +47,10 @@ def header_words(lengths: I64) -> U32:
 
 
 def header_views(lengths: I64) -> Views:
-    """Return the header of each record with these payload lengths in bytes."""
     return inline_views(header_words(lengths), HEADER_BYTES)
 
 
 def footer_views(crcs: U32) -> Views:
-    """Return the footer of each record with these (unmasked) payload CRC32Cs."""
     return inline_views(mask_each(crcs).reshape(-1, 1), FOOTER_BYTES)
 
 
@@ -66,11 +64,7 @@ def framed_crcs(lengths: I64, crcs: U32) -> U32:
 def frame_records(
     payloads: pa.LargeBinaryArray, *, run_records: int = _RUN_RECORDS, reach: int = BUFFER_LIMIT
 ) -> Frames:
-    """Frame payloads, in order; `run_records` of them at once, and no more bytes than views `reach`.
-
-    Raises:
-        ValueError: a payload is null, or one is 2 GiB or longer.
-    """
+    """Frame `run_records` at once, no more bytes than views `reach`. Raises `ValueError` for a null, or 2 GiB."""
     if payloads.null_count:
         raise ValueError("a record's payload is null")
     if not len(payloads):
@@ -92,7 +86,6 @@ def _runs(offsets: I64, most: int, reach: int) -> Iterator[tuple[int, int]]:
 
 
 def _frame_run(data: pa.Buffer | None, offsets: I64) -> Frames:
-    """Frame the records that are between these offsets."""
     first = int(offsets[0])
     payloads = pa.py_buffer(b"") if data is None else data.slice(first, int(offsets[-1]) - first)
     lengths = np.diff(offsets)
@@ -103,7 +96,6 @@ def _frame_run(data: pa.Buffer | None, offsets: I64) -> Frames:
 
 
 def join_frames(parts: Sequence[Frames]) -> Frames:
-    """Return the records of all parts, one part after the other."""
     if len(parts) == 1:
         return parts[0]
     starts = np.cumsum([0, *(part.bytes for part in parts)])

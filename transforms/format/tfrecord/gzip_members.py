@@ -144,7 +144,6 @@ class _Source:
 
     @property
     def offset(self) -> int:
-        """Where the next byte is in the compressed stream."""
         return self.taken - len(self._left)
 
     @property
@@ -152,7 +151,6 @@ class _Source:
         return self._left[:2]
 
     def take(self) -> bytes:
-        """Return the next bytes, or none at the end."""
         if self._left:
             left, self._left = self._left, b""
             return left

@@ -41,7 +41,6 @@ class _Scratch(threading.local):
     bytes_: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
 
     def zeros(self, size: int) -> npt.NDArray[np.uint8]:
-        """Return so many zeros."""
         if len(self.bytes_) < size:
             self.bytes_ = np.zeros(size, np.uint8)
         return self.bytes_[:size]
@@ -51,11 +50,7 @@ _scratch: Final = _Scratch()
 
 
 def checksums_hold(payloads: Payloads, crcs: npt.NDArray[np.uint32]) -> bool:
-    """Return whether every payload has its CRC32C; the records are framed, one after the other, in the buffer.
-
-    Raises:
-        ValueError: there is no payload, or one is shorter than a word.
-    """
+    """Return whether all framed records have their CRC32C. Raises `ValueError` for none, or one below a word."""
     data, starts, ends = payloads.data, payloads.starts, payloads.ends
     if not len(payloads) or int((ends - starts).min()) < _WORD:
         raise ValueError("payloads of four bytes and more are checked together")

@@ -27,7 +27,6 @@ def install_line(extra: str, others: Iterable[str] | None = None) -> str:
 
 
 def reinstall_line() -> str:
-    """Return the command that installs the package and all that it needs again, to be run in a clone."""
     names = ",".join(sorted(_installed()))
     what = f"'.[{names}]'" if names else "."
     return f"in your clone of Shardmill: uv tool install --reinstall {what}"

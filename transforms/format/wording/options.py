@@ -17,7 +17,6 @@ def set_column(name: str, key: str, value: str) -> str:
 
 
 def set_constant(name: str, value: str) -> str:
-    """Return the option that gives all rows one value."""
     return f"--set {shlex.quote(f'schema.constants.{_key(name)}={value}')}"
 
 

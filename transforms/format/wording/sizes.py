@@ -28,11 +28,7 @@ _LARGEST: Final = 2**62
 
 
 def check_shard_size(size: int) -> int:
-    """Return the size of shards, if it is not too small.
-
-    Raises:
-        ValueError: it is.
-    """
+    """Raises `ValueError` where the size of shards is too small."""
     if size < LEAST_SHARD_BYTES:
         raise ValueError(f"{size} bytes is too small; the least is {LEAST_SHARD_BYTES >> 10}KiB")
     return size
