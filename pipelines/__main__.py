@@ -13,7 +13,6 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command line, and exit with its code."""
     _fill_closed_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)

@@ -49,7 +49,6 @@ class _CommandLine(TyperGroup):
     """The commands in groups; their `--help` does not wait for pydantic, by which typer turns None into False."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options of the group: help, version, and those that typer adds for completion."""
         params = super().get_params(ctx)
         for param in params:
             if param.default is None:
@@ -57,7 +56,6 @@ class _CommandLine(TyperGroup):
         return params
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Write the commands, each group under its heading, all in one column."""
         width = max(map(len, self.commands))
         for title, names in GROUPS.items():
             with formatter.section(title):
@@ -80,7 +78,6 @@ app = typer.Typer(
 
 
 def _command(example: str, name: str | None = None) -> Callable[[Any], Any]:
-    """Return a decorator that makes a command of a function, with an example after its options."""
     return app.command(name=name, cls=Command, epilog=f"Example: {example}")
 
 
@@ -308,7 +305,7 @@ def split_beam_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line, and exit with its code; with `--json` a wrong command line is reported as JSON, too."""
+    """Report a wrong command line as JSON, too, with `--json`."""
     ours, beam_options = split_beam_options(sys.argv[1:] if args is None else args)
     extra: dict[str, Any] = {"obj": beam_options, "standalone_mode": "--json" not in ours}
     try:

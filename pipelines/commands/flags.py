@@ -34,13 +34,10 @@ def names_in(text: str) -> list[str]:
 
 
 def fractions_in(text: str) -> dict[str, float]:
-    """Return the fraction of each split.
+    """Read `NAME=FRACTION` pairs; a fraction over 1 and a name that is given twice are a `typer.BadParameter`.
 
     >>> fractions_in("train=0.9, val=0.1")
     {'train': 0.9, 'val': 0.1}
-
-    Raises:
-        typer.BadParameter: it is not of this form, names a split twice, or one is more than 1.
     """
     fractions: dict[str, float] = {}
     for part in text.split(","):
@@ -80,11 +77,9 @@ class Flag:
 
     @property
     def typed(self) -> str:
-        """The flag as it is typed."""
         return f"--{self.name.replace('_', '-')}"
 
     def parameter(self, command: str) -> inspect.Parameter:
-        """Return the parameter of a function of which typer makes the option."""
         text = dict(self.others).get(command, self.help)
         names = [self.short, self.typed] if self.short else [self.typed]
         kind: Any = str | None
@@ -209,10 +204,6 @@ def with_flags(command: str) -> Callable[[F], F]:
 
 
 def flags_of(values: dict[str, object]) -> dict[str, tuple[str, object]]:
-    """Return the flags that were given, as `load_config` takes them: key to flag and value.
-
-    Raises:
-        typer.BadParameter: a list is not of the form that its flag takes.
-    """
+    """Return the flags that were given, as `load_config` takes them: key to flag and value."""
     given = {flag.key: flag.given(values.get(flag.name)) for flag in FLAGS}
     return {key: found for key, found in given.items() if found is not None}

@@ -68,12 +68,6 @@ class ForeignFiles:
 
 
 def info_command(path: str, screen: Screen) -> None:
-    """Print what a dataset, or TFRecord files, hold.
-
-    Raises:
-        InputError: there is nothing at the path, or only what a run left that stopped.
-        DamageError: the manifest, or the start of the first file, is damaged.
-    """
     path = path.rstrip("/") or path
     if is_dataset(os.fsencode(path)) or _is_lone_manifest(path):
         overview = read_overview(path)
@@ -119,12 +113,7 @@ def _stopped_text(path: str) -> str | None:
 
 
 def look_at_files(path: str) -> ForeignFiles:
-    """Return what can be known of TFRecord files without reading all of them.
-
-    Raises:
-        InputError: there is none.
-        DamageError: the first file is damaged where it begins.
-    """
+    """Return what can be known of TFRecord files without reading all of them."""
     inputs = find_inputs([path], os.getcwd())
     files = [file for file in inputs.files if file.entry.bytes]
     total = sum(file.entry.bytes for file in inputs.files)
@@ -146,7 +135,6 @@ def look_at_files(path: str) -> ForeignFiles:
 
 
 def readers_of(manifest: Manifest) -> list[str]:
-    """Return the libraries that read a dataset as it is."""
     if manifest.compression != "none":
         return list(_READ_GZIP)
     tfds = ["TFDS"] if "dataset_info.json" in manifest.sidecars else []

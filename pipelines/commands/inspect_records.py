@@ -53,12 +53,9 @@ class ShownRecord:
 
 
 def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> None:
-    """Print the first `count` records of a dataset's folder (of all splits, or of one) or of a TFRecord file.
+    """Print the first `count` records of a dataset (of all its splits, or of one) or of a TFRecord file.
 
-    Raises:
-        InputError: there is nothing at the path, or no dataset in the folder.
-        UsageError: there is no such split.
-        DamageError: a file is damaged; the records before the damage have been printed.
+    A `DamageError` comes after the records before the damage have been printed.
     """
     shown = 0
     for record in islice(_records(path, split), count):

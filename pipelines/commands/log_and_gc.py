@@ -30,12 +30,7 @@ _SHOWN: Final = 100
 
 
 def log_command(path: str, screen: Screen) -> int:
-    """Print the generations of a dataset, and what each added; return 0, or 3 if a manifest is damaged.
-
-    Raises:
-        InputError: there is no dataset.
-        DamageError: the only manifest is damaged.
-    """
+    """Print the generations of a dataset; return 0, or 3 if a manifest is damaged."""
     history = list_history(path)
     if screen.as_json:
         screen.data({"path": printable_path(path), "generations": [entry.to_json() for entry in history]})
@@ -48,12 +43,6 @@ def log_command(path: str, screen: Screen) -> int:
 
 
 def index_command(path: str, screen: Screen, *, text: bool, overwrite: bool) -> int:
-    """Make the indexes of a dataset's shards, or of other TFRecord files, that have none; return 0.
-
-    Raises:
-        InputError: there is no such file.
-        DamageError: a file is damaged or cut.
-    """
     files = [os.fsdecode(file.entry.path) for file in find_inputs([path], os.getcwd()).files]
     workers = min(os.cpu_count() or 1, _MOST_THREADS)
     with ThreadPoolExecutor(workers) as pool:
@@ -111,14 +100,7 @@ def _history_table(history: list[GenerationInfo]) -> Table:
 
 
 def gc_command(path: str, older_than: str, keep: int | None, screen: Screen, *, delete: bool) -> int:
-    """Print, and with `delete` remove, what no kept generation needs and what is old enough; return 0.
-
-    Raises:
-        UsageError: `older_than` is not a duration, or `keep` is less than 1.
-        InputError: there is no dataset.
-        DamageError: the manifest of a generation that stays is damaged.
-        TargetError: a folder of the dataset is a link.
-    """
+    """Print, and with `delete` remove, what no kept generation needs and what is old enough."""
     try:
         seconds = parse_duration(older_than)
     except ValueError as error:

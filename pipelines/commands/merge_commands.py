@@ -90,11 +90,7 @@ def _run(
 
 
 def _with_size(flags: dict[str, tuple[str, object]], *, single_file: bool) -> dict[str, tuple[str, object]]:
-    """Return the flags with the shard size of a single file, which is a shard that nothing fills.
-
-    Raises:
-        typer.BadParameter: another size is given.
-    """
+    """Return the flags with the shard size of a single file, which is a shard that nothing fills."""
     if not single_file:
         return flags
     if "output.shard_size" in flags:

@@ -78,7 +78,6 @@ _VALUES: Final = {
 
 
 def option(metavar: str, text: str, *names: str, panel: str | None = None) -> Any:
-    """Return an option of a command: how its value is shown, and its help."""
     return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel)
 
 
@@ -99,7 +98,6 @@ class Command(TyperCommand):
     """A command that says what an unknown option was meant to be, or nothing: a far-fetched guess misleads."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return what is left of the arguments."""
         known = {name: option for option in self.get_params(ctx) for name in option.opts + option.secondary_opts}
         values = {name: option.metavar for name, option in known.items() if not getattr(option, "is_flag", True)}
         try:
@@ -114,7 +112,6 @@ class Command(TyperCommand):
             raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, each panel under its heading: first what people use most."""
         panels: dict[str, list[tuple[str, str]]] = {}
         parameters = self.get_params(ctx)
         in_panels = any(getattr(parameter, "rich_help_panel", None) for parameter in parameters)

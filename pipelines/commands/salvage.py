@@ -18,12 +18,7 @@ _SHOWN: Final = 100
 
 
 def salvage_command(path: str, folder: str, screen: Screen) -> int:
-    """Copy the intact records of a file, and print what was lost; return 0, or 3 if anything is damaged.
-
-    Raises:
-        InputError: the path is not a regular file, or cannot be read.
-        TargetError: the folder cannot take the new file.
-    """
+    """Copy the intact records of a file, and print what was lost; return 0, or 3 if anything is damaged."""
     report = salvage_file(path, folder)
     if report.target is not None:
         screen.done = f"{printable_path(report.target)} was written"
@@ -55,7 +50,6 @@ def _print(report: SalvageReport, screen: Screen) -> None:
 
 
 def _line(damage: DamagedRange) -> str:
-    """Return a damage as one line: its range of bytes, and what it cost."""
     if damage.recovered:
         cost = "recovered"
     elif damage.records:

@@ -152,8 +152,6 @@ def _check_working_folder() -> None:
 
 
 class _Nowhere(io.TextIOBase):
-    """A stream that discards its text."""
-
     def write(self, text: str) -> int:
         return len(text)
 
@@ -271,7 +269,6 @@ def _what_is_left(staging: str | None) -> str:
 
 
 def _show_kept(session: Session, error: ShardmillError) -> None:
-    """Print how much a failed run has left, and what resumes it, if anything does."""
     if session.staging is not None and is_store_url(session.staging):
         session.screen.err.print(_left_in_store(session.staging), soft_wrap=True, highlight=False)
         return

@@ -32,7 +32,6 @@ class Spread:
     def __call__(
         self, function: Callable[[ShardCheck], ShardFacts], checks: Iterable[ShardCheck]
     ) -> Iterable[ShardFacts]:
-        """Return what the function finds, in order."""
         shards: Sequence[ShardCheck] = list(checks)
         workers = min(self.workers or count_workers("auto"), len(shards))
         size = sum(0 if shard.entry is None else shard.entry.bytes for shard in shards)
@@ -44,13 +43,7 @@ class Spread:
 
 
 def verify_command(path: str, screen: Screen, *, quick: bool = False, run: Spread | None = None) -> int:
-    """Print what is wrong with a dataset's folder or a TFRecord file; return 0, or 3 if anything is.
-
-    Raises:
-        InputError: there is no dataset and no TFRecord file.
-        DamageError: the latest manifest is damaged.
-        RunError: a worker process was ended from outside.
-    """
+    """Print what is wrong with a dataset's folder or a TFRecord file; return 0, or 3 if anything is."""
     report = verify_dataset(path, quick=quick, run=run or Spread())
     screen.verified(report)
     return 0 if report.ok else DamageError.exit_code

@@ -32,22 +32,12 @@ def empty_checks(checks: Mapping[str, object]) -> list[str]:
 
 
 def check_sign(value: str) -> str:
-    """Return a sign of numbers.
-
-    Raises:
-        ValueError: it is longer, or a digit.
-    """
     if len(value) != 1 or value.isalnum() or value in "+-":
         raise ValueError(f'{quoted(value)} is not one sign, like "," or "."')
     return value
 
 
 def check_format(value: str | list[str] | None) -> str | list[str] | None:
-    """Return formats of dates and times.
-
-    Raises:
-        ValueError: one names no part of a date or a time.
-    """
     for one in [value] if isinstance(value, str) else value or []:
         parts = re.findall(r"%(.?)", one.replace("%%", ""))
         if not parts or not _FORMAT_PARTS.issuperset(parts) or len(set(parts)) < len(parts):
@@ -63,11 +53,7 @@ def check_format(value: str | list[str] | None) -> str | list[str] | None:
 
 
 def check_null(value: object) -> object:
-    """Return what becomes of nulls: a word, or `{fill: VALUE}`.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """Return what becomes of nulls: a word, or `{fill: VALUE}`."""
     words = ("absent", "drop_row", "error", "mask")
     if isinstance(value, str) and value in words:
         return value
@@ -77,11 +63,7 @@ def check_null(value: object) -> object:
 
 
 def check_label(value: object) -> bool | list[str]:
-    """Return whether a column is a label, or its classes.
-
-    Raises:
-        ValueError: it is neither, or two classes have one name.
-    """
+    """Return whether a column is a label, or its classes."""
     if isinstance(value, bool):
         return value
     if not isinstance(value, list) or not value:

@@ -52,7 +52,6 @@ def problems_of(error: ValidationError, document: Document, below: Path = ()) ->
 
 
 def unknown_format(value: object) -> str:
-    """Return what is wrong with a value of `input.format` that is none, with the choices."""
     return _not_a_choice(value, {"expected": ", ".join(FORMATS)})
 
 
@@ -216,7 +215,6 @@ def _kind_of(document: Document, section: str) -> str:
 
 
 def _keys_at(path: Path, document: Document) -> list[str]:
-    """Return the keys that the model knows at a path of a document."""
     model: type[BaseModel] = Config
     for part in path:
         if str(part) in _TAGS:

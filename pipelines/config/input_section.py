@@ -115,7 +115,6 @@ def _held_format(document: Document) -> str | None:
 
 
 def _call(document: Document, command: str) -> Call:
-    """Return the command that an error of the input proposes."""
     path = document.section("output").get("path")
     return Call(command, typed_path(path)) if isinstance(path, str) and path else Call(command)
 
@@ -139,7 +138,6 @@ def _fill_detected(
 
 
 def format_of(section: Mapping[str, Any]) -> Format[Any] | None:
-    """Return the format that a section names, None if it names none."""
     name = section.get("format")
     return FORMATS[name].load() if isinstance(name, str) and name in FORMATS else None
 
@@ -154,5 +152,4 @@ def below(path: str, base: str) -> str:
 
 
 def is_url(path: str) -> bool:
-    """Return whether a path is a URL."""
     return "://" in path

@@ -23,12 +23,10 @@ InputSection: TypeAlias = Annotated[SerializeAsAny[Options], BeforeValidator(_op
 
 
 def options_by_format() -> dict[str, type[Options]]:
-    """Return the model of `input` for each value of `input.format`."""
     return {name: entry.load().options for name, entry in FORMATS.items()}
 
 
 def input_keys() -> frozenset[str]:
-    """Return the keys of all formats."""
     return frozenset(key for model in options_by_format().values() for key in model.model_fields)
 
 

@@ -65,18 +65,12 @@ def load_config(
     data_given: bool = False,
     command: str = "convert",
 ) -> Config:
-    """Return the checked config.
+    """Return the checked config; a `ConfigError` has every problem of it, each with its place.
 
-    Args:
-        source: the path of a YAML file, or its content as a mapping, or None for defaults only.
-        set_values: `--set` arguments, `a.b=c` each; a later one beats an earlier one.
-        flags: values that beat all others: dotted key to (flag as typed, value), or to the value alone.
-        paths: what to read, instead of `input.paths`; relative to the working folder.
-        data_given: the data come from Python, so that `input` may be absent.
-        command: `append` takes the format of the dataset where that of the files is unclear; errors propose it.
-
-    Raises:
-        ConfigError: with every problem of the config, each with its place.
+    Later `set_values` beat earlier ones. `flags` beat all other values: dotted key to (flag as typed, value), or to the
+    value alone. `paths` stand for `input.paths`, and are relative to the working folder. With `data_given` the data
+    come from Python, so that `input` may be absent. Errors propose the `command`; `append` takes the format of the
+    dataset where that of the files is unclear.
     """
     title, base, document = _open(source)
     if not document.readable:

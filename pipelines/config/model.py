@@ -172,7 +172,6 @@ class ColumnConfig(_Section):
 
     @property
     def names_files(self) -> bool:
-        """Whether the column holds the paths of files, which are read."""
         return self.file is not None or self.image == "path"
 
 
@@ -293,11 +292,7 @@ class Config(_Section):
         return self._check or ("structure" if self.input is None else self.input.check)
 
     def with_check(self, check: object) -> Config:
-        """Return the config of data that are given in Python, whose pictures are checked so far.
-
-        Raises:
-            UsageError: there is no such check.
-        """
+        """Return the config of data that are given in Python, whose pictures are checked so far."""
         config = self.model_copy()
         config._check = ImageCheck(check).level  # type: ignore[arg-type]
         return config
@@ -319,23 +314,16 @@ class Config(_Section):
         return self._split_of_dataset
 
     def with_split_of_dataset(self, rule: SplitConfig | None) -> Config:
-        """Return the config of an append that says nothing of splits, with the rule of its dataset."""
         config = self.model_copy(update={"split": rule})
         config._split_of_dataset = True
         return config
 
     def with_pictures_of(self, stated: Mapping[str, Any], where: str) -> Config:
-        """Return the config of an append with what was done to the pictures of its dataset, as the manifest states it.
-
-        Raises:
-            DamageError: the manifest states steps that are none.
-            UsageError: the config asks for something else.
-        """
+        """Return the config of an append with what was done to its dataset's pictures, as the manifest states it."""
         return self.model_copy(update={"image": settled_pictures(self.image, stated, where)})
 
     @property
     def pictures(self) -> Preprocess:
-        """What is done to pictures."""
         return Preprocess() if self.image is None else self.image.options()
 
     @property
@@ -359,13 +347,11 @@ class Config(_Section):
         return self._observers
 
     def with_observers(self, observers: tuple[Observer, ...]) -> Config:
-        """Return the config with these observers."""
         config = self.model_copy()
         config._observers = observers
         return config
 
     def with_steps(self, steps: tuple[Step, ...]) -> Config:
-        """Return the config with these steps of a recipe."""
         config = self.model_copy()
         config._steps = steps
         return config

@@ -31,11 +31,6 @@ class SizeConfig(_Section):
 
 
 def _check_size(value: object) -> object:
-    """Return one side, or two.
-
-    Raises:
-        ValueError: it is no number of pixels.
-    """
     if isinstance(value, dict | SizeConfig):
         return value
     if type(value) is not int or not 1 <= value <= _LARGEST:
@@ -104,7 +99,6 @@ class ImageConfig(_Section):
         return self
 
     def options(self) -> Preprocess:
-        """Return what this asks for."""
         resize = None
         if self.resize is not None:
             size = self.resize.size
@@ -127,12 +121,7 @@ class ImageConfig(_Section):
 
 
 def settled_pictures(given: ImageConfig | None, stated: Mapping[str, Any], where: str) -> ImageConfig | None:
-    """Return what an append does to pictures: what was done to those of the dataset, as its manifest states it.
-
-    Raises:
-        DamageError: the manifest states steps that are none.
-        UsageError: something else is asked for.
-    """
+    """Return what an append does to pictures: what was done to those of the dataset, as its manifest states it."""
     steps = stated.get("steps", {})
     try:
         settled = ImageConfig.model_validate(section_of(steps)) if steps else None

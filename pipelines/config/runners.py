@@ -166,12 +166,10 @@ class FlinkRunner(_Runner):
 
     @property
     def is_embedded(self) -> bool:
-        """Whether Flink is started for the run."""
         return self.master == EMBEDDED
 
     @property
     def elsewhere(self) -> bool:
-        """Whether other machines convert: those of a cluster."""
         return not self.is_embedded
 
     @property
@@ -199,7 +197,6 @@ class DataflowRunner(_Runner):
 
     @property
     def elsewhere(self) -> bool:
-        """Whether other machines convert: Google's."""
         return True
 
     @property
@@ -209,7 +206,6 @@ class DataflowRunner(_Runner):
 
     @property
     def processes(self) -> bool:
-        """Whether worker processes plan."""
         return False
 
     @property
@@ -233,7 +229,6 @@ RunnerSection: TypeAlias = Annotated[AnyRunner, Field(discriminator="name")]
 
 
 def not_a_runner(value: object) -> str:
-    """Return what is wrong with a value of `runner.name` that is none, with the choices."""
     near = nearest(str(value), RUNNERS)
     hint = f'; did you mean "{near}"?' if near else ";"
     return f"{quoted(value)} is not a runner{hint} choices: {', '.join(RUNNERS)}"

@@ -41,11 +41,6 @@ _REST: Final = "rest"
 
 
 def _check_names(value: object) -> object:
-    """Return the splits of values.
-
-    Raises:
-        ValueError: there are none, or too many.
-    """
     if not isinstance(value, dict):
         return value
     if not value:
@@ -56,11 +51,7 @@ def _check_names(value: object) -> object:
 
 
 def _check_before(value: object) -> object:
-    """Return the column, the bound of each split as text, and the rest.
-
-    Raises:
-        ValueError: there is no column or no bound, a bound is no date, or the bounds are not in order.
-    """
+    """Return the column, the bound of each split as text, and the rest."""
     if not isinstance(value, dict):
         return value
     stated = {str(key): one.isoformat() if isinstance(one, dt.date) else one for key, one in value.items()}
@@ -198,11 +189,7 @@ class SplitConfig(BaseModel):
 
     @classmethod
     def of_rule(cls, rule: Mapping[str, Any]) -> SplitConfig:
-        """Return the config whose `rule` is what a manifest states.
-
-        Raises:
-            ValidationError: no config has this rule.
-        """
+        """Return the config whose `rule` is what a manifest states; a `ValidationError` if none has it."""
         members = {key: value for key, value in rule.items() if key not in ("by", _REST)}
         if rule["by"] == "before":
             rest = {_REST: rule[_REST]} if _REST in rule else {}

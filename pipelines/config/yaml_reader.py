@@ -139,11 +139,7 @@ def read_document(text: str, source: str) -> Document:
 
 
 def read_scalar(text: str) -> Any:
-    """Return the value of a piece of YAML, as in `--set a.b=<text>`.
-
-    Raises:
-        ValueError: it is not YAML, or holds a key twice.
-    """
+    """Return the value of a piece of YAML, as in `--set a.b=<text>`; a `ValueError` if it is none."""
     document = Document()
     try:
         node = yaml.compose(text, Loader=_Loader)

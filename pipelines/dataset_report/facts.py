@@ -54,12 +54,6 @@ class ReportFacts:
 
 
 def gather_facts(path: str, statistics: Statistics | None, generation: int | None = None) -> ReportFacts:
-    """Read what a report says of a dataset, whose statistics are given.
-
-    Raises:
-        InputError: there is no dataset, or no such generation.
-        DamageError: a manifest, a shard or a list of rejects is damaged.
-    """
     manifest = read_manifest(path, generation)
     history = [one for one in list_history(path) if one.generation <= manifest.generation]
     recent = list(islice(lineage(path, manifest), _GENERATIONS))

@@ -188,7 +188,6 @@ def _value(value: float | str, time: TimeWords | None) -> str:
 
 
 def _one_table(names: list[str], splits: list[SplitFigures], features: Mapping[str, Feature]) -> Table:
-    """Return all features in one table, without histograms."""
     times = {name: TimeWords.of(features[name]) for name in names}
     columns = _columns_of([(split.features[name], times[name]) for split in splits for name in split.features])
     rows = []

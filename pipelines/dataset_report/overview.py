@@ -18,7 +18,6 @@ from .markup import NOTHING, Table, joined, number, number_in_words, share_bar, 
 
 
 def splits_table(facts: ReportFacts) -> Table:
-    """Return how many records, shards and bytes each split has."""
     manifest = facts.manifest
     records = sum(split.records for split in manifest.splits.values())
     rows = [
@@ -89,7 +88,6 @@ def _cells(counts: list[tuple[int, int]]) -> list[str]:
 
 
 def differences_table(facts: ReportFacts) -> Table | None:
-    """Return in what the splits differ most; None where they do not."""
     found = [] if facts.statistics is None else differences(facts.statistics)
     if facts.statistics is None or not found:
         return None
@@ -115,7 +113,6 @@ def _two_values(statistics: Statistics, one: Difference, time: TimeWords | None)
 
 
 def lineage_table(facts: ReportFacts) -> Table:
-    """Return which generations there are, and what each was made of."""
     rows = [
         [
             number(one.generation),
@@ -133,7 +130,6 @@ def lineage_table(facts: ReportFacts) -> Table:
 
 
 def made_by(facts: ReportFacts) -> dict[str, str]:
-    """Return what made the dataset, and the fingerprints of what it was made of."""
     manifest, run = facts.manifest, facts.manifest.run
     tools = ", ".join(f"{name} {version}" for name, version in run.tool.items())
     return {

@@ -37,7 +37,6 @@ PARTS: Final = {
 
 
 def html_page(facts: ReportFacts) -> str:
-    """Return the report as one HTML document."""
     from jinja2 import Environment, PackageLoader
 
     manifest, statistics = facts.manifest, facts.statistics

@@ -56,11 +56,7 @@ class Picture:
 
 
 def sample_pictures(dataset: Dataset) -> list[Picture]:
-    """Return pictures of each split, spread evenly over its records, so always the same ones.
-
-    Raises:
-        DamageError: a shard is damaged.
-    """
+    """Return pictures of each split, spread evenly over its records, so always the same ones."""
     feature = _picture_feature(dataset.schema)
     if feature is None or dataset.schema is None:
         return []
@@ -81,7 +77,6 @@ def _picture_feature(schema: Schema | None) -> str | None:
 
 
 def _columns(schema: Schema, feature: str) -> list[str]:
-    """Return what is read of a record: its picture, its boxes, and its words."""
     base = feature.rpartition("/")[0] or feature
     wanted = {feature, f"{base}/caption", "caption", "text", f"{base}/filename"}
     wanted |= {f"{base}/{name}" for name in _TEXTS} | {f"{base}/object/{name}" for name in _TEXTS}
@@ -135,7 +130,6 @@ def _boxes(row: Mapping[str, Any], base: str) -> list[Box]:
 
 
 def _words(row: Mapping[str, Any], base: str) -> tuple[str, ...]:
-    """Return the class and the captions of a picture."""
     found: list[str] = []
     for name in (f"{base}/class/text", f"{base}/class/label", f"{base}/caption", "caption", "text"):
         value = row.get(name)

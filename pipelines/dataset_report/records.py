@@ -12,7 +12,6 @@ from .markup import Table, number, shown
 
 
 def rejects_table(rejects: Rejects) -> Table | None:
-    """Return how many rows were rejected, why, and a few of them; None where none was."""
     if not rejects.records:
         return None
     rows = [
@@ -43,7 +42,6 @@ class Check:
 
 
 def checks_of(checks: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Check]:
-    """Return what was found of duplicates and of leaks between splits, by generation."""
     return [_check(generation, name, one) for generation, found in checks for name, one in found.items()]
 
 

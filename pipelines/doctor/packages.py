@@ -94,7 +94,6 @@ def usable_core() -> bool:
 
 
 def _import_problem(module: str) -> str | None:
-    """Return why a module cannot be imported; None if it can."""
     try:
         if find_spec(module) is None:
             return "not installed"

@@ -45,7 +45,6 @@ class Report:
 
 
 def own_version() -> str:
-    """Return the version of the package, as it is installed."""
     try:
         return version(NAME)
     except PackageNotFoundError:
@@ -53,22 +52,14 @@ def own_version() -> str:
 
 
 def examine(places: Sequence[str]) -> Report:
-    """Look at this machine, and at what `places` need: configs, files and folders, URLs of stores.
-
-    Raises:
-        ConfigError: a config is wrong.
-    """
+    """Look at this machine, and at what `places` need: configs, files and folders, URLs of stores."""
     needs, folders = needs_of(places)
     findings = [python_finding(), *package_findings(), crc_finding(), *machine_findings(folders), *flink_findings()]
     return Report([*findings, *store_findings()], needs)
 
 
 def needs_of(places: Iterable[str]) -> tuple[frozenset[str], list[str]]:
-    """Return who needs what in a run that names these places, and the folders of this machine among them.
-
-    Raises:
-        ConfigError: a config is wrong.
-    """
+    """Return who needs what in a run that names these places, and the folders of this machine among them."""
     needs, named = {CORE}, list[str]()
     for place in places:
         if not place.lower().endswith((".yaml", ".yml")):

@@ -18,7 +18,6 @@ class ParsedOptions(PipelineOptions):
     """
 
     def view_as(self, cls: type[View]) -> View:
-        """Return the view of a class of options."""
         views: dict[type[PipelineOptions], PipelineOptions] = self.__dict__.setdefault("_views", {})
         if cls not in views:
             views[cls] = super().view_as(cls)

@@ -25,9 +25,6 @@ def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
     It is Beam's FnApiRunner with threads, chosen by class: Beam's own bare `DirectRunner` would first try to download a
     program at run time, and results would depend on the network. Its data streams are flushed by size (see
     `beam_streams`).
-
-    Raises:
-        UsageError: Beam refuses an option after `--`.
     """
     quiet_beam()
     import apache_beam as beam
@@ -65,11 +62,7 @@ def _leave(*_: object) -> None:
 def parse_options(
     ours: Sequence[str], beam_args: Sequence[str], engines: frozenset[str] = frozenset()
 ) -> PipelineOptions:
-    """Return Beam's options: `ours`, and what is after `--`; `engines` are options that only the engine knows.
-
-    Raises:
-        UsageError: an option holds a key, or Beam has no such option.
-    """
+    """Return Beam's options: `ours`, and what is after `--`; `engines` are options that only the engine knows."""
     from .beam_options import ParsedOptions
 
     flags = [arg.removeprefix("--").split("=")[0] for arg in beam_args if arg.startswith("--")]

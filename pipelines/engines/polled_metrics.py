@@ -26,7 +26,6 @@ class ThrottledCount:
         self._asking: Thread | None = None
 
     def __call__(self) -> Counted:
-        """Return what is known now."""
         under_way = self._asking is not None and self._asking.is_alive()
         if not under_way and time.monotonic() - self._asked >= _SECONDS:
             self._asked = time.monotonic()

@@ -31,7 +31,6 @@ def add_steps(pipeline: beam.Pipeline, prepared: Prepared, *, raise_refusal: boo
 
 
 def sink(prepared: Prepared, *, raise_refusal: bool = False) -> WriteShards:
-    """Return the last of the steps."""
     from ...transforms.write import WriteShards
 
     return WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=raise_refusal, done=prepared.done)

@@ -82,10 +82,6 @@ def forecast(
     """Take a sample of what is prepared; return it with the better estimate, and what a run would take.
 
     `done` is how many tasks are done already; `elsewhere` other machines convert. Nothing is written.
-
-    Raises:
-        SourceError: a file is corrupt as a whole.
-        RunError: the run would fail for rows of the sample.
     """
     sample = take_sample(prepared)
     whole = _whole(prepared.plan, sample, gzip=prepared.spec.compression == "gzip")
@@ -118,7 +114,6 @@ def forecast(
 
 
 def _whole(plan: Plan, sample: Sample, *, gzip: bool) -> _Whole:
-    """Return what is expected of all rows."""
     splits = _splits(sample.places, [1.0] * len(sample.places))
     if sample.whole:
         error = _OF_GZIP if gzip else 0.0

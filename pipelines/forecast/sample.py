@@ -69,7 +69,6 @@ class Place:
 
     @property
     def total(self) -> Batch:
-        """The batches together."""
         return Batch(*(sum(column) for column in zip(*map(astuple, self.batches), strict=True)))
 
 
@@ -90,12 +89,10 @@ class Sample:
 
     @property
     def rows(self) -> int:
-        """The rows that were read."""
         return sum(place.total.rows for place in self.places)
 
     @property
     def records(self) -> int:
-        """The records that came of them."""
         return sum(place.total.records for place in self.places)
 
     @property
@@ -105,12 +102,7 @@ class Sample:
 
 
 def take_sample(prepared: Prepared) -> Sample:
-    """Convert some rows of what is prepared; nothing is written.
-
-    Raises:
-        SourceError: a file is corrupt as a whole.
-        RunError: the run would fail for these rows.
-    """
+    """Convert some rows of what is prepared; nothing is written."""
     return _Sampler(prepared).take()
 
 

@@ -96,12 +96,8 @@ def prepare_append(
 ) -> AppendPlan:
     """List and survey what the dataset lacks of a source, under its schema, with `workers`; nothing is written.
 
-    `source` reads data that are given in Python, without the recipe: the dataset decides a part of it.
-
-    Raises:
-        TargetError: the dataset takes no append.
-        UsageError: the config wants another dataset than there is, or a file has changed and `changed` is None.
-        SchemaError: the source has other features; the text shows both schemas.
+    `source` reads data that are given in Python, without the recipe: the dataset decides a part of it. A `SchemaError`
+    shows both schemas.
     """
     path = config.output.path
     schema = _schema_of(path, latest)
@@ -165,11 +161,6 @@ def _missing_column(listing: Listing, name: str, dataset: DatasetSchema) -> Sche
 
 
 def _refuse_own_shards(listing: Listing, path: str) -> None:
-    """Refuse to append a dataset to itself.
-
-    Raises:
-        UsageError: a file is a shard of the dataset.
-    """
     folder = _real(os.fsencode(path).rstrip(b"/"))
     for entry in listing.entries if listing.traits.whole_records else ():
         if os.path.dirname(_real(entry.path)) == folder:
@@ -181,11 +172,6 @@ def _real(path: bytes) -> bytes:
 
 
 def _schema_of(path: str, latest: Manifest) -> Schema:
-    """Return the dataset's schema, if it takes an append.
-
-    Raises:
-        TargetError: it takes none.
-    """
     where = printable_path(path)
     if names_its_count(latest.shard_name):
         raise TargetError(
@@ -198,11 +184,7 @@ def _schema_of(path: str, latest: Manifest) -> Schema:
 
 
 def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
-    """Return the config with what the dataset decides.
-
-    Raises:
-        UsageError: the config says otherwise.
-    """
+    """Return the config with what the dataset decides; it is an error if the config says otherwise."""
     output, given = config.output, config.output.model_fields_set
     where = f"dataset {latest.name} in {printable_path(output.path)}"
     for key in _DECIDED:
@@ -240,11 +222,7 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
 
 
 def _settled_statistics(config: Config, latest: Manifest, where: str) -> str:
-    """Return what is counted of new records: what is counted of those that the dataset has, or nothing.
-
-    Raises:
-        UsageError: the config says otherwise.
-    """
+    """Return what is counted of new records: what is counted of those that the dataset has, or nothing."""
     try:
         known = read_stats(config.output.path, latest)
     except DamageError:  # what cannot be read is not added to
@@ -301,11 +279,7 @@ def _settled_columns(section: SchemaConfig, latest: Manifest) -> SchemaConfig:
 def _wanted(
     config: Config, latest: Manifest, listing: Listing, how: str | None, *, force: bool
 ) -> tuple[Listing, SortedFiles]:
-    """Return the part of the listing that the dataset lacks, and what was left out.
-
-    Raises:
-        UsageError: a file has changed, and nothing is said of such files, or is a shard of the dataset.
-    """
+    """Return the part of the listing that the dataset lacks, and what was left out."""
     _refuse_own_shards(listing, config.output.path)
     if force:
         return listing, SortedFiles(tuple(range(len(listing.entries))), (), (), ())

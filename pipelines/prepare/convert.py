@@ -43,11 +43,6 @@ def prepare(
 
     `source` stands for the config's own input. `workers` help with planning: processes where the input is large, which
     are started as soon as that is known. Where a run that stopped has done all tasks, its survey is taken over.
-
-    Raises:
-        UsageError: the config does not go with the source, or a column has no feature.
-        TargetError: the output is the folder of the source.
-        SourceError: a file is corrupt as a whole, or has changed since a run of the same command stopped.
     """
     spills(config)
     source = source or source_of(config)
@@ -75,11 +70,7 @@ def prepare(
 
 
 def _refuse_source_folder(config: Config, listing: Listing) -> None:
-    """Refuse to begin a dataset in a folder that holds files of its source, where one would be taken for the other.
-
-    Raises:
-        TargetError: it is such a folder.
-    """
+    """Refuse to begin a dataset in a folder that holds files of its source, where one would be taken for the other."""
     path = config.output.path
     if listing.traits.whole_records or not listing.traits.in_files:
         return
@@ -135,7 +126,6 @@ def spec_of(
     append_to: AppendTo | None = None,
     aside: Settling | None = None,
 ) -> DatasetSpec:
-    """Return what the run of a plan is to make."""
     listing, frozen, output = plan.listing, plan.survey.frozen, config.output
     expected, shuffle = plan.expected_rows(), _shuffle_of(config, plan)
     return DatasetSpec(

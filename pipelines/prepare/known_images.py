@@ -71,10 +71,6 @@ def without_held_images(
 
     `changed` are folders, with their generations, `moved` those that are held as another folder; `how` is what a user
     wants of replaced images: `append`, `skip`, or None.
-
-    Raises:
-        DamageError: the dataset is damaged.
-        UsageError: images were replaced, and nothing is said of them.
     """
     known = {**{name: source.generation for name, source in moved.items()}, **changed}
     if not known or not isinstance(listing, ImageListing) or not are_images_known(latest, listing):

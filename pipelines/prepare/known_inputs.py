@@ -97,9 +97,6 @@ class _HeldFiles:
         """Return a file of the same size that is held from a disk, where this one is in a store, or the reverse.
 
         Only then is the file read, as a disk and a store tell content by other digests.
-
-        Raises:
-            SourceError: the file cannot be read.
         """
         own = entry.fingerprint.partition(":")[0]
         for kind in sorted(self._kinds.get(entry.bytes, set()) - {own}):
@@ -210,8 +207,7 @@ def _warnings(late: Sequence[str], other: Sequence[str]) -> Iterator[str]:
 def without_held_datasets(listing: Listing, found: SortedFiles, held: Sequence[HeldSource], path: str) -> SortedFiles:
     """Leave out datasets of which no shard is held, but all files that they were made of.
 
-    Raises:
-        UsageError: some of these files are held, so that their rows would come twice.
+    If only some of these are held it is an error, as their rows would come twice.
     """
     rows = {_rows_of(one): one for one in held if _is_proven(one)} if listing.datasets else {}
     for root, generation in listing.datasets:
@@ -288,11 +284,7 @@ def without_empty_files(listing: Listing, found: SortedFiles) -> SortedFiles:
 
 
 def settle_changed(listing: Listing, found: SortedFiles, wanted: str | None) -> SortedFiles:
-    """Return the files with those that have changed settled, as a user wants it: `append`, `skip`, or None.
-
-    Raises:
-        UsageError: files have changed, and nothing is said of them.
-    """
+    """Return the files with those that have changed settled, as a user wants it: `append`, `skip`, or None."""
     if not found.changed:
         return found
     names = [listing.entries[index].name for index, _ in found.changed]
@@ -311,9 +303,6 @@ def settle_names(
     """Return the warning of files that have changed, which are appended or skipped as a user wants it.
 
     `choice` says what `--changed append` would do with them, `appended` what it did; `begun` were read in part.
-
-    Raises:
-        UsageError: nothing is said of them.
     """
     it = "it" if len(names) == 1 else "them"
     others = [name for name in names if name not in begun]

@@ -64,7 +64,6 @@ class Prepared:
         )
 
     def report(self) -> PlanReport:
-        """Return what the conversion would do."""
         plan, spec, splits = self.plan, self.spec, self._split_estimates()
         return PlanReport(
             path=spec.path,
@@ -104,7 +103,6 @@ class Prepared:
         return (reject.to_json_line(in_append=in_append) for reject in self.plan.estimate.rejects)
 
     def plan_document(self) -> bytes:
-        """Return `plan.json`."""
         shards = sum(split.shards for split in self._split_estimates())
         rows = [entry.expected_rows for entry in self.spec.source_entries]
         return plan_document(self.plan, self.mark, self.listed, shards, rows)
@@ -132,7 +130,6 @@ class Prepared:
         )
 
     def _amounts(self) -> dict[str, Amount]:
-        """Return what each split is expected to get."""
         estimate = self.plan.estimate
         found = dict(sorted(estimate.splits.items()))
         shares = self.encoder.split_shares(self.plan.survey.split_rows)

@@ -53,11 +53,7 @@ class RejectedBefore:
     def read(
         cls, path: str, generations: Sequence[Manifest], held: Sequence[HeldSource], limits: LimitsConfig
     ) -> RejectedBefore:
-        """Read the reject files of generations; what is over a limit counts only as long as the limit is the same.
-
-        Raises:
-            DamageError: a reject file is damaged or missing.
-        """
+        """Read the reject files of generations; what is over a limit counts only as long as the limit is the same."""
         found: dict[bytes, list[tuple[str, int]]] = {}
         bounds = {
             "TOO_MANY_PIXELS": f"at most {limits.pixels} pixels",

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 
 def column_rules(config: Config) -> dict[str, ColumnRule]:
-    """Return what `schema.columns` declares, by column."""
     rules = {name: _rule(rule) for name, rule in config.schema_.columns.items()}
     rules |= {name: ColumnRule("string") for name, rule in config.schema_.columns.items() if rule.is_written}
     rules |= {
@@ -64,11 +63,7 @@ def _rule(rule: ColumnConfig) -> ColumnRule:
 
 
 def source_of(config: Config, command: str = "convert") -> Source:
-    """Return the source that reads `config.input`; `command` is the call that an error of it proposes.
-
-    Raises:
-        UsageError: there is no input, or a key does not go with it.
-    """
+    """Return the source that reads `config.input`; `command` is the call that an error of it proposes."""
     options = config.input
     if options is None:
         raise UsageError("input: is missing; say what to read: input: {paths: [data/*.csv]}")
@@ -196,11 +191,7 @@ def _nulls_of(config: Config, *, of_files: bool) -> list[Nulls]:
 
 
 def _files(config: Config) -> tuple[Files, ...]:
-    """Return the step that reads the files that columns name, if there are some.
-
-    Raises:
-        UsageError: there is no such root, or the table is in a store, where files are not read.
-    """
+    """Return the step that reads the files that columns name, if there are some; in a store files are not read."""
     rules = sorted(config.schema_.columns.items())
     names = tuple(rule.name or name for name, rule in rules if rule.names_files)
     pictures = tuple(rule.name or name for name, rule in rules if rule.image == "path")
@@ -224,7 +215,6 @@ def _files(config: Config) -> tuple[Files, ...]:
 
 
 def _pictures(config: Config) -> tuple[Pictures, ...]:
-    """Return the step that looks at the pictures of columns, if there are some."""
     rules = sorted(config.schema_.columns.items())
     names = tuple((rule.name or name, str(rule.null)) for name, rule in rules if rule.is_picture)
     return (Pictures(names, _image_check(config)),) if names else ()
@@ -270,12 +260,7 @@ def _nulls(column: str, null: str | Fill) -> Nulls:
 
 
 def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
-    """Return the encoder of what the source froze, with the config's split and limits.
-
-    Raises:
-        UsageError: the config splits what the source's folders split already, or allows records that cannot be read.
-        SchemaError: the column that decides the split is not there, or none that can.
-    """
+    """Return the encoder of what the source froze, with the config's split and limits."""
     _refuse_check_of_nothing(config, frozen)
     if config.split is not None and config.split.of is None and frozen.splits and not config.split_of_dataset:
         raise UsageError(_split_twice(config, frozen))
@@ -297,11 +282,7 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
 
 
 def _refuse_check_of_nothing(config: Config, frozen: Frozen) -> None:
-    """Refuse to check pictures where there are none, or only in records that are copied as they are.
-
-    Raises:
-        UsageError: it is asked for.
-    """
+    """Refuse to check pictures where there are none, or only in records that are copied as they are."""
     form = None if config.input is None else config.input.format
     if config.picture_check == "structure" or form == "images":
         return
@@ -312,7 +293,6 @@ def _refuse_check_of_nothing(config: Config, frozen: Frozen) -> None:
 
 
 def checks_of(config: Config) -> tuple[Duplicates | Leaks, ...]:
-    """Return the checks of records that a config asks for."""
     checks: list[Duplicates | Leaks] = []
     duplicates, leaks = (None, None) if config.checks is None else (config.checks.duplicates, config.checks.leaks)
     if duplicates is not None:
@@ -343,11 +323,7 @@ def _passes_once(config: Config) -> bool:
 
 
 def spills(config: Config) -> bool:
-    """Return whether all records are shuffled, in two passes: a source that reads in a random order needs but one.
-
-    Raises:
-        UsageError: they are, and are to be in the order of the source.
-    """
+    """Return whether all records are shuffled, in two passes: a source that reads in a random order needs but one."""
     options = config.input
     if config.shuffle is None or (options is not None and FORMATS[options.format].load().is_shuffled):
         return False
@@ -369,6 +345,5 @@ def _split_twice(config: Config, frozen: Frozen) -> str:
 
 
 def _field_bytes(config: Config) -> int:
-    """Return the largest value of one feature."""
     limits = _limits(config)
     return limits.field_bytes if config.input is None else FORMATS[config.input.format].load().field_bytes(limits)

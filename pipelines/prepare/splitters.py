@@ -29,11 +29,6 @@ _NO_SPLIT: Final = ""
 
 
 def splitter_of(config: Config, frozen: Frozen) -> Splitter:
-    """Return what says which split a row goes to.
-
-    Raises:
-        UsageError: the folder that is to be cut is not there, or something else does not go with exact splits.
-    """
     rule = config.split
     if rule is None:
         return OneSplit(config.output.split)
@@ -99,11 +94,7 @@ def most_splits_of(config: Config) -> int | None:
 
 
 def with_split_of(config: Config, latest: Manifest) -> Config:
-    """Return the config of an append that says nothing of splits with the rule of the dataset, or its one split.
-
-    Raises:
-        DamageError: the manifest states a rule that is none.
-    """
+    """Return the config of an append that says nothing of splits with the rule of the dataset, or its one split."""
     rule = _rule_of(config, latest)
     if rule is not None or len(latest.splits) > 1:
         return config.with_split_of_dataset(rule)
@@ -131,8 +122,7 @@ def _rule_of(config: Config, latest: Manifest) -> SplitConfig | None:
 def with_fitting_split(config: Config, latest: Manifest, survey: Survey) -> Config:
     """Return the config of an append with the rule of the dataset only where its source has rows for it.
 
-    Raises:
-        UsageError: nothing says to which split of the dataset a row goes, or its rule would part rows of one key.
+    It is an error if nothing says to which split a row goes, or if the rule would part rows of one key.
     """
     if not config.split_of_dataset:
         return config

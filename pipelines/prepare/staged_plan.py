@@ -93,8 +93,7 @@ class StagedPlan:
     def restored(self, listing: Listing) -> Plan:
         """Return the plan of a run whose tasks are all done: they know their numbers, and not what to read.
 
-        Raises:
-            ValueError: (or another error of what is not of the form) the survey is not one that we write.
+        A `ValueError`, or any error of a wrong form, if the survey is not one that we write.
         """
         found = self.survey
         pieces = tuple(
@@ -126,7 +125,6 @@ class Fingerprints(NamedTuple):
 
     @classmethod
     def of(cls, config: Config, listing: Listing) -> Self:
-        """Return the fingerprints."""
         return cls(config_fingerprint(config), _fingerprint_listing(listing), images_digest(listing))
 
 

@@ -12,7 +12,6 @@ from ...transforms.statistics.observe import STATISTICS
 
 
 def planned_checks(observers: Sequence[Observer]) -> tuple[str, ...]:
-    """Return what the checks among the observers of a run are going to do."""
     if all(one.name == STATISTICS for one in observers):
         return ()
     from ...transforms.checks.duplicates import Duplicates  # they take pandas

@@ -52,7 +52,6 @@ class RejectGroup:
     cells: tuple[Cell, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the group as `--json` prints it."""
         return {"rows": self.rows, "first": list(self.first), "errors": [cell._asdict() for cell in self.cells]}
 
 

@@ -27,7 +27,6 @@ class Unchanged:
 
 
 def unchanged_line(unchanged: Sequence[Unchanged]) -> str:
-    """Return in words what was left out."""
     generations = sorted({file.generation for file in unchanged})
     by = f"generation{'s' * (len(generations) > 1)} {', '.join(map(str, generations))}"
     files = sum(file.files for file in unchanged)

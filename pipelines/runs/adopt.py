@@ -98,14 +98,7 @@ def adopt_files(
     """Make a dataset of the TFRecord files in a folder, which are not changed; return its manifest, and notes.
 
     `name` is the dataset's, by default the folder's; `split` is that of files whose names state none, by default
-    `train`. `run` is `map`, or one that works on several files at once.
-
-    Raises:
-        InputError: the folder is none, or holds no TFRecord file.
-        TargetError: it holds a dataset, or is in a store.
-        UsageError: a file has a name that no manifest holds, or no record, or the split's name is none.
-        SchemaError: a feature is of two kinds.
-        DamageError: files are damaged; all of them are named.
+    `train`. `run` is `map`, or one that works on several files at once. An error of damage names all damaged files.
     """
     folder = folder.rstrip("/") or folder
     if (begun := _begun(folder)) is not None:
@@ -226,11 +219,7 @@ def _files(folder: str, name: str | None, split: str | None) -> list[str]:
 
 
 def _refuse_words(folder: str, names: Sequence[str]) -> None:
-    """Refuse names in which words may be meant for several splits, and say none in a form that is sure.
-
-    Raises:
-        UsageError: there are such names.
-    """
+    """Refuse names in which words may be meant for several splits, and say none in a form that is sure."""
     words = defaultdict[str, list[str]](list)
     for name in names:
         match = None if split_in_name(os.fsencode(name)) else _WORD.search(name)
@@ -252,7 +241,6 @@ def _refuse_words(folder: str, names: Sequence[str]) -> None:
 
 
 def _look_at(path: str) -> FileFacts:
-    """Read a file to its end."""
     shown = printable_path(path)
     facts = FileFacts(path, seen=Observation(shown))
     try:

@@ -103,11 +103,7 @@ def convert(
 
 
 def require_waiting(engine: Engine) -> None:
-    """Refuse a run that is not waited for, where its result is wanted.
-
-    Raises:
-        UsageError: `runner.wait` is false, or Beam is asked for the graph alone.
-    """
+    """Refuse a run that is not waited for, where its result is wanted."""
     if not engine.waits:
         raise UsageError(
             "runner.wait: what is written is known when the job has ended, so this waits for it; leave the key out, or "
@@ -139,11 +135,7 @@ def run_convert(
 
 
 def ended(prepared: Prepared, outcome: WriteOutcome, started: float) -> Summary:
-    """Return the summary of a run.
-
-    Raises:
-        TooManyRejects: the run was refused, as any `Refusal` says by its own error.
-    """
+    """Return the summary of a run; a run that was refused raises the error of its `Refusal`."""
     if outcome.refusal is not None:
         raise refused(prepared.spec, outcome.refusal)
     assert outcome.manifest is not None

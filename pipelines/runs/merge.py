@@ -56,17 +56,10 @@ class Merge:
     counted: Tally | None = None
 
     def plan(self) -> PlanReport:
-        """Return what would be written."""
         with workers_of(self.config.runner) as workers:
             return replace(look_ahead(self._prepared(self.source, workers), workers), command=self.command)
 
     def run(self, watch: Watch | None = None) -> Summary:
-        """Write the dataset.
-
-        Raises:
-            RunError: a file is damaged where records are found, or the commit was lost.
-            TooManyRejects: more records are damaged than `max_rejects` allows.
-        """
         started = time.monotonic()
         try:
             summary = self._run(self.source, watch, started)
@@ -105,10 +98,6 @@ def plan_merge(
 
     What is rebuilt keeps its name, shard size, compression, shard names and the rule of its splits, where nothing else
     is asked for.
-
-    Raises:
-        UsageError: a key is wrong, or a path matches nothing.
-        DamageError: the manifest of what is rebuilt is damaged.
     """
     manifest = _manifest_of(paths[0]) if command == "rebuild" else None
     known: dict[str, Any] = {"input": {"format": "tfrecord"}, "output": {}}

@@ -56,13 +56,7 @@ def load_call(
     command: str = "convert",
     mapped: Mapped | None = None,
 ) -> Config:
-    """Return the config of a call from Python: `settings` have double underscores for dots, `mapped` are its steps.
-
-    Raises:
-        DataError: `what` is data.
-        ConfigError: the config or a setting is wrong.
-        UsageError: a step is none, or a setting of files comes with data.
-    """
+    """Return the config of a call from Python: `settings` have double underscores for dots, `mapped` are its steps."""
     settings = dict(settings)
     if "overwrite" in settings:
         overwrite = settings.pop("overwrite")

@@ -28,11 +28,7 @@ from ..workers.worker_processes import WorkerProcesses
 
 
 def take_over(prepared: Prepared) -> Prepared:
-    """Return the run with what is done of it, its staging folder cleared of all else; the caller holds the run.
-
-    Raises:
-        RunError: what it was planned on has been removed meanwhile.
-    """
+    """Return the run with what is done of it, its staging folder cleared of all else; the caller holds the run."""
     spec = prepared.spec
     done, note = _usable(prepared)
     if prepared.restored and len(done) < len(prepared.plan.tasks):
@@ -51,10 +47,6 @@ def look_ahead(prepared: Prepared, workers: WorkerProcesses, *, elsewhere: bool 
     """Return what a run would do, and what it would resume; nothing is changed.
 
     Some rows are converted, to say how long it takes and what is rejected; `elsewhere` other machines convert.
-
-    Raises:
-        SourceError: one of the files that these rows are in is corrupt as a whole.
-        RunError: the run would fail for one of these rows.
     """
     done, note = _usable(prepared)
     made = None
@@ -118,7 +110,6 @@ def _usable(prepared: Prepared) -> tuple[tuple[TaskResult, ...], str | None]:
 
 
 def _without(plan: Plan, done: tuple[TaskResult, ...]) -> Plan:
-    """Return the plan with the tasks that are left."""
     if not done:
         return plan
     numbers = {result.task for result in done}

@@ -100,7 +100,6 @@ class StagingReader:
         return self._totals
 
     def read(self) -> RunProgress:
-        """Return how far the run is now."""
         totals = self.totals()
         if self._totals is None:
             return RunProgress("Planning")
@@ -217,7 +216,6 @@ class ProgressWatcher:
         self._thread.join()
 
     def line(self) -> str:
-        """Return the line as it is now."""
         return self._line(self._reader.read())
 
     def _line(self, progress: RunProgress) -> str:

@@ -44,13 +44,11 @@ def print_schema(terminal: Terminal, schema: Schema | None, choices: tuple[Choic
 
 
 def print_rejected_before(terminal: Terminal, done: Summary | PlanReport) -> None:
-    """Print which files were left out, as an earlier generation rejected them."""
     if done.rejected_before:
         terminal.text(in_lines(rejected_line(done.rejected_before, shown_path(done.path))), "yellow")
 
 
 def print_new_classes(terminal: Terminal, new: Mapping[str, Mapping[str, int]]) -> None:
-    """Print the classes that an append brings, with their numbers, by feature."""
     for feature, classes in new.items():
         shown = [f"{printable(name)} = {number}" for name, number in classes.items()]
         more = f" and {len(shown) - _MAX_CLASSES:,} more" if len(shown) > _MAX_CLASSES else ""

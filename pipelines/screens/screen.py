@@ -37,7 +37,6 @@ class Screen(Terminal):
             self.error_data({"type": kind, "exit_code": error.exit_code, "message": text})
 
     def summary(self, summary: Summary) -> None:
-        """Print what a conversion wrote, what it rejected and why, and how to read it."""
         where = f"generation {summary.manifest.generation} of {shown_path(summary.path)}"
         self.done = f"{where} {'holds it already' if summary.nothing_to_do else 'was committed'}"
         if self.as_json:
@@ -53,7 +52,6 @@ class Screen(Terminal):
             self.submitted(ended)
 
     def submitted(self, job: Submitted) -> None:
-        """Print the id of a job, and how to see what becomes of it."""
         self.done = f"job {job.job_id or job.name} was {'built' if job.job_id is None else 'submitted'}"
         if self.as_json:
             self.data(job.to_json())
@@ -66,7 +64,6 @@ class Screen(Terminal):
             self.text(f"  {job.url}")
 
     def plan(self, plan: PlanReport) -> None:
-        """Print what a conversion would write."""
         if self.as_json:
             self.data(plan.to_json())
         elif not self.quiet:
@@ -80,7 +77,6 @@ class Screen(Terminal):
             self.plan(plan)
 
     def verified(self, report: Report) -> None:
-        """Print the place of every damage, and what was verified."""
         if self.as_json:
             self.data(report.to_json())
             return

@@ -22,16 +22,10 @@ class Stream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text.
-
-        Raises:
-            OutputError: it cannot be written, and standard output is meant.
-        """
         self._try(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what is buffered; raises what `write` does."""
         self._try(self._stream.flush)
 
     def _try(self, call: Callable[[], object]) -> None:

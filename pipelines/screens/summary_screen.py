@@ -140,7 +140,6 @@ def _splits(terminal: Terminal, manifest: Manifest, *, grown: bool = False) -> N
 
 
 def _fractions(terminal: Terminal, summary: Summary) -> None:
-    """Print the fractions that came out beside those that were asked for."""
     found = [f"{name} {share:.4g} ({summary.asked[name]:.4g} asked)" for name, share in summary.fractions.items()]
     if found:
         new = " of the new records" if summary.command == "append" else ""

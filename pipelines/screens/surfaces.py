@@ -43,7 +43,6 @@ class Surface(ABC):
     keeps = False
 
     def __enter__(self) -> Self:
-        """Make room for the line."""
         return self
 
     def __exit__(  # noqa: B027  (most leave what they have shown)
@@ -75,7 +74,6 @@ class TerminalSurface(Surface):
         self._live.__exit__(kind, error, trace)
 
     def show(self, line: str, share: float | None) -> None:  # noqa: ARG002
-        """Show the line in the place of the one before."""
         is_short = not line.startswith(_WAITING)
         self._live.update(Text(line, overflow="ellipsis" if is_short else "fold", no_wrap=is_short), refresh=True)
 
@@ -93,7 +91,6 @@ class LogSurface(Surface):
         self._shown_at = 0.0
 
     def show(self, line: str, share: float | None) -> None:
-        """Print the line where it says something new, or the last one is a minute old."""
         now = self._clock()
         state = (line if line.startswith(_WAITING) else line.partition(" ")[0], int((share or 0) * 10))
         if state == self._last and now - self._shown_at < _SILENT_SECONDS:
@@ -114,7 +111,6 @@ class NotebookSurface(Surface):
         self._handle: Any = None
 
     def show(self, line: str, share: float | None) -> None:
-        """Show the line in the place of the one before, with a bar where it is known how much is done."""
         bar = "" if share is None or line.startswith(_WAITING) else f"  {_bar(share)}"
         content = {"text/plain": "\n".join([*self._notes, f"{line}{bar}"])}
         if self._handle is None:
@@ -124,7 +120,6 @@ class NotebookSurface(Surface):
 
 
 def surface_of(console: Console) -> Surface:
-    """Return what shows a line on a console."""
     return TerminalSurface(console) if console.is_terminal else LogSurface(console)
 
 

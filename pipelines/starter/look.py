@@ -68,12 +68,6 @@ class Look:
 
 
 def look_at(config: Config) -> Look:
-    """Look at what a config reads.
-
-    Raises:
-        UsageError: the config does not go with the data.
-        SourceError: a file is corrupt as a whole.
-    """
     with WorkerProcesses(1, asked=False) as workers:
         prepared = prepare(_in_part(config), workers)
     sample = take_sample(prepared)
@@ -134,7 +128,6 @@ def _table(prepared: Prepared) -> Iterator[str]:
 
 
 def _record(payload: bytes) -> Iterator[str]:
-    """Yield a record, a feature a line."""
     example = parse_example(payload) if other_message(payload) is None else None
     if example is None:
         yield f"  {_cut(shown_value(payload))}"

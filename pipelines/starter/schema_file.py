@@ -33,22 +33,12 @@ def schema_line(config: str) -> str:
 
 
 def put_schema(folder: str) -> str | None:
-    """Put the schema into a folder, in the place of another release's; return its path, None if it was there.
-
-    Raises:
-        TargetError: a file of that name is something else.
-        RunError: it cannot be written.
-    """
+    """Put the schema into a folder, in the place of another release's; return its path, None if it was there."""
     return _put(os.path.join(folder, SCHEMA_NAME))
 
 
 def write_schema(output: str | None, screen: Screen) -> None:
-    """Write the schema to a file, by default beside what is in the working folder; `-` is stdout.
-
-    Raises:
-        TargetError: the file exists, and is something else.
-        RunError: it cannot be written.
-    """
+    """Write the schema to a file, by default beside what is in the working folder; `-` is stdout."""
     if output == "-":
         screen.out.file.write(PACKAGED.read_text(encoding="utf-8"))
         return

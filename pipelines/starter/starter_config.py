@@ -46,13 +46,7 @@ def starter_text(
     set_values: Sequence[str] = (),
     flags: Mapping[str, tuple[str, object]] | None = None,
 ) -> str:
-    """Return a config that reads `sources`, to be saved as the file `config`, with values of `--set` and flags in it.
-
-    Raises:
-        ConfigError: a path matches nothing, the format is unclear, or a value is wrong.
-        UsageError: what is asked for does not go with the data.
-        SourceError: a file is corrupt as a whole.
-    """
+    """Return a config that reads `sources`, to be saved as the file `config`, with the values of flags in it."""
     folder = os.path.dirname(os.path.abspath(config))
     name = dataset_name(os.path.splitext(os.path.abspath(config))[0] if config != "-" else os.getcwd())
     given = dict(flags or {})
@@ -104,11 +98,6 @@ def write_starter(
     """Write the starter config and its JSON Schema, or print it where `config` is `-`; one that exists is left alone.
 
     As JSON both are one document: `path` is null where nothing was written, `text` is the config.
-
-    Raises:
-        ConfigError: a path matches nothing, the format is unclear, or a value is wrong.
-        TargetError: the file exists, or one with the name of the schema that is something else.
-        RunError: it cannot be written.
     """
     text = starter_text(sources, config, set_values=set_values, flags=flags)
     if config == "-":

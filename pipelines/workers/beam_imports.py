@@ -18,11 +18,7 @@ class _PandasHidden(MetaPathFinder):
     """Finds no module itself; says that there is no pandas to the modules of Beam that ask."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        """Return nothing, so that other finders look.
-
-        Raises:
-            ModuleNotFoundError: one of them imports pandas.
-        """
+        """Return nothing, so that other finders look; a module of Beam's gets an error."""
         del path, target
         if fullname == "pandas" and _importer(sys._getframe(1)) in _ASK:
             raise ModuleNotFoundError("Beam does without pandas here", name=fullname)

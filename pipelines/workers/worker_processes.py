@@ -135,12 +135,7 @@ class WorkerProcesses:
         release_freed_memory()
 
     def stage(self, task: Task) -> TaskResult:
-        """Return what an attempt at a task staged; behind the last task the processes end.
-
-        Raises:
-            RunError: a worker died.
-            Exception: whatever the attempt raised.
-        """
+        """Return what an attempt at a task staged; behind the last task the processes end."""
         assert self._staging is not None, "begin comes before stage"
         with self._reporting_deaths():
             with self._lock:
@@ -237,9 +232,6 @@ def map_in_processes(function: Callable[[T], R], items: Sequence[T], workers: in
     """Yield what the function gives for each item, in order, from processes of its own; they end with the caller.
 
     For work that holds the interpreter's lock, and takes and returns little.
-
-    Raises:
-        RunError: a worker was ended from outside.
     """
     from loky.process_executor import ProcessPoolExecutor
 

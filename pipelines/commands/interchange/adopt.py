@@ -19,13 +19,6 @@ _PROCESSES_FROM_BYTES: Final = 192 << 20
 
 
 def adopt_command(folder: str, name: str | None, split: str | None, screen: Screen) -> int:
-    """Make a dataset of the TFRecord files in a folder, and print what it holds; return 0.
-
-    Raises:
-        InputError: the folder is none, or holds no TFRecord file.
-        UsageError: it cannot be adopted as it is.
-        DamageError: files are damaged.
-    """
     from ...screens.terminal import shown_path
 
     manifest, notes = adopt_files(folder, name=name, split=split, run=_spread)

@@ -24,13 +24,7 @@ _SHOWN: Final = 20
 
 
 def diff_command(a: str, b: str, screen: Screen, *, records: bool) -> int:
-    """Print what differs between two datasets; return 0 if they are equal, and 1 if not.
-
-    Raises:
-        InputError: there is no dataset, no such generation, or one that was replaced.
-        ReplacedError: a dataset was replaced meanwhile.
-        DamageError: a manifest is damaged, or with `records` a shard.
-    """
+    """Print what differs between two datasets; return 0 if they are equal, and 1 if not."""
     sides = Side.open(a), Side.open(b)
     found = compare(*sides)
     read = _compared(sides, found) if records else []

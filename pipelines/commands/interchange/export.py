@@ -41,14 +41,6 @@ class ExportOptions:
 
 
 def export_command(path: str, target: str, options: ExportOptions, screen: Screen) -> int:
-    """Write a dataset as a table or a folder of pictures; return 0.
-
-    Raises:
-        InputError: there is no dataset, or no such generation.
-        UsageError: the target is of no known kind, or the dataset has nothing for it.
-        TargetError: the target exists, or cannot be written.
-        DamageError: the dataset is damaged; nothing was written.
-    """
     from ....transforms.dataset.export.tables import TABLES
 
     name = os.path.basename(target)
@@ -107,7 +99,6 @@ def is_sidecar(name: str) -> bool:
 
 
 def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Screen) -> int:
-    """Write a file that follows from the manifest; no record is read."""
     from ...screens.terminal import shown_path
 
     given = {"--split": options.split, "--columns": options.columns}

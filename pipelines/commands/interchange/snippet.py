@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 
 def snippet_command(reader: str, path: str, split: str | None, screen: Screen) -> int:
-    """Print a program that reads a split of a dataset; return 0.
-
-    Raises:
-        InputError: there is no dataset.
-        UsageError: the reader is unknown, or does not read this dataset.
-        DamageError: the manifest is damaged.
-    """
     if reader not in PROGRAMS:
         raise UsageError(f"there is no snippet for {printable(reader)}; choose among {', '.join(PROGRAMS)}")
     manifest = read_manifest(path)

@@ -28,14 +28,6 @@ class ReportOptions:
 
 
 def report_command(path: str, target: str, options: ReportOptions, screen: Screen) -> int:
-    """Write the page to `target`; return 0.
-
-    Raises:
-        InputError: there is no dataset, or no such generation.
-        DamageError: the dataset is damaged; nothing was written.
-        UsageError: the target is no HTML file.
-        TargetError: it exists, or cannot be written.
-    """
     root = path.rstrip("/") or path
     if not target.endswith((".html", ".htm")):
         raise UsageError(f"{printable_path(target)}: a report is an HTML file; name it so: -o report.html")

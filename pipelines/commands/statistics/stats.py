@@ -45,15 +45,6 @@ class _Shown:
 
 
 def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> int:
-    """Print statistics of a dataset's folder or of TFRecord files, and write them beside the shards; return 0.
-
-    Raises:
-        InputError: there is no dataset and no TFRecord file.
-        DamageError: the manifest, a shard or a file is damaged.
-        UsageError: the records are plain bytes, or what is to be written is of no dataset.
-        SchemaError: files differ in their features.
-        RunError: a newer generation was committed meanwhile.
-    """
     root = path.rstrip("/") or path
     written: list[str] = []
     if holds_dataset(os.fsencode(root)):
@@ -100,9 +91,6 @@ def statistics_of(root: str, manifest: Manifest, level: Level, *, count: bool = 
     """Return the figures of a generation whose records are Examples: those that are there, or what is counted now.
 
     Without `count` they are those that are there, of any level, None where there are none.
-
-    Raises:
-        DamageError: a shard is damaged.
     """
     assert manifest.schema is not None
     known = _known(root, manifest)

@@ -23,7 +23,6 @@ _NUMBERS: Final = ("missing", "min", "mean", "max", "deviation", "zeros")
 
 
 def print_statistics(screen: Screen, statistics: Statistics, schema: Schema) -> None:
-    """Print the figures of all splits."""
     features = {feature.name: feature for feature in schema}
     for split in statistics.splits.values():
         screen.text(f"{split.name}: {counted(split.records, 'record')}", "bold")
@@ -74,7 +73,6 @@ def _number_cells(numbers: NumberFigures, time: TimeWords | None) -> tuple[str, 
 
 
 def _words(figures: FeatureFigures, time: TimeWords | None) -> Iterator[str]:
-    """Yield what else there is to say of a feature."""
     numbers = figures.numbers
     if numbers is not None and numbers.nan:
         yield f"{numbers.nan:,} NaN"

@@ -33,20 +33,16 @@ class DataflowEngine(Engine):
 
     @property
     def waits(self) -> bool:
-        """Whether a run ends when its job has ended."""
         return self.runner.wait and not only_builds(self.beam_options)
 
     def check(self) -> None:
-        """Check all that can be checked without a connection."""
         check_dataflow(self.runner, self.beam_options)
 
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> Submitted | None:  # noqa: ARG002
-        """Submit the job; return when it has ended, or what was submitted where nobody waits for it."""
         if not self.waits:
             return submit(prepared, self.runner, self.beam_options)
         submit(prepared, self.runner, self.beam_options, self._job)
         return None
 
     def count(self, name: str) -> Count | None:  # noqa: ARG002
-        """Return what the job has staged, as far as Dataflow has reported."""
         return self._job.count

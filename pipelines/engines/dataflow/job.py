@@ -47,9 +47,7 @@ class DataflowJob:
     def wait(self, result: DataflowPipelineResult, client: DataflowApplicationClient, submitted: Submitted) -> None:
         """Return when a job has ended well; `client` is what it was submitted with.
 
-        Raises:
-            RunError: it failed, or Dataflow cannot be asked any more.
-            KeyboardInterrupt: so was the launcher, and the job has ended, or the text says that it may go on.
+        An interrupt cancels the job; the text of the KeyboardInterrupt says if it may go on nevertheless.
         """
         from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
 

@@ -48,11 +48,7 @@ _NAME_LENGTH: Final = 40
 
 
 def check_dataflow(runner: DataflowRunner, beam_args: Sequence[str]) -> None:
-    """Check all that can be without a connection, before anything is read.
-
-    Raises:
-        UsageError: packages are missing, Beam has no such option, or one is a key of `runner`.
-    """
+    """Check all that can be without a connection, before anything is read."""
     for arg in beam_args:
         flag = arg.removeprefix("--").partition("=")[0]
         if flag in _OURS:
@@ -102,11 +98,7 @@ def make_job(
 def submit(
     prepared: Prepared, runner: DataflowRunner, beam_args: Sequence[str], job: DataflowJob | None = None
 ) -> Submitted:
-    """Submit what is prepared; as a `job` that is waited for, return when it has ended well.
-
-    Raises:
-        RunError: Dataflow did not take the job, or the job failed.
-    """
+    """Submit what is prepared; as a `job` that is waited for, return when it has ended well."""
     spec = prepared.spec
     if not only_builds(beam_args):
         spec.storage.replace(f"{spec.staging}/{PLAN_FILE}", prepared.plan_document())

@@ -60,18 +60,15 @@ class Cluster:
     processes: dict[str, Known]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON types."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Cluster:
-        """Return what `to_json` gave."""
         processes = {role: Known(**known) for role, known in document["processes"].items()}
         return cls(**{**document, "processes": processes})
 
 
 def default_folder() -> Path:
-    """Return the folder of the cluster where none is named."""
     return cache_folder() / "flink" / "cluster"
 
 
@@ -86,10 +83,7 @@ def cluster_of(folder: Path) -> Cluster | None:
 def up(folder: Path, task_managers: int, slots: int, port: int, pool_port: int) -> Cluster:
     """Start a cluster and wait until it can take jobs; ports that are 0 are free ones.
 
-    Raises:
-        UsageError: Java or Flink is missing, a cluster of this folder is up, the folder holds something else, or a
-            port is taken.
-        RunError: a process did not start; those that did are ended.
+    If a process does not start, those that did are ended.
     """
     held = cluster_of(folder)
     if held is not None and any(process.is_alive() for process in held.processes.values()):

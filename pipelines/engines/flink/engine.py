@@ -26,19 +26,15 @@ class FlinkEngine(Engine):
     beam_options: Sequence[str] = ()
 
     def check(self) -> None:
-        """Check Beam's options, that Java and Flink are installed, and that a cluster answers and is large enough."""
         check_flink(self.runner, self.beam_options)
 
     def end_orphan(self, name: str) -> None:
-        """End the job that a launcher which died left on its cluster."""
         end_orphan(self.runner, name)
 
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
-        """Run the job to its end; embedded, `processes` may stage its tasks, on a cluster its own workers do."""
         slots = Slots(processes.workers, 1) if self.runner.is_embedded else slots_of(self.runner)
         pipeline = flink_pipeline(self.runner, slots, len(prepared.plan.tasks), self.beam_options, prepared.name)
         run_on(pipeline, prepared, processes if self.runner.is_embedded else None)
 
     def count(self, name: str) -> Count | None:
-        """Return what asks a cluster for Beam's metrics."""
         return count_on(self.runner, name)

@@ -46,7 +46,6 @@ class Jar:
 
     @property
     def name(self) -> str:
-        """The file's name, as Maven gives it."""
         return f"{self.coordinates[1]}-{self.coordinates[2]}.jar"
 
 
@@ -60,18 +59,15 @@ class Pinned:
 
     @property
     def bytes(self) -> int:
-        """The size of all jars."""
         return sum(jar.bytes for jar in self.jars)
 
     @property
     def version(self) -> str:
-        """Flink's version."""
         return next(jar.coordinates[2] for jar in self.jars if ":".join(jar.coordinates).startswith(_FLINK))
 
 
 @cache
 def pinned() -> Pinned:
-    """Return what is pinned."""
     text = _PINNED.read_text(encoding="ascii")
     lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
     plugin = next(_coordinates(line[1]) for line in lines if line[0] == "plugin")
@@ -90,7 +86,6 @@ def cache_folder() -> Path:
 
 
 def jars_folder() -> Path:
-    """Return the folder of the pinned jars, whether they are there or not."""
     return cache_folder() / "flink" / f"{pinned().version}-{pinned().digest[:12]}"
 
 
@@ -105,11 +100,6 @@ def is_installed() -> bool:
 
 
 def class_path() -> str:
-    """Return the class path of everything that runs on Flink.
-
-    Raises:
-        UsageError: Flink is not installed, or no longer whole.
-    """
     if not is_installed():
         size = format_size(pinned().bytes)
         raise UsageError(f"runner flink: Flink is not installed; fetch it once ({size}) with: {_ASK}")
@@ -117,30 +107,17 @@ def class_path() -> str:
 
 
 def java() -> str:
-    """Return the path of Java: `JAVA_HOME`'s, else the one on the path.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return the path of Java: `JAVA_HOME`'s, else the one on the path."""
     return _program("java", "JAVA_HOME", "Flink runs on Java 11 or 17: install it (apt-get install openjdk-17-jre)")
 
 
 def maven() -> str:
-    """Return the path of Maven: `MAVEN_HOME`'s, else the one on the path.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return the path of Maven: `MAVEN_HOME`'s, else the one on the path."""
     return _program("mvn", "MAVEN_HOME", "its jars are fetched with Maven: install it (apt-get install maven)")
 
 
 def install(tell: Callable[[str], None]) -> bool:
-    """Fetch the jars, unless they are there; return whether anything was fetched. `tell` hears what is about to happen.
-
-    Raises:
-        UsageError: Maven or Java is missing.
-        RunError: Maven failed, or a file is not the one that is pinned.
-    """
+    """Fetch the jars, unless they are there; return whether anything was fetched. `tell` hears what is to happen."""
     if is_installed() and not _wrong_jars(jars_folder()):
         return False
     java()
@@ -199,7 +176,6 @@ def _coordinates(text: str) -> tuple[str, str, str]:
 
 
 def _fetch(mvn: str, work: Path, target: Path) -> None:
-    """Run Maven to copy the jars into a folder."""
     project, log = work / "pom.xml", work / "maven.log"
     project.write_text(_project(), encoding="utf-8")
     goal = f"{':'.join(pinned().plugin)}:copy"

@@ -62,12 +62,7 @@ class Slots:
 
 
 def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> None:
-    """See that there is a Flink to run on.
-
-    Raises:
-        UsageError: Java or Flink is not installed, Beam has no such option, or the cluster is too small.
-        RunError: the cluster cannot be reached.
-    """
+    """Raise if Java or Flink is not installed, or if a cluster does not answer or is too small."""
     if beam_args:
         quiet_beam()
         parse_options(["--no_save_main_session"], beam_args, _FLINK_OPTIONS)
@@ -78,12 +73,7 @@ def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> None:
 
 
 def slots_of(runner: FlinkRunner) -> Slots:
-    """Return what a cluster has for a run: `auto` are all of its slots.
-
-    Raises:
-        UsageError: it is too small.
-        RunError: it cannot be reached.
-    """
+    """Return what a cluster has for a run: `auto` are all of its slots."""
     overview = FlinkRest(runner.master).overview()
     workers = overview.slots if runner.workers == "auto" else runner.workers
     if not 0 < workers <= overview.slots:
@@ -95,11 +85,7 @@ def slots_of(runner: FlinkRunner) -> Slots:
 
 
 def end_orphan(runner: FlinkRunner, job: str) -> None:
-    """End a cluster's job that works for a run whose command has died: the command that is back resumes it.
-
-    Raises:
-        RunError: it does not end.
-    """
+    """End a cluster's job that works for a run whose command has died: the command that is back resumes it."""
     if not runner.is_embedded and not cancel(runner.master, job):
         raise RunError(
             f"a job of the same command still runs on Flink at {runner.master}, and did not end within "
@@ -113,10 +99,8 @@ def flink_pipeline(
 ) -> Iterator[beam.Pipeline]:
     """Yield an empty pipeline, and run it on Flink as the job of a name at the end of the context.
 
-    More workers than `tasks` would idle. A disk error is raised as the engine reports it.
-
-    Raises:
-        RunError: Flink failed; the text has the cause, and where the log is.
+    More workers than `tasks` would idle. A disk error is raised as the engine reports it; the text of another failure
+    has its cause, and where the log is.
     """
     quiet_beam()
     workers = min(slots.workers, max(tasks, 1))
@@ -166,11 +150,7 @@ def _run(
 
 
 def _end_job(runner: FlinkRunner, name: str, error: BaseException, failure: Exception) -> None:
-    """End what a cluster still does for a run that failed or was interrupted.
-
-    Raises:
-        RunError, KeyboardInterrupt: what it was, and that the job may still run.
-    """
+    """End what a cluster still does for a run that failed or was interrupted; raise an error if it may still run."""
     if runner.is_embedded or cancel(runner.master, name):
         return
     left = (
@@ -265,7 +245,6 @@ def _is_silence(error: BaseException) -> bool:
 
 
 def _failure(error: BaseException, server: subprocess.Popen[bytes], log: Path) -> RunError:
-    """Return the error that says in one line why a job failed."""
     where = f"its log: {log}"
     if _is_silence(error):
         with contextlib.suppress(subprocess.TimeoutExpired):  # its end reaches us after its silence

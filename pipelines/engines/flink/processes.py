@@ -50,11 +50,7 @@ _PATIENCE_SECONDS: Final = 10.0
 
 
 def java_command(main: str, *args: str, heap: str, mark: str, settings: Sequence[str] = ()) -> list[str]:
-    """Return the command of one of Flink's programs; its log goes to stderr.
-
-    Raises:
-        UsageError: Java is missing, or Flink is not installed.
-    """
+    """Return the command of one of Flink's programs; its log goes to stderr."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     # What runs here passes descriptors on: the quick compiler and the simple collector are enough, and start sooner.
     lean = [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
@@ -77,11 +73,7 @@ def start(command: Sequence[str], log: Path, *, with_us: bool = False) -> subpro
 
 
 def wait_for(ready: Callable[[], bool], what: str, process: subprocess.Popen[bytes], log: Path, seconds: float) -> None:
-    """Wait until a process is ready.
-
-    Raises:
-        RunError: it ended, or is not ready in time; the text has the cause that its log states.
-    """
+    """Wait until a process is ready; a `RunError` has the cause that its log states."""
     until = time.monotonic() + seconds
     while not ready():
         code = process.poll()
@@ -117,7 +109,6 @@ class Known:
     mark: str
 
     def is_alive(self) -> bool:
-        """Return whether the process still runs, and is the one that was started."""
         return self.mark in _command_line(self.pid)
 
     def end(self) -> None:
@@ -142,7 +133,6 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process of this command, and wait for it."""
     if process.poll() is None:
         process.terminate()
         try:

@@ -56,11 +56,6 @@ class FlinkRest:
         self.master = master
 
     def overview(self) -> Overview:
-        """Return how large the cluster is.
-
-        Raises:
-            RunError: nobody answers there, or it is no Flink.
-        """
         document = self.get("/overview")
         try:
             return Overview(document["taskmanagers"], document["slots-total"])
@@ -71,7 +66,6 @@ class FlinkRest:
             ) from None
 
     def answers(self) -> bool:
-        """Return whether a Flink is there."""
         try:
             self.overview()
         except RunError:
@@ -96,9 +90,6 @@ class FlinkRest:
         """Return the sums of a job's Beam metrics of a namespace, as far as they are known.
 
         Beam keeps them in one of Flink's accumulators, as the JSON of its protocol's `MonitoringInfo`s.
-
-        Raises:
-            RunError: nobody answers there, or not so.
         """
         document = self.get(f"/jobs/{job.id}/accumulators")
         kept = [each["value"] for each in document["user-task-accumulators"] if each["name"] == _BEAMS]
@@ -124,11 +115,7 @@ class FlinkRest:
         self._ask("PATCH", f"/jobs/{job.id}?mode=cancel")
 
     def get(self, path: str) -> Any:
-        """Return the JSON document of a path.
-
-        Raises:
-            RunError: nobody answers there.
-        """
+        """Return the JSON document of a path; a `RunError` if nobody answers there."""
         return self._ask("GET", path)
 
     def _ask(self, method: str, path: str) -> Any:

@@ -134,6 +134,5 @@ def is_refused(error: RunError) -> bool:
 
 
 def is_of_this_machine(master: str) -> bool:
-    """Return whether a cluster is reached on the loopback."""
     host = master.rpartition(":")[0].strip("[]")
     return host in ("localhost", "::1") or host.startswith("127.")

@@ -70,7 +70,6 @@ class WorkersAsProcesses:
         self._starter = ThreadPoolExecutor(1)
 
     def start(self, worker: str, endpoint: str, is_wanted: Callable[[], bool]) -> None:
-        """Start a process."""
         code = 0
         for _ in range(_STARTS):
             process, connected = self._starter.submit(_start_process, worker, endpoint).result()
@@ -90,7 +89,6 @@ class WorkersAsProcesses:
         )
 
     def close(self) -> None:
-        """End all processes."""
         self._closed = True
         for process in list(self._running):
             process.kill()
@@ -118,7 +116,6 @@ class WorkersAsThreads:
     """Starts workers as threads of this process."""
 
     def start(self, worker: str, endpoint: str, is_wanted: Callable[[], bool]) -> None:  # noqa: ARG002
-        """Start a thread, whose worker has connected."""
         harness = _harness(worker, endpoint)  # it has connected
         threading.Thread(target=_run_harness, args=(harness,), name=f"worker {worker}", daemon=True).start()
 
@@ -151,7 +148,6 @@ def served(workers: Workers, port: int = 0) -> Iterator[int]:
 
 
 def serve(port: int) -> None:
-    """Serve processes until this one is ended."""
     workers = WorkersAsProcesses()
     ended = threading.Event()
 
@@ -232,7 +228,6 @@ def _say(line: str) -> None:
 
 
 def main(args: list[str]) -> None:
-    """Run the pool, or one of its workers."""
     if args[0] == "serve":
         serve(int(args[1]))
     else:

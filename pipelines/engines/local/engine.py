@@ -22,11 +22,9 @@ class LocalEngine(Engine):
     beam_options: Sequence[str] = ()
 
     def check(self) -> None:
-        """Check Beam's options."""
         if self.beam_options:
             make_pipeline(1, self.beam_options)
 
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
-        """Stage the tasks by threads of Beam's, or by worker processes, and end the generation."""
         workers = min(processes.workers, max(len(prepared.plan.tasks), 1))
         run_on(make_pipeline(workers, self.beam_options), prepared, processes)

@@ -27,7 +27,6 @@ class PlainEngine(Engine):
         """Do nothing: there are no options."""
 
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
-        """Stage all tasks, and end the generation."""
         plan, spec = prepared.plan, prepared.spec
         workers = min(processes.workers, max(len(plan.tasks), 1))
         staging = TaskStaging.of(spec, prepared.source, plan.survey.frozen, prepared.encoder)
