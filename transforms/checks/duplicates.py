@@ -39,19 +39,12 @@ class Duplicates:
 
     @property
     def name(self) -> str:
-        """What its summaries are filed under."""
         return DUPLICATES
 
     def check(self, schema: Schema) -> None:
-        """Check that the columns are there.
-
-        Raises:
-            SchemaError: one is not.
-        """
         check_columns(schema, self.name, self.columns)
 
     def observe(self, seen: Seen) -> Observation:
-        """Spill the digest of each record, and its place."""
         rows = seen.written()
         if not len(rows):
             return spilled_of(seen, rows, np.empty(0, DIGEST))
@@ -64,19 +57,15 @@ class Duplicates:
         return spilled_of(seen, rows, digests)
 
     def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
-        """Return what it spilled of a task with the splits of records that were set aside."""
         return settled_rows(spilled, went)
 
     def without(self, spilled: bytes, left_out: LeftOut) -> bytes:
-        """Return what it spilled of a task without the records that a check before it leaves out."""
         return rows_without(spilled, left_out)
 
     def merge(self, one: Any, other: Any) -> Any:
-        """Add up the rows, and the splits that they are in."""
         return merged_rows(one, other)
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
-        """Return what is to be said of records that are alike, and which are to be left out."""
         names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])
         found = find_groups(tables_of(spilled, names), rows, mark=self.action == "drop")
         check: dict[str, Any] = {"columns": list(self.columns), "records": found.repeats, "groups": found.groups}

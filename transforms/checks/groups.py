@@ -151,7 +151,6 @@ def _look(rows: Table, found: Groups, sizes: Sequence[int] | None, *, across: bo
 
 
 def _mark(rows: Table, gone: dict[int, npt.NDArray[np.uint8]], sizes: Sequence[int]) -> None:
-    """Set the bits of some rows."""
     for number in np.unique(rows["file"]).tolist():
         marked = np.sort(rows["row"][rows["file"] == number]).astype(np.int64)
         places = marked >> 3

@@ -35,19 +35,12 @@ class Leaks:
 
     @property
     def name(self) -> str:
-        """What its summaries are filed under."""
         return LEAKS
 
     def check(self, schema: Schema) -> None:
-        """Check that the columns are there.
-
-        Raises:
-            SchemaError: one is not.
-        """
         check_columns(schema, self.name, self.columns)
 
     def observe(self, seen: Seen) -> Observation:
-        """Spill the digest of the value of each record, and its place."""
         rows = seen.written()
         names = {name for column in self.columns for name in features_of(seen.schema, column)}
         there = np.zeros(seen.batch.num_rows, bool)
@@ -62,19 +55,16 @@ class Leaks:
         return Observation(found.summary | {"values": len(rows) - len(nulls)}, found.spilled)
 
     def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
-        """Return what it spilled of a task with the splits of records that were set aside."""
         return settled_rows(spilled, went)
 
     def without(self, spilled: bytes, left_out: LeftOut) -> bytes:
-        """Return what it spilled of a task without the records that a check before it leaves out."""
         return rows_without(spilled, left_out)
 
     def merge(self, one: Any, other: Any) -> Any:
-        """Add up the rows, the splits that they are in, and the values."""
         return merged_rows(one, other) | {"values": one["values"] + other["values"]}
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
-        """Return what is to be said of values that are in several splits: `records` have them, of `groups` values."""
+        """Return a finding whose `records` have values that are in several splits, of which there are `groups`."""
         names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])
         splits = set[int]()
 

@@ -30,11 +30,6 @@ _LENGTH: Final = np.dtype("<u4")
 
 
 def check_columns(schema: Schema, check: str, columns: Sequence[str]) -> None:
-    """Check that columns are there.
-
-    Raises:
-        SchemaError: one is not.
-    """
     for column in columns:
         if not features_of(schema, column):
             known = sorted({feature.name for feature in schema} | {one.name.split("/")[0] for one in schema})
@@ -62,7 +57,6 @@ def encoded(seen: Seen, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> 
 
 
 def spilled_of(seen: Seen, rows: npt.NDArray[np.int64], digests: Table) -> Observation:
-    """Return what is spilled of some rows of a batch."""
     if not len(rows):
         return Observation({"rows": 0, "splits": []})
     table = np.empty(len(rows), ROW)
@@ -144,7 +138,6 @@ def _places(origin: Origin, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _written(header: Mapping[str, Any], table: Table) -> bytes:
-    """Return what is spilled of a batch."""
     text = json.dumps(header).encode()
     return np.array([len(text)], _LENGTH).tobytes() + text + table.tobytes()
 

@@ -24,11 +24,7 @@ _RAW, _BITFIELDS = 0, 3
 
 
 def check_bmp(data: Content, *, structure: bool) -> ImageFacts:
-    """Return the facts of a BMP file; with `structure`, only if its pixel bytes fit into the file.
-
-    Raises:
-        ImageProblem: TRUNCATED, CORRUPT or UNSUPPORTED.
-    """
+    """Return the facts of a BMP file; with `structure`, only if its pixel bytes fit into the file."""
     try:
         offset, header = _START(data, 10)
         if header == 12:

@@ -82,11 +82,6 @@ class ImageCheck:
                 raise UsageError(f'input.formats: "{name}" is not a format; choose from {", ".join(PILLOW_NAMES)}')
 
     def check(self, data: Content) -> ImageFacts:
-        """Return the facts of an image.
-
-        Raises:
-            ImageProblem: the bytes are no image, damaged, too large, or of a format that does not pass.
-        """
         name = tell_image_format(data)
         if name is None:
             what = "the file is empty" if not data else "the content is not an image of a known format"
@@ -108,11 +103,7 @@ class ImageCheck:
         return facts._replace(warning=self._decoded(data, name).warning) if self.level in DECODED else facts
 
     def _decoded(self, data: Content, name: str) -> ImageFacts:
-        """Return the facts of an image after decoding it: a JPEG once, unless there is a warning.
-
-        Raises:
-            ImageProblem: it cannot be decoded; or with `strict` libjpeg warns of it.
-        """
+        """Return the facts of an image after decoding it: a JPEG once, unless there is a warning."""
         if name != "jpeg":
             return decode_image(data, name, pixels_limit=self.pixels_limit, load=True)
         facts = decode_image(data, name, pixels_limit=self.pixels_limit, load=False)
@@ -123,11 +114,7 @@ class ImageCheck:
         return self.judged(facts._replace(warning=warning))
 
     def judged(self, facts: ImageFacts) -> ImageFacts:
-        """Return the facts of a decoded image.
-
-        Raises:
-            ImageProblem: with `strict` libjpeg warned of it.
-        """
+        """Return the facts of a decoded image; with `strict` a warning of libjpeg's is an `ImageProblem`."""
         if self.level == "strict" and facts.warning:
             raise corrupt("JPEG", f"libjpeg warns: {facts.warning} (input.check=decode accepts it)")
         return facts

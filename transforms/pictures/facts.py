@@ -58,7 +58,6 @@ def truncated(kind: str, size: int, missing: str) -> ImageProblem:
 
 
 def corrupt(kind: str, what: str, value: object = "") -> ImageProblem:
-    """Return the problem of a file whose structure is damaged."""
     message = f"the {kind} is damaged: {what}; copy it again, or leave it out"
     return ImageProblem("CORRUPT", message, value=value, expected=f"an undamaged {kind}")
 
@@ -69,6 +68,5 @@ def unsupported(kind: str, what: str, value: object = "") -> ImageProblem:
 
 
 def too_many_pixels(width: int, height: int, limit: int) -> ImageProblem:
-    """Return the problem of an image over the limit of pixels."""
     message = f"{width} x {height} pixels are more than limits.pixels = {limit}; raise it if they are meant"
     return ImageProblem("TOO_MANY_PIXELS", message, value=f"{width}x{height}", expected=f"at most {limit} pixels")

@@ -23,9 +23,6 @@ def check_gif(data: Content, *, structure: bool) -> ImageFacts:
 
     The size is that of the screen, or of the first frame where that is larger; the mode is `P`, or `L` where the first
     frame's palette counts up the greys.
-
-    Raises:
-        ImageProblem: TRUNCATED or CORRUPT.
     """
     facts: ImageFacts | None = None
     frames = 0

@@ -34,11 +34,7 @@ _MODES: Final = {1: "L", 3: "RGB", 4: "CMYK"}
 
 
 def check_jpeg(data: Content, *, structure: bool) -> ImageFacts:
-    """Return the facts of a JPEG file; with `structure`, only if it is whole up to its end marker.
-
-    Raises:
-        ImageProblem: TRUNCATED, CORRUPT or UNSUPPORTED.
-    """
+    """Return the facts of a JPEG file; with `structure`, only if it is whole up to its end marker."""
     facts: ImageFacts | None = None
     position = 2
     try:

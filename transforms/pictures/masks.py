@@ -34,10 +34,8 @@ class MaskProblem(ValueError):
 def mask_png(segmentation: object, width: int, height: int, *, relative: bool = False) -> bytes:
     """Return a PNG picture of one channel, 1 where the object is, of the size of its picture in pixels.
 
-    Corners of polygons are in pixels, or, where they are `relative`, parts of the width and height.
-
-    Raises:
-        MaskProblem: the segmentation is neither polygons nor run lengths, or is of another size.
+    Corners of polygons are in pixels, or, where they are `relative`, parts of the width and height. What is neither
+    polygons nor run lengths, or is of another size, is a `MaskProblem`.
     """
     if isinstance(segmentation, dict):
         mask = _of_runs(segmentation, width, height)

@@ -87,9 +87,6 @@ def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> 
     """Open an image of a known format, as that format alone, and with `load` decode its first frame.
 
     The limit is checked before anything is decoded.
-
-    Raises:
-        ImageProblem: TOO_MANY_PIXELS, TRUNCATED, CORRUPT, or UNSUPPORTED where Pillow does not read it.
     """
     with opened(data, name, pixels_limit=pixels_limit) as image:
         animated = getattr(image, "is_animated", False)
@@ -101,11 +98,7 @@ def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> 
 
 @contextmanager
 def opened(data: Content, name: str, *, pixels_limit: int | None = None) -> Iterator[Image.Image]:
-    """Give an image of a known format to a block, in which Pillow's errors and warnings are problems of the image.
-
-    Raises:
-        ImageProblem: TOO_MANY_PIXELS, TRUNCATED, CORRUPT, or UNSUPPORTED where Pillow does not read it.
-    """
+    """Give an image of a known format to a block, in which Pillow's errors and warnings are problems of the image."""
     from PIL import Image, UnidentifiedImageError  # 60 ms that the other checks do without
 
     shown = name.upper()
@@ -148,7 +141,6 @@ def jpeg_warning(data: Content, pixels: int) -> str | None:
 
 @cache
 def has_simplejpeg() -> bool:
-    """Return whether simplejpeg is installed, which reports what libjpeg warns of."""
     return find_spec("simplejpeg") is not None
 
 
@@ -185,11 +177,6 @@ def decode_jpeg(
 
 
 def _check_decoder(name: str, shown: str) -> None:
-    """Check that there is a decoder for a format.
-
-    Raises:
-        ImageProblem: UNSUPPORTED.
-    """
     from PIL import features
 
     if name == HEIC and not _registers_heif():

@@ -36,11 +36,7 @@ _MODES: Final = {
 
 
 def check_png(data: Content, *, structure: bool) -> ImageFacts:
-    """Return the facts of a PNG file; with `structure`, only if it is whole and its critical CRCs are right.
-
-    Raises:
-        ImageProblem: TRUNCATED, CORRUPT or UNSUPPORTED.
-    """
+    """Return the facts of a PNG file; with `structure`, only if it is whole and its critical CRCs are right."""
     try:
         length, kind, width, height, depth, colour, compression, filtering, interlace, crc = _HEADER(data, 8)
     except struct.error:

@@ -22,11 +22,7 @@ _ALPHA: Final = 0x10
 
 
 def check_webp(data: Content, *, structure: bool) -> ImageFacts:
-    """Return the facts of a WebP file; with `structure`, only if its chunks fill it as their lengths say.
-
-    Raises:
-        ImageProblem: TRUNCATED or CORRUPT.
-    """
+    """Return the facts of a WebP file; with `structure`, only if its chunks fill it as their lengths say."""
     try:
         end = 8 + _SIZE(data, 4)[0]
         kind, size = _CHUNK(data, 12)
@@ -62,9 +58,7 @@ def _canvas(data: Content, size: int) -> ImageFacts:
 def _picture(data: Content, position: int) -> tuple[int, int, bool]:
     """Return width, height and alpha of the VP8 or VP8L chunk at a position.
 
-    Raises:
-        ImageProblem: it is not what its type says.
-        struct.error: the file ends in its header.
+    A `struct.error` if the file ends in its header.
     """
     kind, size = _CHUNK(data, position)
     if kind == b"VP8L":

@@ -33,7 +33,6 @@ class Numbers:
     squares: int = 0
 
     def add(self, values: npt.NDArray[Any]) -> None:
-        """Count some more values."""
         if not len(values):
             return
         low, high = values.min().item(), values.max().item()
@@ -53,7 +52,6 @@ class Numbers:
         self.squares += squares
 
     def merge(self, other: Numbers) -> None:
-        """Count what others have counted."""
         if other.finite:
             assert other.min is not None
             assert other.max is not None
@@ -91,11 +89,6 @@ class Numbers:
 
     @classmethod
     def from_json(cls, document: list[Any]) -> Numbers:
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: it is something else.
-        """
         kind, finite, low, high, zeros, nan, infinite, total, squares = document
         allowed = {_FLOAT: (int, float), _INT: (int,)}.get(kind, ())
         if finite and not (isinstance(low, allowed) and isinstance(high, allowed)):
@@ -128,14 +121,12 @@ class Lengths:
     empty: int = 0
 
     def add(self, lengths: npt.NDArray[Any]) -> None:
-        """Count some more lengths."""
         if len(lengths):
             least = int(lengths.min())
             empty = 0 if least else len(lengths) - int(np.count_nonzero(lengths))
             self.merge(Lengths(len(lengths), least, int(lengths.max()), int(lengths.sum(dtype=np.int64)), empty))
 
     def merge(self, other: Lengths) -> None:
-        """Count what others have counted."""
         if other.count:
             self.min = min(self.min, other.min) if self.count else other.min
             self.max = max(self.max, other.max)
@@ -145,17 +136,14 @@ class Lengths:
 
     @property
     def figures(self) -> LengthFigures:
-        """The figures of what is counted."""
         if not self.count:
             return LengthFigures(None, None, None, 0, 0)
         return LengthFigures(self.min, self.max, self.total / self.count, self.total, self.empty)
 
     def to_json(self) -> list[int]:
-        """Return what is counted."""
         return [self.count, self.min, self.max, self.total, self.empty]
 
     @classmethod
     def from_json(cls, document: list[int]) -> Lengths:
-        """Read what `to_json` wrote."""
         count, low, high, total, empty = map(int, document)
         return cls(count, low, high, total, empty)

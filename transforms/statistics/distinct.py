@@ -70,7 +70,6 @@ class Values:
                 self._wait(values)
 
     def merge(self, other: Values) -> None:
-        """Count what others have counted."""
         for values in other._waiting:
             if self.counts is None:
                 self._take_hashes(_hashes(values))
@@ -86,7 +85,6 @@ class Values:
             self._count(other.counts.items(), len(other.counts))
 
     def settle(self) -> None:
-        """Count what waits."""
         if not self._waiting:
             return
         if not self.counts and self._are_many():
@@ -112,7 +110,6 @@ class Values:
         return number >= _PROBE and len(least_of(np.concatenate([*map(_hashes, first)]), number)) > MOST_EXACT
 
     def distinct(self) -> Distinct:
-        """Return how many values are different."""
         self.settle()
         if self.counts is not None:
             return Distinct(len(self.counts), exact=True)
@@ -126,7 +123,6 @@ class Values:
         return top_of(self.counts or {})
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is counted, which `from_json` reads."""
         self.settle()
         if self.counts is not None:
             return {"counts": [list(one) for one in sorted(self.counts.items())]}
@@ -135,7 +131,6 @@ class Values:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Values:
-        """Read what `to_json` wrote."""
         if "counts" in document:
             counts = {value: int(count) for value, count in document["counts"]}
             if len(set(map(type, counts))) > 1:
@@ -211,7 +206,6 @@ def _shortened(value: bytes) -> bytes:
 
 
 def _counted(values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the different values, and how often each occurs."""
     found = values.value_counts()
     return found.field("values"), found.field("counts")
 
@@ -227,14 +221,12 @@ def _joined(values: Sequence[Any]) -> pa.Array:
 
 
 def _hashes(values: Any) -> U64:
-    """Return the hashes of values that waited, or were counted."""
     if isinstance(values, pa.LargeBinaryArray):
         return hashes_of_bytes(values)
     return hashes_of_numbers(values if isinstance(values, np.ndarray) else values.to_numpy(zero_copy_only=False))
 
 
 def _hashes_of_keys(keys: Sequence[Any]) -> U64:
-    """Return the hashes of values that were counted."""
     if not keys:
         return np.zeros(0, np.uint64)
     if isinstance(keys[0], str):

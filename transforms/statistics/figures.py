@@ -120,5 +120,4 @@ class Statistics:
 
     @property
     def records(self) -> int:
-        """The number of records of all splits."""
         return sum(split.records for split in self.splits.values())

@@ -23,7 +23,6 @@ _WORD: Final = 8
 
 
 def mix(words: U64) -> U64:
-    """Return the hash of each word, in its place."""
     words ^= words >> np.uint64(30)
     words *= _FIRST
     words ^= words >> np.uint64(27)
@@ -55,7 +54,6 @@ def hashes_of_numbers(values: npt.NDArray[Any]) -> U64:
 
 
 def hashes_of_bytes(values: pa.LargeBinaryArray) -> U64:
-    """Return the hash of each value, eight bytes at a time."""
     _, offset_buffer, data = values.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)[values.offset : values.offset + len(values) + 1]
     lengths = np.diff(offsets)
@@ -88,11 +86,7 @@ def packed(numbers: npt.NDArray[Any]) -> str:
 
 
 def unpacked(text: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return the numbers that `packed` wrote.
-
-    Raises:
-        ValueError: the text is something else.
-    """
+    """Return the numbers that `packed` wrote; a `ValueError` if the text is something else."""
     data = base64.b64decode(text, validate=True)
     return np.frombuffer(data, np.dtype(dtype).newbyteorder("<")).astype(dtype)
 

@@ -28,7 +28,6 @@ class CountValues:
 
     @property
     def name(self) -> str:
-        """What its summaries are filed under."""
         return STATISTICS
 
     @property
@@ -37,7 +36,6 @@ class CountValues:
         return self.level == "basic"
 
     def observe(self, seen: Seen) -> Observation:
-        """Count the values of a batch."""
         tally = Tally(self.level)
         batch = "task {} batch {}".format(*seen.number)
         for run in seen.runs:
@@ -49,13 +47,12 @@ class CountValues:
         return Observation(tally)
 
     def merge(self, one: Any, other: Any) -> Tally:
-        """Add up two tallies; the first one becomes the sum, unless it is JSON."""
+        """Add the other tally to the first one, or to a new one if the first is JSON."""
         total = self.tally(one)
         total.merge(self.tally(other))
         return total
 
     def sealed(self, summary: Any) -> Any:
-        """Return the tally of a task as JSON."""
         return self.tally(summary).to_json()
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> None:  # noqa: ARG002 - the protocol's
@@ -63,7 +60,6 @@ class CountValues:
         return
 
     def tally(self, summary: Tally | Mapping[str, Any]) -> Tally:
-        """Return a tally, which may be JSON."""
         return summary if isinstance(summary, Tally) else Tally.from_json(summary, self.level)
 
 

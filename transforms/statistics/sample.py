@@ -50,7 +50,6 @@ class _Part:
         return len(self.keys)
 
     def cut(self, width: int) -> None:
-        """Leave so many values of each row."""
         for name, values in self.values.items():
             if values.shape[1] > width:
                 self.values[name], self.weights[name] = values[:, :width], self.weights[name][:, :width]
@@ -104,7 +103,6 @@ class Sample:
         return part.values[name][there], (weights * _power_from(weights.shape[1]) // taken)[there]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the sample, which `from_json` reads."""
         part = self._whole()
         if part is None:
             return {"keys": "", "features": {}}

@@ -63,11 +63,6 @@ class StatsDocument:
     state: Mapping[str, Any]
 
     def tally(self) -> Tally:
-        """Return what is counted.
-
-        Raises:
-            StatsProblem: it is damaged.
-        """
         try:
             found = Tally.from_json(self.state, self.statistics.level)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -85,7 +80,6 @@ def stats_json(tally: Tally, statistics: Statistics, generation: int) -> bytes:
 
 
 def figures_of(statistics: Statistics) -> dict[str, dict[str, Any]]:
-    """Return the figures of all splits as `stats.json` has them."""
     return {
         name: {"records": split.records, "features": {one.name: _document(one) for one in split.features.values()}}
         for name, split in statistics.splits.items()
@@ -114,11 +108,7 @@ def _document(figures: FeatureFigures) -> dict[str, Any]:
 
 
 def parse_stats(data: bytes) -> StatsDocument:
-    """Read what `stats_json` wrote.
-
-    Raises:
-        StatsProblem: it is something else; the text says what is wrong.
-    """
+    """Read what `stats_json` wrote; a `StatsProblem` says what is wrong."""
     try:
         return _take(parse_json(data))
     except (JsonError, ManifestProblem) as error:

@@ -44,7 +44,6 @@ class FeatureTally:
 
     @classmethod
     def of(cls, feature: Feature, level: Level = "basic", *, is_format: bool = False) -> FeatureTally:
-        """Return the tally of a feature, of nothing yet."""
         is_sampled = level == "full" and not is_format and _is_sampled(feature)
         return cls(
             numbers=None if feature.kind == "bytes" else Numbers(feature.kind == "float"),
@@ -56,13 +55,11 @@ class FeatureTally:
 
     @property
     def kind(self) -> str:
-        """What holds the values."""
         if self.numbers is None:
             return "bytes"
         return "float" if self.numbers.is_float else "int64"
 
     def add(self, column: FeatureColumn, rows: int) -> None:
-        """Count the values of some more rows."""
         values, there = column.values, column.present
         if column.rows is not None:
             rows = len(column.rows)
@@ -87,7 +84,6 @@ class FeatureTally:
                 self.distinct.add_numbers(values)
 
     def merge(self, other: FeatureTally) -> None:
-        """Count what others have counted of the same feature."""
         self.present += other.present
         self.values += other.values
         for own, more in ((self.numbers, other.numbers), (self.lengths, other.lengths), (self.sizes, other.sizes)):
@@ -100,7 +96,6 @@ class FeatureTally:
             self.distinct.merge(other.distinct)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is counted, which `from_json` reads."""
         document: dict[str, Any] = {"present": self.present, "values": self.values}
         for name in ("numbers", "lengths", "sizes"):
             part = getattr(self, name)
@@ -114,7 +109,6 @@ class FeatureTally:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> FeatureTally:
-        """Read what `to_json` wrote."""
         found = cls(int(document["present"]), int(document["values"]))
         if "numbers" in document:
             found.numbers = Numbers.from_json(document["numbers"])
@@ -138,7 +132,6 @@ class SplitTally:
     sample: Sample | None = None
 
     def merge(self, other: SplitTally) -> None:
-        """Count what others have counted of the same split."""
         self.records += other.records
         for name, counted in other.features.items():
             self.features[name].merge(counted)
@@ -146,14 +139,12 @@ class SplitTally:
             self.sample.merge(other.sample)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is counted, which `from_json` reads."""
         features = {name: tally.to_json() for name, tally in self.features.items()}
         sample = {} if self.sample is None else {"sample": self.sample.to_json()}
         return {"records": self.records, "features": features} | sample
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> SplitTally:
-        """Read what `to_json` wrote."""
         features = {name: FeatureTally.from_json(one) for name, one in document["features"].items()}
         kinds = {name: tally.kind for name, tally in features.items()}
         sample = Sample.from_json(document["sample"], kinds) if "sample" in document else None
@@ -187,7 +178,7 @@ class Tally:
             tally.sample.add(keys, [one for one in columns if tally.features[one.name].distinct is not None])
 
     def merge(self, other: Tally) -> None:
-        """Count what others have counted of records of the same schema; they are not to be used after that."""
+        """Take over the counts of the other tally, which is not to be used after that."""
         for name, more in other.splits.items():
             tally = self.splits.setdefault(name, more)
             if tally is not more:
@@ -203,20 +194,14 @@ class Tally:
 
     @property
     def records(self) -> dict[str, int]:
-        """How many records of each split are counted."""
         return {name: split.records for name, split in self.splits.items() if split.records}
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is counted, which `from_json` reads."""
         return {name: split.to_json() for name, split in sorted(self.splits.items())}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], level: Level = "basic") -> Tally:
-        """Read what `to_json` wrote of this level.
-
-        Raises:
-            ValueError: it is something else; so may KeyError, TypeError and AttributeError be.
-        """
+        """Read what `to_json` wrote of this level; what is something else raises ValueError, KeyError or the like."""
         found = cls(level, {name: SplitTally.from_json(split) for name, split in document.items()})
         if any((split.sample is None) != (level == "basic") for split in found.splits.values()):
             raise ValueError(f"a sample is there or lacking, and the level is {level}")
@@ -255,7 +240,6 @@ def _is_sampled(feature: Feature) -> bool:
 
 
 def _full_figures(name: str, split: SplitTally, tally: FeatureTally) -> dict[str, Any]:
-    """Return histogram, quantiles, distinct and most frequent values."""
     if tally.distinct is None or split.sample is None:
         if split.sample is None or not tally.choices:
             return {}
@@ -275,7 +259,6 @@ def _full_figures(name: str, split: SplitTally, tally: FeatureTally) -> dict[str
 
 
 def _choices(values: npt.NDArray[Any], column: FeatureColumn) -> Iterable[tuple[int | str, int]]:
-    """Return how often each number, or each text, occurs."""
     if column.kind == "bytes":
         counted = binary_array_of(values, column.buffers).value_counts()
         texts, counts = counted.field("values").to_pylist(), counted.field("counts").to_pylist()

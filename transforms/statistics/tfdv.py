@@ -28,7 +28,6 @@ _TEXT: Final = "string"
 
 
 def statistics_file(statistics: Statistics) -> bytes:
-    """Return `stats.tfdv`."""
     message = b"".join(_field(1, _dataset(split)) for split in statistics.splits.values())
     frames = frame_records(binary_array([message]).cast(pa.large_binary()))
     return b"".join(map(bytes, frames.buffers))

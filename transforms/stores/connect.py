@@ -15,11 +15,7 @@ _lock = threading.Lock()
 
 
 def store_at(url: StoreUrl) -> ObjectStore:
-    """Return the store in which a place is; no request is made.
-
-    Raises:
-        StoreAccessError: the store's client is not installed, or finds no credentials.
-    """
+    """Return the store in which a place is; no request is made."""
     with _lock:
         key = (os.getpid(), url.scheme, url.bucket)
         if key not in _stores:
@@ -28,9 +24,5 @@ def store_at(url: StoreUrl) -> ObjectStore:
 
 
 def check_environment(scheme: str) -> None:
-    """Check that the environment has the client of a store, and credentials for it; no request is made.
-
-    Raises:
-        StoreAccessError: the store's client is not installed, or finds no credentials.
-    """
+    """Check that the environment has the client of a store, and credentials for it; no request is made."""
     import_module(STORES[scheme].module, __package__).connect("bucket")

@@ -88,16 +88,13 @@ class GarbageReport:
 
     @property
     def files(self) -> int:
-        """How many files there are to go."""
         return sum(item.files for item in self.items)
 
     @property
     def bytes(self) -> int:
-        """How many bytes their removal frees."""
         return sum(item.bytes for item in self.items)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as `gc --json` prints it."""
         return {
             "path": printable_path(self.path),
             "deleted": self.deleted,
@@ -128,13 +125,8 @@ def collect_garbage(
         collect_garbage("out/trips", keep=1, delete=True)    # the latest generation, and what it was made from, stay
 
     `older_than` is in seconds, `keep` is a number of generations (None: all of them), `now` is the time to count from,
-    in seconds since 1970.
-
-    Raises:
-        InputError: there is no dataset, and nothing that a run staged.
-        DamageError: the manifest of a generation that stays is damaged, so that nobody knows what it needs.
-        TargetError: a folder of the dataset is a link.
-        UsageError: `keep` is less than 1, or `older_than` less than 0.
+    in seconds since 1970. Where the manifest of a generation that stays is damaged nobody knows what it needs: that is
+    a `DamageError`.
     """
     if (keep is not None and keep < 1) or older_than < 0:
         raise UsageError(f"keep is {keep} and older_than {older_than}: keep at least 1, from 0 seconds on")
@@ -354,7 +346,6 @@ class _Search:
 
 
 def _entries(storage: Storage, folder: str) -> Iterator[tuple[str, FileStatus]]:
-    """Yield what is in a folder by its path."""
     return ((f"{folder}/{name}" if folder else name, status) for name, status in storage.entries(folder))
 
 

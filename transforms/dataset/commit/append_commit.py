@@ -44,7 +44,6 @@ class Try:
 
 
 def append_to(manifest: Manifest, options: str, *, force: bool = False) -> AppendTo:
-    """Return the dataset that a run adds to, whose latest generation is given."""
     shards = {name: len(split.shards) for name, split in manifest.splits.items()}
     return AppendTo(manifest.generation, shards, options, force)
 

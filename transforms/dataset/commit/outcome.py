@@ -27,7 +27,6 @@ class WriteOutcome:
 
 
 def empty_warnings(manifest: Manifest) -> list[str]:
-    """Return what to say of a generation to which a run has added no record."""
     counts = manifest.counts
     if any(shard.records for shard in manifest.own_shards):
         return []
@@ -37,11 +36,7 @@ def empty_warnings(manifest: Manifest) -> list[str]:
 
 
 def read_outcome(spec: DatasetSpec) -> WriteOutcome:
-    """Return what a run that has ended, in whatever process, left behind.
-
-    Raises:
-        CommitError: it left neither a generation nor a refusal.
-    """
+    """Return what a run that has ended, in whatever process, left behind; a `CommitError` if nothing."""
     decided = read_decision(spec)
     if isinstance(decided, Refusal):
         return WriteOutcome(spec.path, refusal=decided)
@@ -49,11 +44,7 @@ def read_outcome(spec: DatasetSpec) -> WriteOutcome:
 
 
 def read_decision(spec: DatasetSpec) -> Commit | Refusal:
-    """Return what a run has committed, or why it refused to, as its folder states it.
-
-    Raises:
-        CommitError: it states neither.
-    """
+    """Return what a run has committed, or why it refused to, as its folder states it; a `CommitError` if neither."""
     commit = find_commit(spec)
     if commit is not None:
         return replace(commit, notes=read_notes(spec.path, commit.manifest))

@@ -49,7 +49,6 @@ class Move:
 
 
 def moves_of(commit: Commit) -> list[Move]:
-    """Return the files to move to publish a generation; the sidecars that change are replaced at the end."""
     manifest, staging, number = commit.manifest, commit.manifest.run.staging, commit.manifest.generation
     replaces = commit.superseded is not None
     moves = [
@@ -79,8 +78,7 @@ def grouped_moves(commit: Commit) -> Iterator[tuple[Move, ...]]:
 def publish_file(storage: Storage, move: Move, *, held: bool = False) -> None:
     """Make one move, or find it made; `held` says that the caller holds the sidecars.
 
-    Raises:
-        CommitError: another file has the name, or the staged file is gone.
+    A `CommitError` if another file has the name, or the staged file is gone.
     """
     if move.replaces:
         # a later replacement may have published its own file by now: it looks again while it holds the sidecars
@@ -173,13 +171,8 @@ def complete_publish(storage: Storage, commit: Commit) -> None:
 def finish_publish(path: str, run_id: str | None = None) -> Manifest | None:
     """Complete the publishing of all generations that a crash left undone; return the latest.
 
-    Returns None where there is no dataset. Every command that opens a dataset for writing calls this first. `run_id`
-    is the run whose staging folder the caller holds itself, if any: that of any other live process stays.
-
-    Raises:
-        CommitError: a file is in the way, or is gone.
-        DamageError: the manifest is damaged.
-        TargetError: a folder of the dataset is a link.
+    Returns None where there is no dataset. Every command that opens a dataset for writing calls this first. `run_id` is
+    the run whose staging folder the caller holds itself, if any: that of any other live process stays.
     """
     storage = storage_at(path)
     check_own_folders(storage.root)

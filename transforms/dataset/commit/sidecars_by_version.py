@@ -20,11 +20,7 @@ from ..storage.object_storage import ObjectStorage
 
 
 def replace_sidecars(storage: ObjectStorage, manifest: Manifest) -> bool:
-    """Replace all sidecars and `manifest.json`; return whether they are this generation's now (False: a newer one's).
-
-    Raises:
-        CommitError: a sidecar is neither staged nor there.
-    """
+    """Replace all sidecars and `manifest.json`; return whether they are this generation's now, and no newer one's."""
     names = in_publishing_order(name for name in manifest.sidecars if not name.startswith("index/"))
     files: list[tuple[str, Callable[[], bytes | None]]] = [(name, _staged(storage, manifest, name)) for name in names]
     committed = generation_file("manifests", manifest.generation, "json")

@@ -25,12 +25,9 @@ _OUR_NAMES: Final = (
 def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
     """Complete what an earlier run left half published, and clear the staging folder of a failed one, if `clear`.
 
-    Returns:
-        the generation that states the same source and config, so that there is nothing to do; else None.
-
-    Raises:
-        TargetError: the folder holds another dataset (and `if_exists` is "refuse"), or files of someone else that have
-            Shardmill's names; or it cannot be written.
+    Return the generation that states the same source and config, so that there is nothing to do; else None. A
+    `TargetError` if the folder holds another dataset (and `if_exists` is "refuse"), or files of someone else that have
+    Shardmill's names; or if it cannot be written.
     """
     latest = finish_publish(spec.path, spec.run_id)
     if latest is None:
@@ -73,19 +70,11 @@ def prepare_folder(spec: DatasetSpec, *, clear: bool = True) -> None:
     """Clear the staging folder of a failed run, if `clear`, and prove that files can be made and linked in it.
 
     What an earlier run left half published has been completed before this run was planned.
-
-    Raises:
-        TargetError: the folder cannot be written.
     """
     _check_writable(spec, clear=clear)
 
 
 def _check_writable(spec: DatasetSpec, *, clear: bool) -> None:
-    """Clear the run's staging folder, if `clear`, and prove that files can be made and linked in it.
-
-    Raises:
-        TargetError: they cannot; the text says why.
-    """
     probe = f"{spec.staging}/probe"
     try:
         if clear:
@@ -101,11 +90,7 @@ def _check_writable(spec: DatasetSpec, *, clear: bool) -> None:
 
 
 def _check_conditions(spec: DatasetSpec, storage: ObjectStorage, probe: str) -> None:
-    """Prove that the store keeps the conditions on which commits and publishing rest.
-
-    Raises:
-        TargetError: it does not.
-    """
+    """Prove that the store keeps the conditions on which commits and publishing rest."""
     other = f"{probe}-copy"
     try:
         broken = _ignored_condition(storage, probe, other)

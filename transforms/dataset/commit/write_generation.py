@@ -42,11 +42,7 @@ def write_generation(
 
 
 def complete_generation(spec: DatasetSpec, decided: Commit | Refusal | None = None) -> WriteOutcome:
-    """Complete what was decided and published; without a decision, the one that the run left in its folder.
-
-    Raises:
-        CommitError: a file of the generation is missing or in the way, or nothing was decided.
-    """
+    """Complete what was decided and published; without a decision, the one that the run left in its folder."""
     decided = decided or read_decision(spec)
     if isinstance(decided, Refusal):
         return WriteOutcome(spec.path, refusal=decided)

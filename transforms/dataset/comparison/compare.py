@@ -65,11 +65,9 @@ class Difference:
 
     @property
     def equal(self) -> bool:
-        """Whether both sides have the same schema, classes and records."""
         return not self.schema and not self.labels and all(split.same_records for split in self.splits)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the difference as `diff --json` prints it."""
         document = asdict(self)
         document["equal"] = self.equal
         document["sources"] = dict(zip(("only_a", "only_b", "changed"), map(list, self.sources), strict=True))
@@ -81,11 +79,6 @@ class Difference:
 
 
 def compare(a: Side, b: Side) -> Difference:
-    """Return what differs between two generations.
-
-    Raises:
-        DamageError: a list of sources, or statistics, are damaged.
-    """
     figures = a.statistics(), b.statistics()
     levels = [None if one is None else one.level for one in figures]
     return Difference(

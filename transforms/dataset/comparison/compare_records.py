@@ -51,11 +51,7 @@ class RecordDifference:
 
 
 def compare_records(split: str, sides: Sequence[tuple[str, Manifest]], in_memory: int = IN_MEMORY) -> RecordDifference:
-    """Compare the records of a split of two datasets, each a path and its whole manifest.
-
-    Raises:
-        DamageError: a shard is missing, damaged or cut.
-    """
+    """Compare the records of a split of two datasets, each a path and its whole manifest."""
     shards = [() if split not in manifest.splits else manifest.splits[split].shards for _, manifest in sides]
     common = Counter(map(_content, shards[0])) & Counter(map(_content, shards[1]))
     skipped = sum(content[0] * count for content, count in common.items())
@@ -113,7 +109,6 @@ class _Digests:
         self._stack.close()
 
     def add(self, side: int, digests: Digests) -> None:
-        """Take some digests of one side."""
         self._held[side].append(digests)
         self._count += len(digests)
         if self._count > self.in_memory:

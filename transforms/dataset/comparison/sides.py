@@ -34,12 +34,7 @@ class Side:
 
     @classmethod
     def open(cls, name: str) -> Side:
-        """Open `FOLDER`, whose latest generation it is, or `FOLDER@3`.
-
-        Raises:
-            InputError: the folder holds no dataset, or no such generation.
-            DamageError: the manifest is damaged.
-        """
+        """Open `FOLDER`, whose latest generation it is, or `FOLDER@3`."""
         match = None if os.path.isdir(name) else _GENERATION.fullmatch(name)
         if match:
             open_generation(match[1], int(match[2]))  # refuses one that was replaced
@@ -60,7 +55,6 @@ class Side:
 
     @property
     def name(self) -> str:
-        """How the side is called on a screen."""
         return f"{printable_path(self.path)}, generation {self.manifest.generation}"
 
     @property
@@ -69,15 +63,10 @@ class Side:
         return any(one > self.manifest.generation for one in list_generations(self.path))
 
     def statistics(self) -> Statistics | None:
-        """Return the figures of the generation, None where there are none."""
         return read_stats(self.path, self.manifest)
 
     def sources(self) -> dict[str, str]:
-        """Return the fingerprint of each input file of this generation and of those that it came from.
-
-        Raises:
-            DamageError: a list is missing or damaged.
-        """
+        """Return the fingerprint of each input file of this generation and of those that it came from."""
         held = (one for manifest in self._lineage() for one in read_held_sources(self.path, manifest))
         return {one.name: one.fingerprint for one in held}
 

@@ -43,9 +43,6 @@ class ExportedRows:
         """Choose the rows of one split, by default of all, and their columns, by default all.
 
         With `one_table` the rows of several splits are in one table, which says of each in which it is.
-
-        Raises:
-            UsageError: there is no such split or column, the records are plain bytes, or a column has the name `split`.
         """
         where = printable_path(dataset.path)
         if dataset.schema is None:
@@ -69,12 +66,7 @@ class ExportedRows:
         return cls(dataset, splits, names, pa.schema(fields), with_split, named_splits)
 
     def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the splits and the batches of their rows, in order, about 4 MiB of records at once.
-
-        Raises:
-            DamageError: a shard is missing, damaged or cut, or a record does not fit its schema.
-            UsageError: a row whose own column `split` names another split than that which it is in.
-        """
+        """Yield the splits and the batches of their rows, in order, about 4 MiB of records at once."""
         names = pa.array(list(self.splits), pa.string())
         for number, split in enumerate(self.splits):
             for batch in self.dataset[split].batches(columns=self.columns):
@@ -96,7 +88,6 @@ class ExportedRows:
 
     @property
     def records(self) -> int:
-        """How many rows there are, as the manifest states."""
         return sum(self.dataset.manifest.splits[name].records for name in self.splits)
 
 

@@ -14,11 +14,7 @@ from ..storage.incomplete_file import incomplete_file, incomplete_folder
 
 
 def check_new(path: str, *, overwrite: bool) -> None:
-    """Refuse a target that is there, before anything is read; a file may be replaced with `overwrite`.
-
-    Raises:
-        TargetError: it is there, its folder is not, or it is in a store.
-    """
+    """Refuse a target that is there, before anything is read; a file may be replaced with `overwrite`."""
     shown = printable_path(path)
     if is_store_url(path):
         raise TargetError(f"{shown}: an export writes to a disk; write it there, and copy it to the store")
@@ -32,11 +28,7 @@ def check_new(path: str, *, overwrite: bool) -> None:
 
 @contextmanager
 def new_file(path: str) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when the block ends; its folder is made.
-
-    Raises:
-        TargetError: it cannot be written.
-    """
+    """Open a file that takes its name when the block ends; its folder is made."""
     with _refusals(path):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         if os.path.isdir(path):
@@ -47,11 +39,7 @@ def new_file(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_folder(path: str) -> Iterator[str]:
-    """Make a folder that takes its name when the block ends, where none or an empty one is; yield where it is so far.
-
-    Raises:
-        TargetError: it cannot be written.
-    """
+    """Make a folder that takes its name when the block ends, where none or an empty one is; yield where it is now."""
     with _refusals(path), incomplete_folder(path.rstrip("/")) as hidden:
         yield hidden
 

@@ -38,12 +38,6 @@ class PictureFolder:
     _lines: dict[str, BinaryIO] = field(default_factory=dict)
 
     def write(self) -> None:
-        """Write all pictures, and the lines beside them.
-
-        Raises:
-            DamageError: a shard is damaged, or what a record says of its objects does not belong together.
-            UsageError: a time is out of the range of dates.
-        """
         number = 0
         with ExitStack() as opened:
             for split, batch in self.rows.batches():

@@ -54,15 +54,10 @@ class Objects:
 
     @property
     def features(self) -> list[str]:
-        """The features that are shown by `objects`."""
         return [*(f"{self.stem}/object/bbox/{side}" for side in _SIDES), *self.fields]
 
     def value(self, row: Mapping[str, Any], place: str) -> dict[str, list[Any]]:
-        """Return the objects of a row, whose values are Python's; `place` says where it is.
-
-        Raises:
-            DamageError: the lists of a row do not belong together.
-        """
+        """Return the objects of a row, whose values are Python's; `place` says where it is."""
         width, height = row[f"{self.stem}/width"], row[f"{self.stem}/height"]
         sides = [row[f"{self.stem}/object/bbox/{side}"] or [] for side in _SIDES]
         others = {field: row[name] or [] for name, field in self.fields.items()}

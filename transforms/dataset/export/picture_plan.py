@@ -37,7 +37,6 @@ class Picture:
 
     @property
     def column(self) -> str:
-        """The name of the column of their paths."""
         ending = "file_names" if self.many else "file_name"
         plain = "images" if self.many else _FIRST
         return ending if self.stem == plain else f"{self.stem}_{ending}"
@@ -59,11 +58,6 @@ class PicturePlan:
 
     @classmethod
     def of(cls, schema: Schema, labels: Mapping[str, Sequence[str]], names: Sequence[str], where: str) -> PicturePlan:
-        """Plan the export of the columns `names`.
-
-        Raises:
-            UsageError: no column has pictures, or two of them would have one name.
-        """
         features = {feature.name: feature for feature in schema}
         found = [_picture(features[name]) for name in names if name in features and _is_picture(name, features)]
         if not found:

@@ -31,8 +31,7 @@ _OUT_OF_RANGE = "<value out of range"
 def plain_array(name: str, values: pa.Array) -> pa.Array:
     """Return a column with the types that text has: numbers, bools, text, and lists, structs and maps of these.
 
-    Raises:
-        UsageError: a time is out of the range of dates.
+    A time out of the range of dates is a `UsageError`.
     """
     found = _shortest(values.cast(_plain_type(values.type)))
     if _has_times(values.type) and _out_of_range(found):
@@ -43,11 +42,7 @@ def plain_array(name: str, values: pa.Array) -> pa.Array:
 
 
 def plain_list(name: str, values: pa.Array) -> list[Any]:
-    """Return a column as values that JSON has; null is None.
-
-    Raises:
-        UsageError: a time is out of the range of dates.
-    """
+    """Return a column as values that JSON has; null is None. Raises what `plain_array` does."""
     found = plain_array(name, values)
     items = found.to_pylist()
     return [_plain(value, found.type) for value in items] if types.is_nested(found.type) else items

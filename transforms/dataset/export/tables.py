@@ -32,7 +32,6 @@ Write = Callable[[ExportedRows, BinaryIO], None]
 
 
 def write_parquet(rows: ExportedRows, file: BinaryIO) -> None:
-    """Write rows as Parquet."""
     import pyarrow.parquet as pq
 
     schema = pa.schema([_for_parquet(field) for field in rows.schema])
@@ -68,18 +67,13 @@ def _row_groups(rows: ExportedRows) -> Iterator[pa.Table]:
 
 
 def write_arrow(rows: ExportedRows, file: BinaryIO) -> None:
-    """Write rows in the file format of Arrow IPC, which is Feather V2."""
     with pa.ipc.new_file(file, rows.schema) as writer:
         for _, batch in rows.batches():
             writer.write_batch(batch)
 
 
 def write_json_lines(rows: ExportedRows, file: BinaryIO) -> None:
-    """Write each row as a line with a JSON object; a null is `null`.
-
-    Raises:
-        UsageError: a time is out of the range of dates.
-    """
+    """Write each row as a line with a JSON object; a null is `null`."""
     for _, batch in rows.batches():
         file.write(json_lines(rows.schema.names, batch.columns))
 
@@ -96,11 +90,7 @@ def json_lines(names: list[str], columns: Iterable[pa.Array]) -> bytes:
 
 
 def write_csv(rows: ExportedRows, file: BinaryIO) -> None:
-    """Write rows as CSV with a header: text in quotes, a null as nothing, a float with a point or an exponent.
-
-    Raises:
-        UsageError: a column holds lists or objects, or a time is out of the range of dates.
-    """
+    """Write rows as CSV with a header: text in quotes, a null as nothing, a float with a point or an exponent."""
     nested = [field.name for field in rows.schema if types.is_nested(stored_type(field.type))]
     if nested:
         names = ", ".join(printable(name) for name in nested)

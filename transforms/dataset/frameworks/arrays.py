@@ -57,7 +57,6 @@ class ArrayReader:
 
     @property
     def features(self) -> list[str]:
-        """The names of the features that the arrays are made of."""
         return [name for plan in self.plans for name in (plan.data_name, plan.shape_name) if name is not None]
 
     @classmethod
@@ -68,12 +67,7 @@ class ArrayReader:
         dtypes: Mapping[str, npt.DTypeLike],
         ranks: Mapping[str, int],
     ) -> ArrayReader:
-        """Choose the arrays to read, and hold them against what the caller counts on.
-
-        Raises:
-            SchemaError: an array has another dtype or rank than asked for.
-            UsageError: no array has the name.
-        """
+        """Choose the arrays to read, and hold them against what the caller counts on."""
         known = {plan.name: plan for plan in array_plans(schema)}
         for name in (*(columns or ()), *dtypes, *ranks):
             if name not in known:
@@ -91,16 +85,13 @@ class ArrayReader:
         """Yield the arrays of each record of a batch; they are read-only views of it.
 
         `place` is the printable name of the shard, and `first_record` the number of the batch's first record in it.
-
-        Raises:
-            DamageError: the bytes of an array do not fill its shape.
         """
         columns = [(plan.name, self.column(plan, batch, place, first_record)) for plan in self.plans]
         for row in range(batch.num_rows):
             yield {name: array for name, values in columns if (array := values[row]) is not None}
 
     def column(self, plan: ArrayPlan, batch: pa.RecordBatch, place: str, first_record: int) -> _Column:
-        """Return one array of each record, None where it is absent; takes and raises what `read` does."""
+        """Return one array of each record, None where it is absent; takes what `read` does."""
         data = batch.column(plan.data_name)
         if plan.shape_name is None:
             return _value_arrays(plan, data)

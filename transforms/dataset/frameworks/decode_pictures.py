@@ -23,9 +23,6 @@ def decode_pictures(name: str, pictures: Sequence[bytes | None]) -> list[npt.NDA
 
     A picture has 1 (gray), 2, 3 (RGB) or 4 channels, as it is stored: neither is its EXIF orientation applied, nor are
     its colours changed; but CMYK becomes RGB, and a palette the colours that are in it. None stays None.
-
-    Raises:
-        DamageError: a picture is damaged, or of no format that is read.
     """
     codec = Codec.installed()
     return [None if picture is None else _decode(name, row, picture, codec) for row, picture in enumerate(pictures)]

@@ -18,11 +18,7 @@ from .row_order import I64, Order
 
 
 def too_much_left_out(rows: int, left_out: int, batch_rows: int, world: int, fix: str) -> str | None:
-    """Return the warning of an epoch that leaves out more than a tenth of its rows, None where it does not.
-
-    Raises:
-        UsageError: it leaves out all of them.
-    """
+    """Return the warning of an epoch that leaves out more than a tenth of its rows; if it leaves out all, raise."""
     ranks = f" for each of world={world} ranks" if world > 1 else ""
     if 0 < rows == left_out:
         raise UsageError(

@@ -33,7 +33,6 @@ class EpochPosition:
 
     @property
     def epoch(self) -> int:
-        """The epoch whose batches come."""
         return int(self._shared[_EPOCH])
 
     @property
@@ -43,7 +42,6 @@ class EpochPosition:
 
     @property
     def is_set(self) -> bool:
-        """Whether the user has set the epoch."""
         return bool(self._shared[_IS_SET])
 
     @is_set.setter
@@ -56,7 +54,6 @@ class EpochPosition:
         return bool(self._shared[_CLAIMED] == self._shared[_BEGUN])
 
     def begin(self, epoch: int, start: int = 0) -> None:
-        """Set the position of the pass that comes."""
         self._shared[_EPOCH], self._shared[_START] = epoch, start
         self._shared[_WORKERS:] = 0
         self._shared[_BEGUN] += 1

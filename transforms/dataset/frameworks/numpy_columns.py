@@ -61,11 +61,7 @@ class NumpyColumns:
 
     @classmethod
     def plan(cls, schema: Schema, columns: Sequence[str] | None, *, decode: bool) -> NumpyColumns:
-        """Return the plan for the columns that are wanted: those of the source, features, or arrays by their names.
-
-        Raises:
-            UsageError: one feature of an array is wanted without the other.
-        """
+        """Return the plan for the columns that are wanted: those of the source, features, or arrays by their names."""
         if isinstance(columns, str):
             raise UsageError(f'columns is a list of names: ["{printable(columns)}"]')
         pairs = {plan.name: plan for plan in array_plans(schema) if plan.shape_name is not None}
@@ -80,11 +76,7 @@ class NumpyColumns:
         return cls(None if columns is None else tuple(columns), fixed, arrays, pictures)
 
     def read(self, batch: pa.RecordBatch) -> dict[str, Values]:
-        """Return the arrays of a batch, which are read-only where they are views of it.
-
-        Raises:
-            DamageError: a picture is damaged, or the bytes of an array do not fill its shape.
-        """
+        """Return the arrays of a batch, which are read-only where they are views of it."""
         found: dict[str, Values] = {}
         shapes = {plan.shape_name for plan in self.arrays.values()}
         for field, column in zip(batch.schema, batch.columns, strict=True):
@@ -101,7 +93,7 @@ class NumpyColumns:
         return found
 
     def read_filled(self, batch: pa.RecordBatch) -> dict[str, Values]:
-        """Return the arrays of a batch without masks: see the head of this module; raises what `read` does."""
+        """Return the arrays of a batch without masks: see the head of this module."""
         found = self.read(batch)
         shapes = {plan.shape_name for plan in self.arrays.values()}
         fills: dict[str, object] = {}
@@ -225,7 +217,6 @@ def _fixed(column: pa.Array, shape: tuple[int, ...] | None) -> Array:
 
 
 def _flat(column: pa.Array) -> Array:
-    """Return values that are no lists."""
     kind = column.type
     if types.is_dictionary(kind):
         column, kind = column.indices, kind.index_type

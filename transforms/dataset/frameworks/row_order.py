@@ -71,7 +71,6 @@ class InOrder:
     batch_rows: int
 
     def batch(self, number: int) -> I64:
-        """Return the rows of a batch."""
         return np.arange(number * self.batch_rows, min((number + 1) * self.batch_rows, self.size))
 
 
@@ -83,7 +82,6 @@ class ShuffledRows:
         self._permutation = Permutation(size, *key)
 
     def batch(self, number: int) -> I64:
-        """Return the rows of a batch."""
         return self._permutation(self._places.batch(number))
 
 
@@ -99,7 +97,6 @@ class ShuffledBlocks:
         self._rest: I64 | None = None
 
     def batch(self, number: int) -> I64:
-        """Return the rows of a batch."""
         turn, at = divmod(number, self.lanes)
         if turn < self._rounds:
             places = np.arange(turn * self._rows, (turn + 1) * self._rows)
@@ -130,7 +127,6 @@ class _Lane:
         return int(self._begins[-1])
 
     def rows(self, places: I64, key: tuple[int, ...]) -> I64:
-        """Return the rows at places of this lane."""
         windows = np.searchsorted(self._windows, places, side="right") - 1
         found = np.empty(len(places), np.int64)
         for window in np.unique(windows).tolist():

@@ -60,7 +60,6 @@ class RowSource:
         return self.__getitems__([number])[0] if row is None else row
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
-        """Return the rows of numbers, in their order; raises what one of them does."""
         numbers = np.asarray(indices, np.int64)
         columns = self._numpy.read_filled(self._rows.take(numbers, self._numpy.columns))
         each = {name: _each(self._timed(values), len(numbers)) for name, values in columns.items()}

@@ -96,11 +96,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         self._warn_of_left_out(0)
 
     def _warn_of_left_out(self, start: int) -> None:
-        """Warn of a rank without a batch, and of more than a tenth of the rows that no rank reads.
-
-        Raises:
-            UsageError: a whole epoch has no batch at all.
-        """
+        """Warn of a rank without a batch, and of more than a tenth of the rows that no rank reads."""
         one, batches, size = self._options, self._batches(start), len(self._rows)
         left_out = batches.left_out if self._even == "drop" else 0
         if start and left_out == size:
@@ -266,7 +262,6 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         return next(batches.of_worker(worker, workers, taken), None) is not None
 
     def _check(self, state: Mapping[str, Any]) -> None:
-        """Raise UsageError where a state is of another dataset, or of batches of another size or order."""
         rows = self._rows
         if "shards" not in state:
             raise UsageError("the state was saved by an older release, which did not name its shards; save it again")

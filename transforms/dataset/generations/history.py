@@ -40,7 +40,6 @@ class GenerationInfo:
     replaced_by: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the generation as `log --json` prints it."""
         return {
             "generation": self.generation,
             "parent": self.parent,
@@ -62,12 +61,7 @@ class GenerationInfo:
 
 
 def list_history(path: str | os.PathLike[str]) -> list[GenerationInfo]:
-    """Return the generations of the dataset in a folder, the first one first.
-
-    Raises:
-        InputError: there is no dataset.
-        DamageError: the only manifest is damaged.
-    """
+    """Return the generations of the dataset in a folder, the first one first."""
     root = os.fspath(path)
     known = list_generations(root)
     if not known:

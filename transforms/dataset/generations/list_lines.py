@@ -73,16 +73,11 @@ _ERROR: Final[Mapping[str, _Check]] = {
 
 
 def read_source_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the lines of a list of sources, numbered.
-
-    Raises:
-        DamageError: the file is missing, or a line is not of the form.
-    """
+    """Yield the lines of a list of sources, numbered."""
     return _checked(root, path, _source_line_problem)
 
 
 def read_reject_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the lines of a list of rejects, numbered; raises what `read_source_lines` raises."""
     return _checked(root, path, _reject_line_problem)
 
 
@@ -97,7 +92,6 @@ def _checked(
 
 
 def _source_line_problem(document: Mapping[str, Any]) -> str:
-    """Return what is wrong with the form of a line of a list of sources, or ""."""
     problem = _problem(document, _SOURCE, _SOURCE_MORE)
     if problem:
         return problem
@@ -111,7 +105,6 @@ def _source_line_problem(document: Mapping[str, Any]) -> str:
 
 
 def _reject_line_problem(document: Mapping[str, Any]) -> str:
-    """Return what is wrong with the form of a line of a list of rejects, or ""."""
     problem = _problem(document, _REJECT, _REJECT_MORE)
     for error in () if problem else document["errors"]:
         problem = problem or _problem(error, _ERROR, {})

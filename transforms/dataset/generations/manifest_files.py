@@ -48,11 +48,6 @@ class PartCache:
         self._shards: dict[str, tuple[ShardEntry, ...]] = {}
 
     def __call__(self, path: str) -> tuple[ShardEntry, ...]:
-        """Return the shards of a part.
-
-        Raises:
-            DamageError: it is missing or damaged.
-        """
         shards = self._shards.get(path)
         if shards is None:
             shards = parse_part(read_file(self._root, path, LIMITS.part_bytes), path, _shown(self._root, path))
@@ -63,11 +58,7 @@ class PartCache:
 
 
 def list_generations(root: str) -> tuple[int, ...]:
-    """Return the numbers of the generations in a dataset's folder, in order; none if it holds no dataset.
-
-    Raises:
-        InputError: the folder cannot be read.
-    """
+    """Return the numbers of the generations in a dataset's folder, in order; none if it holds no dataset."""
     try:
         names = storage_at(root).list("manifests")
     except OSError as error:
@@ -140,12 +131,7 @@ def first_record_file(root: str) -> str | None:
 
 
 def read_manifest(root: str, generation: int | None = None, parts: PartCache | None = None) -> Manifest:
-    """Return the manifest of a generation, by default of the latest; `parts` are those of others that were read before.
-
-    Raises:
-        InputError: the folder holds no dataset, or no such generation.
-        DamageError: the manifest or a part of it is damaged, or it states another generation than its name does.
-    """
+    """Return the manifest of a generation, by default of the latest; `parts` are those of others that were read."""
     known = list_generations(root)
     if not known:
         if not storage_at(root).lies_at("manifest.json"):
@@ -176,12 +162,7 @@ class Overview:
 
 
 def read_overview(root: str) -> Overview:
-    """Return what the latest generation of a dataset holds: one list and one file are read, however large it is.
-
-    Raises:
-        InputError: the folder holds no dataset.
-        DamageError: the manifest is damaged.
-    """
+    """Return what the latest generation of a dataset holds: one list and one file are read, however large it is."""
     generations = list_generations(root)
     path = generation_file("manifests", generations[-1], "json") if generations else "manifest.json"
     if not generations and not storage_at(root).lies_at(path):
@@ -191,11 +172,7 @@ def read_overview(root: str) -> Overview:
 
 
 def read_file(root: str, path: str, limit: int) -> bytes:
-    """Return the contents of a file of the dataset.
-
-    Raises:
-        DamageError: it is missing, no regular file, reached by a link, or over `limit` bytes.
-    """
+    """Return the contents of a regular file of the dataset, reached by no link, of at most `limit` bytes."""
     check_regular(root, path)
     try:
         with storage_at(root).open(path) as file:
@@ -208,11 +185,7 @@ def read_file(root: str, path: str, limit: int) -> bytes:
 
 
 def read_json_lines(root: str, path: str, *, line_limit: int = LINE_LIMIT) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each line of a file of the dataset as the object that it holds, with its number from 1.
-
-    Raises:
-        DamageError: the file is missing, or a line is not a JSON object, or longer than any of ours.
-    """
+    """Yield each line of a file of the dataset as the object that it holds, with its number from 1."""
     check_regular(root, path)
     with storage_at(root).open(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(line_limit + 1), b""), 1):
@@ -228,12 +201,7 @@ def read_json_lines(root: str, path: str, *, line_limit: int = LINE_LIMIT) -> It
 
 
 def lineage(root: str, manifest: Manifest, parts: PartCache | None = None) -> Iterator[Manifest]:
-    """Yield a generation, the one that it was made from, and so on down to the one that began with nothing.
-
-    Raises:
-        InputError: a generation is missing.
-        DamageError: a manifest is damaged, or names a parent that is not older than itself.
-    """
+    """Yield a generation, the one that it was made from, and so on down to the one that began with nothing."""
     yield manifest
     parts = parts or PartCache(root)
     while manifest.parent is not None:
@@ -257,9 +225,6 @@ def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
     For the manifest's own generation staging comes first: while a replaced dataset is published, its old shards still
     have the final names. Those of older generations are published before anything is appended to them, but for an
     append that was faster by a little: then the older one's own manifest says where they are staged.
-
-    Raises:
-        DamageError: it is missing, no regular file, or reached by a link.
     """
     if shard.generation == manifest.generation:
         staged = staged_file(manifest.run.staging, shard.path)
@@ -290,11 +255,7 @@ def _staged_by(root: str, shard: ShardEntry) -> str | None:
 
 
 def check_regular(root: str, path: str) -> None:
-    """Check that a path that a manifest names is a regular file of this folder, and no link out of it.
-
-    Raises:
-        DamageError: it is not.
-    """
+    """Check that a path that a manifest names is a regular file of this folder, and no link out of it."""
     if is_store_url(root):
         if storage_at(root).size(path) is None:
             raise DamageError(f"{_shown(root, path)}: missing")
@@ -314,11 +275,7 @@ def check_regular(root: str, path: str) -> None:
 
 
 def check_own_folders(root: str) -> None:
-    """Check that the folders that a dataset is written into are its own: a link would lead writes and removals out.
-
-    Raises:
-        TargetError: one is a link.
-    """
+    """Check that the folders that a dataset is written into are its own: a link would lead writes and removals out."""
     if is_store_url(root):
         return
     for name in _OWN_FOLDERS:

@@ -43,15 +43,12 @@ class OpenedGeneration:
         self._last = manifest.generation  # of itself and the appends to it that were seen
 
     def name(self, entry: ShardEntry) -> str:
-        """Return how messages call a shard."""
         return printable_path(os.path.join(self.path, entry.path))
 
     def open_again(self, entry: ShardEntry) -> ObjectReader:
         """Open the object of a shard whose object was open and is no longer there.
 
-        Raises:
-            ReplacedError: the generation was replaced.
-            DamageError: the shard is missing, or the object is not that of the manifest.
+        A `DamageError` also where the object is not that of the manifest.
         """
         opened = self.open(entry)
         assert isinstance(opened, ObjectReader)
@@ -64,12 +61,7 @@ class OpenedGeneration:
         return opened
 
     def open(self, entry: ShardEntry) -> FileIO | ObjectReader:
-        """Open a shard under the name that it has by now.
-
-        Raises:
-            ReplacedError: the generation was replaced.
-            DamageError: the shard is missing, or is no regular file.
-        """
+        """Open a shard under the name that it has by now; a `ReplacedError` if the generation was replaced."""
         while True:
             located = None
             try:
@@ -88,12 +80,7 @@ class OpenedGeneration:
             return opened
 
     def check(self) -> None:
-        """Check that the generation was not replaced: whatever was opened before belongs to it.
-
-        Raises:
-            ReplacedError: it was replaced, or removed.
-            DamageError: a newer manifest is damaged.
-        """
+        """Raise `ReplacedError` if the generation was replaced: if not, whatever was opened before belongs to it."""
         found = self.replacement()
         if found is not None:
             raise ReplacedError(
@@ -112,21 +99,13 @@ class OpenedGeneration:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Check at the end that all that was read within was of this generation, before its result is used.
-
-        Raises:
-            ReplacedError: it was not.
-        """
+        """Check at the end that all that was read within was of this generation, before its result is used."""
         with self.explained():
             yield
         self.check()
 
     def replacement(self) -> str | None:
-        """Return what has happened to the generation, None while the dataset holds it.
-
-        Raises:
-            DamageError: a newer manifest is damaged.
-        """
+        """Return what has happened to the generation, None while the dataset holds it."""
         storage, number = storage_at(self.path), self.manifest.generation
         while True:
             numbers, identity = _look(storage, number)
@@ -151,12 +130,7 @@ class OpenedGeneration:
 
 
 def open_generation(path: str | os.PathLike[str], generation: int | None = None) -> OpenedGeneration:
-    """Open a generation of a dataset, by default the latest; a link to the folder is followed now, and never again.
-
-    Raises:
-        InputError: the folder holds no dataset, no such generation, or one that was replaced.
-        DamageError: the manifest is damaged.
-    """
+    """Open a generation of a dataset, by default the latest; a link to the folder is followed now, and never again."""
     root = os.fspath(path)
     if is_store_url(root):
         root = root.rstrip("/")
@@ -189,11 +163,7 @@ def _look(storage: Storage, number: int | None) -> tuple[tuple[int, ...], Identi
 
 
 def _overview(storage: Storage, number: int | None) -> Manifest | None:
-    """Return what a manifest states but for its parts, None if it is no longer there.
-
-    Raises:
-        DamageError: it is damaged.
-    """
+    """Return what a manifest states but for its parts, None if it is no longer there."""
     path = "manifest.json" if number is None else generation_file("manifests", number, "json")
     try:
         return parse_overview(read_file(storage.root, path, LIMITS.bytes), printable_path(storage.path(path)))[0]

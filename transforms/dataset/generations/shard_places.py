@@ -30,18 +30,12 @@ class ShardPlace:
     status: FileStatus | None = None
 
     def located(self) -> str:
-        """Return where it is.
-
-        Raises:
-            DamageError: that is unknown.
-        """
         if isinstance(self.file, DamageError):
             raise self.file
         return self.file
 
 
 def locate_shards(root: str, manifest: Manifest, entries: Iterable[ShardEntry]) -> Iterator[ShardPlace]:
-    """Yield where shards of a generation are, in order."""
     storage, wanted = storage_at(root), list(entries)
     lists = None if storage.has_locks else _Lists(storage, manifest, wanted)
     for entry in wanted:
@@ -67,7 +61,6 @@ class _Lists:
         self._final = dict(storage.entries(""))
 
     def place_of(self, entry: ShardEntry) -> ShardPlace | None:
-        """Return where a shard is; None where the lists do not tell."""
         final = self._final.get(entry.path)
         if entry.generation == self._manifest.generation or final is None or final.size != entry.bytes:
             staging, names = self._staged_by(entry.generation)

@@ -24,21 +24,13 @@ _LIMIT: Final = 1 << 30
 
 
 def read_stats(root: str, manifest: Manifest) -> Statistics | None:
-    """Return the figures of a generation, None where it has none: an older release made it, or none were asked for.
-
-    Raises:
-        DamageError: they are damaged, or not of the records that the manifest states.
-    """
+    """Return the figures of a generation, None where none were asked for; a `DamageError` if not of its records."""
     found = _document(root, manifest)
     return None if found is None else found.statistics
 
 
 def read_tally(root: str, manifest: Manifest) -> Tally | None:
-    """Return what is counted of a generation, to which more can be added; None where nothing is.
-
-    Raises:
-        DamageError: it is damaged, or not of the records that the manifest states.
-    """
+    """Return what is counted of a generation, to which more can be added; None where nothing is."""
     found = _document(root, manifest)
     if found is None:
         return None

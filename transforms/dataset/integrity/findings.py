@@ -25,7 +25,6 @@ class Finding:
         return f"{self.file} record {self.record} at byte {self.offset}: {self.reason}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as `verify --json` prints it."""
         return {"file": self.file, "record": self.record, "offset": self.offset, "reason": self.reason}
 
 
@@ -48,11 +47,9 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is damaged."""
         return not self.findings
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as `verify --json` prints it."""
         return {
             "path": self.path,
             "generation": self.generation,

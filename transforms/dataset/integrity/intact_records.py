@@ -25,9 +25,6 @@ def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits 
 
     `limit` is the longest record that is believed, in bytes (None: as `longest_record` says); `limits` are what a
     compressed file may become.
-
-    Raises:
-        InputError: the path is not a regular file, or cannot be read.
     """
     with open_on_disk(path, printable_path(os.fspath(path))) as file:
         form = _tell_form(file, os.fsencode(path))
@@ -41,17 +38,12 @@ def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits 
 
 
 def is_compressed(path: Path) -> bool:
-    """Return whether a TFRecord file is compressed, of which the first bytes may be damaged.
-
-    Raises:
-        InputError: the path is not a regular file, or cannot be read.
-    """
+    """Return whether a TFRecord file is compressed, of which the first bytes may be damaged."""
     with open_on_disk(path, printable_path(os.fspath(path))) as file:
         return _tell_form(file, os.fsencode(path)) is not None
 
 
 def _tell_form(file: FileIO, name: bytes) -> Form | None:
-    """Return how a file is compressed, of which the first bytes may be damaged."""
     form = tell_form(file, 0)
     if name.endswith(b".gz"):
         return form or (None if is_record_header(file.read(HEADER_BYTES)) else "gzip")

@@ -109,7 +109,6 @@ class _Window:
         return upto <= self.stop
 
     def view(self, start: int, stop: int) -> npt.NDArray[np.uint8]:
-        """Return bytes at hand."""
         return self.data[start - self.start : min(stop, self.stop) - self.start]
 
     def head(self, offset: int) -> bytes:
@@ -117,7 +116,6 @@ class _Window:
         return self.view(offset, offset + HEADER_BYTES).tobytes()
 
     def crc(self, offset: int) -> int:
-        """Return the CRC32C that is at an offset."""
         return unmask(int.from_bytes(self.view(offset, offset + FOOTER_BYTES).tobytes(), "little"))
 
 

@@ -54,7 +54,6 @@ class SalvageReport:
         return sum(damage.records for damage in self.damages)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as `salvage --json` prints it."""
         return {
             "path": self.path,
             "target": self.target,
@@ -76,10 +75,6 @@ def salvage_file(path: Path, folder: str | os.PathLike[str]) -> SalvageReport:
 
     A compressed file becomes one of gzip members. The new file appears whole or not at all; where no record is intact,
     none is made.
-
-    Raises:
-        InputError: the path is not a regular file, or cannot be read.
-        TargetError: the folder holds a file of that name, or a dataset, or cannot be written.
     """
     source, root = os.fsdecode(os.fspath(path)), os.fspath(folder)
     if is_store_url(root):

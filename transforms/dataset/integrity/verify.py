@@ -44,12 +44,7 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
 
     With `quick` no record is read: only the sizes of shards are checked against the manifest, and the checksums that a
     store states (a local file system states none); lists and indexes only have to be there. Nothing is repaired, or
-    changed at all.
-
-    Raises:
-        InputError: there is no dataset and no TFRecord file, or a folder in it cannot be read.
-        ReplacedError: the dataset was replaced meanwhile.
-        DamageError: the latest manifest is damaged: nothing states what should be there.
+    changed at all. Damage is in the report; only where the latest manifest itself is damaged is it raised.
     """
     root = os.fspath(path)
     root = root.rstrip("/") if is_store_url(root) else root
@@ -101,11 +96,7 @@ def _is_object(url: str) -> bool:
 
 
 def _verify_file(path: str, *, quick: bool) -> Report:
-    """Verify the framing of a file that belongs to no dataset.
-
-    Raises:
-        InputError: a quick look cannot tell anything of it.
-    """
+    """Verify the framing of a file that belongs to no dataset, of which a quick look cannot tell anything."""
     if quick:
         raise InputError(
             f"{printable_path(path)}: a file, of which no manifest states the size: leave --quick out, or name the "

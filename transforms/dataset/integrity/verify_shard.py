@@ -145,7 +145,6 @@ class _Shard:
         return Finding(printable_path(self.check.file), reason, record, offset)
 
     def read_file(self) -> None:
-        """Check the size and the checksum of the file against the manifest."""
         found = storage_at(self.check.root).status(self.check.file)
         if found is not None and found.crc32c is not None:  # of what the store has: to fetch it all tells no more
             self.bytes, crc = found.size, found.crc32c
@@ -158,7 +157,6 @@ class _Shard:
         self.check_bytes(crc)
 
     def check_bytes(self, crc: int | None) -> None:
-        """Check the size, and the checksum if it is known, against the manifest."""
         entry = self.check.entry
         if self.check_size() and entry is not None and crc is not None and f"{crc:08x}" != entry.crc32c:
             self.add(f"the checksum of its bytes is {crc:08x}, the manifest states {entry.crc32c}")
@@ -225,7 +223,6 @@ class _Shard:
             self._read_examples(run, decoder)
 
     def _read_examples(self, run: RecordRun, decoder: ExampleDecoder) -> None:
-        """Check each record against the schema."""
         for first in range(0, len(run), decoder.rows_at_once):
             decoded = decoder.try_decode(run.payloads.tail(first).head(decoder.rows_at_once))
             for problem in decoded.problems:

@@ -24,11 +24,7 @@ _BETWEEN: Final = 0.2
 def decoded_runs(
     runs: Iterable[tuple[str, RecordRun]], decoder: ExampleDecoder
 ) -> Iterator[tuple[str, int, pa.RecordBatch]]:
-    """Yield the name of the shard, the number of the batch's first record in it, from 1, and the batch.
-
-    Raises:
-        DamageError: a record is not an Example of the schema.
-    """
+    """Yield the name of the shard, the number of the batch's first record in it, from 1, and the batch."""
     for shard, run in runs:
         for first, batch in decoded(run.payloads, decoder, partial(_place, shard, run)):
             yield shard, run.first_record + first, batch
@@ -73,7 +69,6 @@ class ProgressLine:
         self._changes = sys.stderr.isatty() or "ipykernel" in sys.modules
 
     def __call__(self, done: int, rows: int) -> None:
-        """Show the line, where the last one is some time ago or this is the last."""
         now, share = time.monotonic(), done / rows if rows else 1.0
         tenths = int(share * 10)
         is_due = now - self._shown >= _BETWEEN if self._changes else tenths > self._tenths

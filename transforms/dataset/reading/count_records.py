@@ -42,11 +42,7 @@ class FileCount:
 
 
 def counts_of(root: str, manifest: Manifest, level: Level) -> list[FileCount]:
-    """Return what there is to count of a generation with a schema.
-
-    Raises:
-        DamageError: a shard is missing.
-    """
+    """Return what there is to count of a generation with a schema."""
     assert manifest.schema is not None
     return [
         FileCount(
@@ -64,11 +60,6 @@ def counts_of(root: str, manifest: Manifest, level: Level) -> list[FileCount]:
 
 
 def count_records(files: Iterable[FileCount], level: Level, run: Run = map) -> Tally:
-    """Return what is counted of all files.
-
-    Raises:
-        DamageError: a file is damaged, has another number of records, or one that is no Example of the schema.
-    """
     total = Tally(level)
     for tally in run(count_one, files):
         total.merge(tally)
@@ -76,7 +67,6 @@ def count_records(files: Iterable[FileCount], level: Level, run: Run = map) -> T
 
 
 def count_one(file: FileCount) -> Tally:
-    """Return what is counted of one file; raises what `count_records` raises."""
     name = printable_path(file.path)
     try:
         tally = count_file(file.path, file.split, file.schema, file.level, file.crc32c)
@@ -94,10 +84,6 @@ def write_statistics(root: str, manifest: Manifest, files: Mapping[str, bytes]) 
     """Write the statistics of a dataset's latest generation beside its shards; return the names of the files.
 
     Files that hold these bytes already stay. What a killed writer of them has left is removed.
-
-    Raises:
-        RunError: a newer generation was committed meanwhile, or an older one was counted; as a `ReplacedError`, the
-            dataset was replaced.
     """
     storage = storage_at(root)
     with hold_sidecars(storage):

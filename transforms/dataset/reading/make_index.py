@@ -42,7 +42,6 @@ class MadeIndex:
     records: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `shardmill index --json` prints it."""
         return {
             "file": printable_path(self.file),
             "index": printable_path(self.index),
@@ -56,13 +55,8 @@ def make_indexes(
 ) -> list[MadeIndex]:
     """Make the index of each TFRecord file that has none, in the folder `index` beside it; with `overwrite` of all.
 
-    `files` are paths or URLs; `run` is `map`, or one that works on several at once.
-
-    Raises:
-        InputError: a file cannot be read.
-        DamageError: a file is damaged or cut; the indexes of those before it are made.
-        TargetError: the folder `index` is a link.
-        OSError: an index cannot be written.
+    `files` are paths or URLs; `run` is `map`, or one that works on several at once. Where a file is damaged, the
+    indexes of those before it are made.
     """
     names = defaultdict[str, list[str]](list)
     for path in files:

@@ -273,7 +273,6 @@ class Dataset(FrameworkViews):
 
     @property
     def _rows(self) -> NumberedRows:
-        """The rows by number, of all splits or of the one."""
         if self._kept.rows is None:
             self._kept.rows = NumberedRows(self._generation, self._shards(None))
         return self._kept.rows
@@ -333,14 +332,12 @@ class Dataset(FrameworkViews):
         return (arrays for place, first, batch in batches for arrays in reader.read(batch, place, first))
 
     def _stream(self, split: str | None) -> RecordStream:
-        """Return the records of a split, or of all."""
         entries = self._shards(split)
         if split is None or split == self.only:
             return RecordStream(self._generation, entries, self._rows.access, self.whole)
         return self[split]._stream(None)
 
     def _shards(self, split: str | None) -> tuple[ShardEntry, ...]:
-        """Return the shards of a split, or of all."""
         if split is not None and split not in self.splits:
             asked = split if is_split_name(split) else printable(repr(split))
             known = ", ".join(self.splits) or "none"

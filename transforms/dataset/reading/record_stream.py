@@ -33,9 +33,7 @@ class RecordStream:
     def runs(self, start: int = 0) -> Iterator[tuple[str, RecordRun]]:
         """Yield the records from number `start` on, from 0: the printable name of the shard, and some of its records.
 
-        Raises:
-            ReplacedError: the generation was replaced; no record of another one was yielded.
-            DamageError: a shard is missing, damaged or cut, or has another number of records than the manifest states.
+        Where the generation was replaced, no record of another one is yielded before the error.
         """
         before = 0
         for number, entry in enumerate(self.entries):

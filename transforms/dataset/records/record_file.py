@@ -81,15 +81,12 @@ def read_record_batches(
 
     Where a file is compressed, `start` is that of a gzip member which begins with a record, in compressed bytes, and
     offsets count from there. `first_record` is the number of the record at `start`. In a plain file the records up to
-    byte `stop` are read, which ends one.
-    `on_member` is called where a gzip member begins. With `on_damage`, damage is handed to it instead of raised: a
-    record whose data are damaged stays in its run and is named by `damaged`; after damage to the framing nothing
-    further can be found, and the iterator ends. `stated_crc` is the CRC32C that a manifest states of the whole file,
-    as 8 hex digits: the file is compared with it after its last record.
+    byte `stop` are read, which ends one. `on_member` is called where a gzip member begins. With `on_damage`, damage is
+    handed to it instead of raised: a record whose data are damaged stays in its run and is named by `damaged`; after
+    damage to the framing nothing further can be found, and the iterator ends. `stated_crc` is the CRC32C that a
+    manifest states of the whole file, as 8 hex digits: the file is compared with it after its last record.
 
-    Raises:
-        DamageError: the file is damaged or cut, or has another CRC32C; the records before it have been yielded.
-        InputError: the path is not a regular file, or cannot be read.
+    The records before a damage have been yielded when its `DamageError` comes.
     """
     name = printable_path(os.fspath(path))
     with open_regular(path, name) as opened:
@@ -120,9 +117,7 @@ def scan_opened(
 ) -> Iterator[RecordRun]:
     """Yield the records of an open file in runs: `read_record_batches`, with `name` for its messages.
 
-    Raises:
-        DamageError: the file is damaged or cut; the records before it have been yielded.
-        FileNotFoundError: an object was replaced or removed after it was opened.
+    An object that was replaced or removed after it was opened is a `FileNotFoundError`.
     """
 
     def refuse(damage: Damage) -> None:
@@ -180,11 +175,7 @@ def _framed(batch: list[bytes]) -> Iterator[memoryview]:
 
 
 def open_regular(path: Path, name: str) -> FileIO | ObjectReader:
-    """Open a regular file, or an object by its URL, to read; `name` is its printable name.
-
-    Raises:
-        InputError: it is none, or cannot be read.
-    """
+    """Open a regular file, or an object by its URL, to read; `name` is its printable name."""
     if is_store_url(path):
         url = parse_store_url(str(path))
         try:
@@ -201,17 +192,12 @@ def open_regular(path: Path, name: str) -> FileIO | ObjectReader:
 
 
 def size_of(file: FileIO | ObjectReader) -> int:
-    """Return the size of an open file in bytes."""
     return file.size if isinstance(file, ObjectReader) else os.fstat(file.fileno()).st_size
 
 
 @contextmanager
 def open_on_disk(path: Path, name: str) -> Iterator[FileIO]:
-    """Yield a regular file, open; of an object a copy on disk, as the search for damage reads here and there.
-
-    Raises:
-        InputError: it is none, or cannot be read.
-    """
+    """Yield a regular file, open; of an object a copy on disk, as the search for damage reads here and there."""
     with open_regular(path, name) as file, TemporaryFile(buffering=0) as copy:
         if not isinstance(file, ObjectReader):
             yield file

@@ -14,12 +14,7 @@ I64 = npt.NDArray[np.int64]
 
 
 def read_offsets(path: str) -> I64:
-    """Return where the records of an uncompressed file begin, and its size; their payloads are not checked.
-
-    Raises:
-        InputError: the file cannot be read.
-        DamageError: it is damaged or cut.
-    """
+    """Return where the records of an uncompressed file begin, and its size; their payloads are not checked."""
     return offsets_of(read_record_batches(path, check_crc=False))
 
 

@@ -79,7 +79,6 @@ class ChecksummedFile:
 
 
 def wrong_checksum(crc: int, stated: str) -> str:
-    """Return the problem of a shard whose bytes have another CRC32C than its manifest states."""
     return (
         f"the checksum of its bytes is {crc:08x}, the manifest states {stated}: it was changed or replaced after it "
         f"was written; restore it from a copy"
@@ -126,7 +125,6 @@ class RecordRun:
         return RecordRun(record + 1, offset, self.payloads.tail(row), self.crcs[row:], damaged)
 
     def to_arrow(self) -> pa.LargeBinaryArray:
-        """Return the payloads as one Arrow array."""
         return self.payloads.to_arrow()
 
 
@@ -184,7 +182,6 @@ class PlainPieces:
         self.left: int | None = left
 
     def read_into(self, target: memoryview) -> int:
-        """Fill the target as far as there are bytes, and return how many there were."""
         filled, wanted = 0, min(len(target), self.left or 0)
         while filled < wanted:
             count = self._file.readinto(target[filled:wanted])
@@ -209,7 +206,6 @@ class HeldPieces:
         self.problem = ""
 
     def read_into(self, target: memoryview) -> int:
-        """Fill the target as far as there are bytes, and return how many there were."""
         filled = 0
         while filled < len(target):
             if not self._rest and not self._next():

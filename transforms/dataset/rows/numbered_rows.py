@@ -42,11 +42,7 @@ class NumberedRows:
 
     @property
     def schema(self) -> Schema:
-        """The features of the records.
-
-        Raises:
-            UsageError: the records are plain bytes.
-        """
+        """The features of the records; plain bytes, which have none, are a `UsageError`."""
         if self.manifest.schema is None:
             where = printable_path(self.path)
             raise UsageError(f"{where}: its records are plain bytes without a schema; use records()")
@@ -59,11 +55,6 @@ class NumberedRows:
         return hashlib.blake2b(repr([*shards]).encode(), digest_size=8).hexdigest()
 
     def plan(self, columns: Sequence[str] | None) -> tuple[SourceColumns, ExampleDecoder]:
-        """Return how the columns are read.
-
-        Raises:
-            UsageError: there is no such column, or the records are plain bytes.
-        """
         key = None if columns is None else tuple(columns)
         if key not in self._plans:
             plan = SourceColumns.plan(self.manifest, self.schema, columns, printable_path(self.path))
@@ -76,22 +67,17 @@ class NumberedRows:
         return RowReader.plan(self.schema, self.plan(None)[0])
 
     def row(self, number: int) -> dict[str, Any]:
-        """Return a row as a dict of values; raises what `take` raises."""
         row = None if self._reader is None else self._reader.row(self.access.record(number))
         found: dict[str, Any] = self.take([number], None).to_pylist()[0] if row is None else row
         return found
 
     def take(self, numbers: Numbers, columns: Sequence[str] | None) -> pa.RecordBatch:
-        """Return rows in the order of their numbers as given; raises what `decode` and `RecordAccess.take` raise."""
+        """Return rows in the order of their numbers as given."""
         self.plan(columns)
         return self.decode(self.access.take(numbers), numbers, columns)
 
     def decode(self, payloads: Payloads, numbers: Numbers, columns: Sequence[str] | None) -> pa.RecordBatch:
-        """Return records as columns; `numbers` are theirs, for messages.
-
-        Raises:
-            DamageError: a record is not an Example of the schema.
-        """
+        """Return records as columns; `numbers` are theirs, for messages."""
         plan, decoder = self.plan(columns)
         found = decoded(payloads, decoder, lambda row: self.access.place(int(numbers[row])))
         batches = [plan.batch(batch, printable_path(self.path)) for _, batch in found]
@@ -101,11 +87,7 @@ class NumberedRows:
 def decoded(
     payloads: Payloads, decoder: ExampleDecoder, place: Callable[[int], str]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield records as batches, each with the row of its first one; `place` gives the place of a row for a message.
-
-    Raises:
-        DamageError: a record is not an Example of the schema.
-    """
+    """Yield records as batches, each with the row of its first one; `place` gives the place of a row for a message."""
     for first in range(0, len(payloads), decoder.rows_at_once):
         try:
             batch = decoder.decode(payloads.tail(first).head(decoder.rows_at_once))
@@ -117,8 +99,7 @@ def decoded(
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the rows of batches, of which there is at least one, as one.
 
-    Raises:
-        UsageError: a column has more than 2 GiB of text or bytes, which Arrow does not hold in one.
+    A `UsageError` if a column has more than 2 GiB of text or bytes, which Arrow does not hold in one.
     """
     if len(batches) == 1:
         return batches[0]

@@ -42,7 +42,7 @@ class OpenFiles:
                 del self._open[key]
 
     def at(self, number: int, open_it: Callable[[], RawIOBase]) -> OpenFile:
-        """Return the file of a number, which `open_it` opens where it is not open; raises what that raises."""
+        """Return the file of a number, which `open_it` opens where it is not open."""
         key = (id(self), number)
         with self._lock:
             file = self._open.get(key)

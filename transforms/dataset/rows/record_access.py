@@ -55,24 +55,12 @@ class RecordAccess:
         return self._stops[-1] if self._stops else 0
 
     def record(self, index: int) -> bytes:
-        """Return a record, unparsed.
-
-        Raises:
-            IndexError: there is none of this number.
-            DamageError: its shard is missing, damaged or cut.
-        """
         number = self._checked(index)
         shard, first = self._place(number)
         return self._shard(shard).payload(number - first)
 
     def take(self, indices: Sequence[int] | npt.NDArray[np.integer]) -> Payloads:
-        """Return records in the order of their numbers as given, unparsed.
-
-        Raises:
-            IndexError: there is none of a number.
-            UsageError: what is given is no list of integers.
-            DamageError: a shard is missing, damaged or cut.
-        """
+        """Return records in the order of their numbers as given, unparsed."""
         given = np.asarray(indices)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise UsageError(_not_numbers(given))
@@ -102,11 +90,7 @@ class RecordAccess:
         return known.damage(number - first, what)
 
     def begin_of(self, shard: int, row: int) -> int:
-        """Return the byte at which a row of a shard begins, 0 where that is in no index of an uncompressed shard.
-
-        Raises:
-            DamageError: the index, or the shard, is damaged or cut.
-        """
+        """Return the byte at which a row of a shard begins, 0 where that is in no index of an uncompressed shard."""
         entry = self._entries[shard]
         if self._manifest.compression != "none" or (shard not in self._known and self._indexed(entry) is None):
             return 0
@@ -116,11 +100,7 @@ class RecordAccess:
 
     @cached_property
     def record_bytes(self) -> float:
-        """The mean size of a framed record: of compressed shards, that of the first records, inflated.
-
-        Raises:
-            DamageError: the first shard is missing or damaged.
-        """
+        """The mean size of a framed record: of compressed shards, that of the first records, inflated."""
         number = next((number for number, entry in enumerate(self._entries) if entry.records), None)
         if number is None:
             return 1.0
@@ -191,9 +171,6 @@ class RecordAccess:
         """Return where the records of a shard begin, by one of its indexes; None where it has none.
 
         An index that `shardmill index` has made is there, though the manifest does not name it.
-
-        Raises:
-            DamageError: an index is none.
         """
         storage = storage_at(self._path)
         for kind in ("binary", "text"):
@@ -222,11 +199,7 @@ def _not_numbers(given: npt.NDArray[Any]) -> str:
 
 
 def _mapped(path: str) -> I64:
-    """Return the offsets in a file, mapped: only what is asked for of them is read, and no descriptor stays open.
-
-    Raises:
-        ValueError: it is no index.
-    """
+    """Return the offsets in a file, mapped: only what is asked for of them is read, and no descriptor stays open."""
     open_regular(path, printable_path(path)).close()
     with pa.memory_map(path) as file:
         return np.frombuffer(file.read_buffer(), "<i8")

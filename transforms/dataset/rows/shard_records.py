@@ -62,12 +62,7 @@ class ShardFile:
         self._object: ObjectReader | None = None
 
     def scanned(self, scan: Callable[[FileIO | ObjectReader], T]) -> T:
-        """Return what `scan` makes of the shard, open at its beginning.
-
-        Raises:
-            ReplacedError: the generation was replaced.
-            DamageError: the shard is missing, or what `scan` raises.
-        """
+        """Return what `scan` makes of the shard, open at its beginning."""
         while True:
             with self._generation.open(self._entry) if self._object is None else self._object.again() as opened:
                 if isinstance(opened, ObjectReader):
@@ -78,11 +73,9 @@ class ShardFile:
                     self._object = self._generation.open_again(self._entry)
 
     def held(self) -> OpenFile:
-        """Return the file on disk; raises what `OpenedGeneration.open` raises."""
         return self._files.at(self._number, partial(self._generation.open, self._entry))
 
     def reader_on_disk(self) -> ReadEach:
-        """Return what reads pieces of the file."""
         at, number, open_it = self._files.at, self._number, partial(self._generation.open, self._entry)
 
         def read(pieces: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -93,8 +86,6 @@ class ShardFile:
         return read
 
     def read_in_store(self, pieces: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Read pieces of the object; see `ReadEach`."""
-
         def scan(opened: FileIO | ObjectReader) -> list[bytes]:
             assert isinstance(opened, ObjectReader)
             return [opened.read_range(offset, offset + size) for size, offset in pieces]
@@ -158,7 +149,6 @@ class PlainShard:
         return firsts
 
     def damage(self, row: int, what: str) -> DamageError:
-        """Return the error that says what is wrong with a record."""
         return DamageError(f"{self.name} record {row + 1} at byte {self.offsets[row]}: {what}")
 
 
@@ -192,11 +182,7 @@ class GzipShard:
 
     @classmethod
     def read(cls, file: ShardFile, name: str, entry: ShardEntry) -> GzipShard:
-        """Read a shard to find its members.
-
-        Raises:
-            DamageError: it is damaged, or has another number of records.
-        """
+        """Read a shard to find its members."""
 
         def scan(opened: FileIO | ObjectReader) -> tuple[I64, list[tuple[int, int]]]:
             begun: list[tuple[int, int]] = []
@@ -212,7 +198,6 @@ class GzipShard:
         return cls(file, name, [at for at, _ in usable], [row for _, row in usable])
 
     def payload(self, row: int) -> bytes:
-        """Return the payload of a row."""
         with self._lock:
             run = self._run_with(row)
             return run.payloads[row + 1 - run.first_record]

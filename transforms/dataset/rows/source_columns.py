@@ -40,11 +40,7 @@ class SourceColumns:
 
     @classmethod
     def plan(cls, manifest: Manifest, schema: Schema, columns: Sequence[str] | None, where: str) -> SourceColumns:
-        """Return the plan for the columns that are wanted, by default all: columns of the source, or features.
-
-        Raises:
-            UsageError: there is no such column.
-        """
+        """Return the plan for the columns that are wanted, by default all: columns of the source, or features."""
         if isinstance(columns, str):
             raise UsageError(f'columns is a list of names: ["{printable(columns)}"]')
         features = {feature.name: feature for feature in schema}
@@ -72,20 +68,14 @@ class SourceColumns:
 
     @property
     def features(self) -> list[str]:
-        """The features to decode, each once."""
         return list(dict.fromkeys(name for part in self.parts for name in part.features))
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the batches."""
         return pa.schema([part.field for part in self.parts])
 
     def batch(self, decoded: pa.RecordBatch, where: str) -> pa.RecordBatch:
-        """Return a decoded batch as columns of the source; `where` is the shard, for messages.
-
-        Raises:
-            DamageError: the features of a column do not agree.
-        """
+        """Return a decoded batch as columns of the source; `where` is the shard, for messages."""
         if all(part.kind is None and len(part.features) == 1 and part.names is None for part in self.parts):
             return decoded
         known = dict(zip(decoded.schema.names, decoded.columns, strict=True))
@@ -121,11 +111,7 @@ def _masked(values: pa.Array, mask: pa.Array) -> pa.Array:
 
 
 def _named(values: pa.Array, part: _Part, where: str) -> pa.Array:
-    """Return the numbers of classes with their names: as a dictionary, of which they are the indices.
-
-    Raises:
-        DamageError: a number has no name.
-    """
+    """Return the numbers of classes with their names: as a dictionary, of which they are the indices."""
     numbers = values.values if pa.types.is_list(values.type) else values
     assert part.names is not None
     try:

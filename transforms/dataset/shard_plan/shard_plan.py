@@ -54,11 +54,7 @@ class CutTable(Sequence[CutPoint]):
 
     @classmethod
     def of(cls, cuts: Sequence[Sequence[int]]) -> CutTable:
-        """Return the table of some cut points.
-
-        Raises:
-            ValueError: they are not triples of numbers.
-        """
+        """Return the table of some cut points; a `ValueError` if they are not triples of numbers."""
         try:
             return cls(np.array(cuts, np.int64).reshape(len(cuts), 3))
         except OverflowError as error:
@@ -66,12 +62,10 @@ class CutTable(Sequence[CutPoint]):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CutTable:
-        """Return the table that was pickled."""
         return cls(np.frombuffer(data, np.int64).reshape(-1, 3))
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """Where each of them is."""
         return self._table[:, 0]
 
     def __len__(self) -> int:
@@ -116,17 +110,14 @@ class Part:
 
     @property
     def bytes(self) -> int:
-        """The size of the part."""
         return self.cuts[-1].offset
 
     @property
     def records(self) -> int:
-        """The number of records of the part."""
         return self.cuts[-1].records
 
     @property
     def crc(self) -> int:
-        """The CRC32C of the part."""
         return self.cuts[-1].crc
 
 
@@ -150,7 +141,6 @@ class PartRange(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is all of the part."""
         return self.start.offset == 0 and self.end.offset == self.part.bytes
 
 
@@ -171,12 +161,10 @@ class PlannedShard:
 
     @property
     def bytes(self) -> int:
-        """The size of the shard."""
         return sum(piece.end.offset - piece.start.offset for piece in self.ranges)
 
     @property
     def records(self) -> int:
-        """The number of records of the shard."""
         return sum(piece.end.records - piece.start.records for piece in self.ranges)
 
 

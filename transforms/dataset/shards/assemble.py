@@ -22,11 +22,7 @@ I64 = npt.NDArray[np.int64]
 
 
 def assemble_shard(spec: DatasetSpec, job: ShardJob) -> None:
-    """Make one shard, durably; the same job may run again.
-
-    Raises:
-        RunError: the shard has not the size that was planned.
-    """
+    """Make one shard, durably; the same job may run again."""
     storage, staged = spec.storage, staged_file(spec.staging, job.path)
     if len(job.ranges) == 1 and job.ranges[0].is_whole:
         storage.place(f"{spec.staging}/{job.ranges[0].part.path}", staged)

@@ -60,12 +60,7 @@ def count_shard(spec: DatasetSpec, split: str, path: str) -> None:
 
 
 def count_file(path: str, split: str, schema: Schema, level: Level, stated_crc: str | None = None) -> Tally:
-    """Return what is counted of the records of one file, whose CRC32C is compared with `stated_crc`.
-
-    Raises:
-        ExampleError: a record is no Example of the schema.
-        DamageError: the file is damaged.
-    """
+    """Return what is counted of the records of one file, whose CRC32C is compared with `stated_crc`."""
     tally, decoder = Tally(level), ExampleDecoder(schema)
     names = [feature.name for feature in schema]
     name = os.path.basename(path)

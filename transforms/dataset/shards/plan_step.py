@@ -181,12 +181,10 @@ def _compare(spec: DatasetSpec, first: Sequence[TaskResult], second: Sequence[Ta
 
 
 def leave_refusal(spec: DatasetSpec, refusal: Refusal) -> None:
-    """Write `refusal.json` into the staging folder."""
     spec.storage.replace(f"{spec.staging}/{REFUSAL_FILE}", refusal.to_json())
 
 
 def read_refusal(spec: DatasetSpec) -> Refusal | None:
-    """Return the refusal that a run has left in its staging folder, if any."""
     path = f"{spec.staging}/{REFUSAL_FILE}"
     return Refusal.from_json(spec.storage.read(path)) if spec.storage.size(path) is not None else None
 
@@ -207,7 +205,6 @@ def _in_order(results: Iterable[TaskResult]) -> list[TaskResult]:
 
 
 def _decide(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) -> Refusal | None:
-    """Return why nothing may be committed, or None."""
     total = accounts.total
     known = f"{spec.staging}/rejects.jsonl" if total.rejected else None
 

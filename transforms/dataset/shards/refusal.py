@@ -55,10 +55,8 @@ class Refusal:
         return error
 
     def to_json(self) -> bytes:
-        """Return the contents of `refusal.json`."""
         return json.dumps(asdict(self), ensure_ascii=True, indent=1).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes) -> Refusal:
-        """Read what `to_json` wrote."""
         return cls(**json.loads(data))

@@ -59,7 +59,6 @@ class _Reader:
         self._decoder = ExampleDecoder(spec.schema, names) if spec.schema is not None and names else None
 
     def read(self, result: TaskResult, stream: str) -> Iterator[tuple[RecordRun, Candidates]]:
-        """Yield the records of a stream of a task, in their order."""
         for part in result.splits[stream].parts if stream in result.splits else ():
             path = self._spec.storage.path(f"{self._spec.staging}/{part.path}")
             for run in read_record_batches(path):

@@ -33,7 +33,6 @@ from .accounting import Accounts
 
 
 def source_lines(entries: Sequence[EntryInfo], accounts: Accounts, options: str | None = None) -> bytes:
-    """Return the list of sources, one line an entry."""
     notes: dict[int, dict[str, int]] = {}
     for (entry, text), count in accounts.notes.items():
         notes.setdefault(entry, {})[text] = count
@@ -57,9 +56,6 @@ def carried_lines(datasets: Iterable[tuple[str, int]]) -> Iterator[bytes]:
 
     Equal files are listed once, without their options: records are in other splits by now. The shards that a dataset
     had before it was rebuilt in its place are left out: their sources are listed, and each rebuild would add more.
-
-    Raises:
-        DamageError: a list or a manifest is damaged or missing.
     """
     seen: set[tuple[str, str]] = set()
     for root, generation in datasets:
@@ -81,11 +77,7 @@ def _line(document: dict[str, Any]) -> bytes:
 
 
 def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
-    """Return how many rows of a published generation there are of each note, from its list of sources.
-
-    Raises:
-        DamageError: the list is missing, or a line of it is not of the form.
-    """
+    """Return how many rows of a published generation there are of each note, from its list of sources."""
     notes: Counter[str] = Counter()
     for _, document in _read_list(root, manifest):
         notes.update(document.get("notes", {}))
@@ -115,11 +107,7 @@ def is_path_of(name: str, shown: str, path: bytes) -> bool:
 
 
 def read_held_sources(root: str, manifest: Manifest) -> Iterator[HeldSource]:
-    """Yield the input files of one generation, published or not.
-
-    Raises:
-        DamageError: the list is missing, or a line of it is not of the form.
-    """
+    """Yield the input files of one generation, published or not."""
     for _, document in _read_list(root, manifest):
         yield _held(manifest, document)
 
@@ -132,18 +120,13 @@ def _held(manifest: Manifest, document: dict[str, Any]) -> HeldSource:
 
 
 def _read_list(root: str, manifest: Manifest) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the lines of a generation's list of sources, numbered."""
     path = _place_of(root, manifest, manifest.source.list, "sources.jsonl")
     if path is not None:
         yield from read_source_lines(root, path)
 
 
 def read_rejects(root: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a generation's reject file, published or not.
-
-    Raises:
-        DamageError: the file is missing, or a line is not of the form.
-    """
+    """Yield the lines of a generation's reject file, published or not."""
     path = _place_of(root, manifest, manifest.rejects.path, "rejects.jsonl")
     if path is not None:
         for _, document in read_reject_lines(root, path):

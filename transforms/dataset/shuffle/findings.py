@@ -52,7 +52,6 @@ def left_out_of(spec: DatasetSpec, split: str) -> dict[int, tuple[str, int]]:
 
 
 def left_out_in_all(spec: DatasetSpec) -> int:
-    """Return how many records are left out."""
     return sum(count for _, count in _document(spec)["dropped"])
 
 

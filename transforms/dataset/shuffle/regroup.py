@@ -59,7 +59,6 @@ class Regrouped:
 
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
-        """The bytes of each bucket."""
         sizes = np.zeros(len(self._inner) + 1, np.int64)
         for run in self._runs:
             sizes += np.diff(run.ends)
@@ -98,7 +97,6 @@ class Regrouped:
 
 
 def _joined(all_: Sequence[SpilledRecords]) -> SpilledRecords:
-    """Return several records as one."""
     keys = np.concatenate([np.empty(0, np.uint64), *(one.keys for one in all_)])
     lengths = np.concatenate([np.empty(0, np.int64), *(one.lengths for one in all_)])
     return SpilledRecords(keys, lengths, pa.py_buffer(b"".join(one.frames for one in all_)))

@@ -47,9 +47,6 @@ def plan_second_pass(spec: DatasetSpec, results: Sequence[TaskResult]) -> Iterat
     """Yield the tasks of the second pass, given the results of all tasks of the first.
 
     They follow from what was spilled and the shard size, so that a plan made again is the same.
-
-    Raises:
-        DamageError: a spilled file is not what was spilled.
     """
     spilled: dict[str, list[Part]] = {}
     for result in sorted(results, key=lambda result: result.task):
@@ -68,11 +65,7 @@ def plan_second_pass(spec: DatasetSpec, results: Sequence[TaskResult]) -> Iterat
 
 
 def run_shuffle_task(spec: DatasetSpec, task: ShuffleTask) -> TaskResult:
-    """Sort the records of a task's buckets, stage them, and return what was staged.
-
-    Raises:
-        DamageError: a spilled file is not what was spilled.
-    """
+    """Sort the records of a task's buckets, stage them, and return what was staged."""
     assert spec.shuffle is not None
     settings = replace(spec.stage_settings, shuffle=None, observers=())
     stager = TaskStager(spec.storage, spec.staging, task.number, settings)
@@ -146,7 +139,6 @@ def _regrouped(spec: DatasetSpec, task: ShuffleTask, files: SpilledFiles, stack:
 
 
 def _sorted(records: SpilledRecords) -> Frames:
-    """Return records in the order of their keys."""
     if not len(records.keys):  # all of them are left out
         return Frames((), np.zeros(0, np.int64), 0)
     order = np.argsort(records.keys)

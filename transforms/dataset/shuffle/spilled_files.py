@@ -68,11 +68,7 @@ def _listing(root: str, path: str) -> tuple[SpilledFile, ...]:
 
 
 class SpilledFiles:
-    """The buckets of a task; with `copies` they are first copied to this machine, for as long as `stack` is open.
-
-    Raises:
-        DamageError: a file is not what was spilled, here and where it is read.
-    """
+    """The buckets of a task; with `copies` they are first copied to this machine, for as long as `stack` is open."""
 
     def __init__(self, spec: DatasetSpec, task: ShuffleTask, stack: ExitStack, *, copies: bool) -> None:
         assert spec.shuffle is not None
@@ -93,7 +89,6 @@ class SpilledFiles:
 
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
-        """The bytes of each of the task's buckets."""
         sizes = np.zeros(self._count, np.int64)
         for _, index in self._files:
             sizes += index.bucket_bytes
@@ -104,7 +99,6 @@ class SpilledFiles:
         return self._read(self._files, first, stop)
 
     def read_each(self) -> Iterator[SpilledRecords]:
-        """Yield the records of all buckets, file by file."""
         return (self._read([one], 0, self._count) for one in self._files)
 
     def _read(self, files: Sequence[tuple[SpilledFile, SpillIndex]], first: int, stop: int) -> SpilledRecords:

@@ -26,11 +26,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 def row_keys(seed: int, task: int, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the keys of records of a task and split, given by their numbers there.
-
-    Raises:
-        RunError: there are more tasks than keys have room for.
-    """
+    """Return the keys of records of a task and split, given by their numbers there."""
     if task >= _MOST_TASKS:
         raise RunError(f"a shuffle takes at most {_MOST_TASKS:,} tasks; raise output.shard_size")
     start = (int(split_mix(np.array([(seed + 1) * _GAMMA & _MASK], np.uint64))[0]) + (task << _TASK_SHIFT)) & _MASK
@@ -38,7 +34,7 @@ def row_keys(seed: int, task: int, numbers: npt.NDArray[np.uint64]) -> npt.NDArr
 
 
 def bucket_of(keys: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[np.uint32]:
-    """Return the bucket of each key: its first bits, so that buckets follow each other as keys do."""
+    """Return the bucket of each key: its leading bits, so buckets are in key order."""
     if not bits:
         return np.zeros(len(keys), np.uint32)
     return (keys >> np.uint64(64 - bits)).astype(np.uint32)

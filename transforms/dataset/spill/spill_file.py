@@ -39,7 +39,6 @@ def joined_record(lengths: U64, numbers: U64) -> U64:
 
 
 def split_record(records: U64) -> tuple[npt.NDArray[np.int64], U64]:
-    """Return the lengths and the numbers of records."""
     return (records & np.uint64(0xFFFFFFFF)).astype(np.int64), records >> np.uint64(32)
 
 
@@ -102,17 +101,12 @@ class SpillIndex:
         return sizes
 
     def size_of(self, first: int, stop: int) -> tuple[int, int]:
-        """Return the records and the bytes of buckets that follow each other, of all runs."""
         rows, sizes = (table[:, stop].astype(np.int64) - table[:, first] for table in (self.rows, self.bytes))
         return int(rows.sum()), int(sizes.sum())
 
 
 def read_index(file: IO[bytes], size: int, path: str, first: int = 0, stop: int | None = None) -> SpillIndex:
-    """Return the index of an open file of `size` bytes: of some buckets that follow each other, or of all.
-
-    Raises:
-        DamageError: it is no file of spilled records, or not a whole one.
-    """
+    """Return the index of an open file of `size` bytes: of some buckets that follow each other, or of all."""
     file.seek(max(size - _FOOTER.size, 0))
     data = file.read(_FOOTER.size)
     if len(data) < _FOOTER.size or data[:8] != _MAGIC:
@@ -142,11 +136,7 @@ def read_index(file: IO[bytes], size: int, path: str, first: int = 0, stop: int 
 def read_buckets(
     file: BufferedIOBase, index: SpillIndex, first: int, stop: int, frames: memoryview, records: memoryview, path: str
 ) -> None:
-    """Read buckets that follow each other, run by run: their frames, and what is known of each record (bytes).
-
-    Raises:
-        DamageError: the file ends too early.
-    """
+    """Read buckets that follow each other, run by run: their frames, and what is known of each record (bytes)."""
     frames_at = records_at = 0
     rows, sizes = (table[:, [first, stop]].tolist() for table in (index.rows, index.bytes))
     for (start, numbers), (above, below), (low, high) in zip(index.starts.tolist(), rows, sizes, strict=True):

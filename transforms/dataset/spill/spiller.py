@@ -97,11 +97,7 @@ class SplitSpill:
         self._path = ""
 
     def add(self, frames: Frames) -> None:
-        """Take records, in their order.
-
-        Raises:
-            RunError: they are more than can be numbered.
-        """
+        """Take records, in their order; a `RunError` if they are more than can be numbered."""
         if not frames.records:
             return
         if self._numbered + frames.records > MOST_RECORDS:
@@ -114,7 +110,6 @@ class SplitSpill:
         self._gathered(frames.bytes)
 
     def spill(self) -> None:
-        """Write what is gathered, as a run."""
         blocks, self._blocks = self._blocks, []
         if not blocks:
             return
@@ -139,7 +134,6 @@ class SplitSpill:
         return SplitParts((part,), self._digest)
 
     def abandon(self) -> None:
-        """Release the file: the attempt has failed."""
         if self._file is not None:
             self._file.abandon()
 
@@ -177,7 +171,7 @@ def _by_bucket(
 
 
 def taken_records(data: pa.Buffer, lengths: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> pa.Buffer:
-    """Return records that follow each other in a buffer in another order."""
+    """Reorder the records of a buffer."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     records = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(lengths), [None, pa.py_buffer(offsets), data])

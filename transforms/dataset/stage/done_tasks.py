@@ -44,11 +44,7 @@ def read_done_tasks(storage: Storage, staging: str, tasks: int) -> tuple[TaskRes
 
 
 def read_result(storage: Storage, staging: str, task: int) -> TaskResult:
-    """Return the result of one task, which was found to be of use when the run was planned.
-
-    Raises:
-        RunError: it is gone, or has changed since.
-    """
+    """Return the result of one task, which was found to be of use when the run was planned."""
     path = f"tasks/{task:06d}.json"
     result = _read(storage, staging, path, task + 1)
     if result is None:
@@ -94,7 +90,7 @@ def _read(storage: Storage, staging: str, path: str, tasks: int) -> TaskResult |
 
 
 def _stands(storage: Storage, staging: str, result: TaskResult) -> bool:
-    """Return whether a result says nothing of a moment, and all that it names is there."""
+    """Return whether a finished task can be reused: all files it lists exist."""
     if result.failures or _ATTEMPT.fullmatch(result.attempt) is None:
         return False
     folder = f"parts/{_attempt(result)}"

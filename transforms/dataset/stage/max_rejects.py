@@ -13,13 +13,10 @@ _PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
 
 
 def parse_max_rejects(value: object) -> int | str:
-    """Return a number of rows, or a percentage of them as text.
+    """Return a number of rows, or a percentage of them as text; a `ValueError` if it is neither.
 
     >>> parse_max_rejects("7"), parse_max_rejects("0.5 %")
     (7, '0.5%')
-
-    Raises:
-        ValueError: it is neither.
     """
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
@@ -35,9 +32,6 @@ def rejects_allowed(max_rejects: int | str, rows_read: int) -> int:
 
     >>> rejects_allowed(3, 10), rejects_allowed("1%", 250)
     (3, 2)
-
-    Raises:
-        UsageError: it is neither a number of rows nor a percentage.
     """
     try:
         most = parse_max_rejects(max_rejects)

@@ -29,8 +29,7 @@ _FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW
 def hold_run(spec: DatasetSpec, *, wait: bool = False) -> Iterator[None]:
     """Hold the staging folder of a run from before `prepare_target` until it is published; with `wait`, until it can.
 
-    Raises:
-        TargetError: another process holds it, or it cannot be made, or would be behind a link.
+    Without `wait`, another process that holds it is a `TargetError`.
     """
     if not spec.storage.has_locks:  # its folder is its own: see `decisions.md`
         yield

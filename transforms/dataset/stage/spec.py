@@ -71,7 +71,6 @@ class AppendTo:
 
 
 def tool_versions() -> dict[str, str]:
-    """Return the versions of what shapes the bytes of a dataset."""
     return dict(_tool_versions())
 
 
@@ -152,11 +151,6 @@ class DatasetSpec:
     counted: Tally | None = None
 
     def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            UsageError: one of them is not allowed; the text names it and the choices.
-        """
         for key, choices in _CHOICES.items():
             if getattr(self, key) not in choices:
                 raise UsageError(f'{key} is "{getattr(self, key)}": choose one of {", ".join(choices)}')
@@ -186,17 +180,15 @@ class DatasetSpec:
 
     @property
     def staging(self) -> str:
-        """The run's staging folder, relative to the dataset's."""
         return f"{STAGING_FOLDER}/{self.run_id}"
 
     @property
     def storage(self) -> Storage:
-        """Where the dataset is."""
         return storage_at(self.path)
 
     @property
     def index_kinds(self) -> tuple[IndexKind, ...]:
-        """Which indexes the shards get: those who read them read uncompressed shards only."""
+        """Index files to write. Their readers need uncompressed shards."""
         groups: dict[str, IndexKind] = {"index": "text", "offsets": "binary"}
         wanted = [kind for group, kind in groups.items() if group in self.sidecars]
         return tuple(wanted) if self.compression == "none" else ()
@@ -218,7 +210,6 @@ class DatasetSpec:
 
     @property
     def stage_settings(self) -> StageSettings:
-        """What the stage step must know of this."""
         in_append = self.append_to is not None
         return StageSettings(
             self.shard_size,

@@ -79,7 +79,6 @@ class SplitStager:
         self._members = _MemberGatherer(settings.shard_size) if settings.compression == "gzip" else None
 
     def add(self, frames: Frames) -> None:
-        """Append records."""
         if not frames.records:
             return
         self._digest = add_digests((self._digest, frames.digest))
@@ -99,7 +98,6 @@ class SplitStager:
         return SplitParts(self._trimmed(), self._digest)
 
     def abandon(self) -> None:
-        """Release all files: the attempt has failed."""
         for file in self._files:
             file.abandon()
 
@@ -215,7 +213,6 @@ class _MemberGatherer:
         return members
 
     def finish(self) -> tuple[list[memoryview], int] | None:
-        """Return what is gathered, or None if nothing is."""
         return self._take() if self._records else None
 
     def _take(self) -> tuple[list[memoryview], int]:

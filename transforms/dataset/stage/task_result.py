@@ -49,21 +49,17 @@ class TaskResult:
 
     @property
     def records(self) -> int:
-        """The number of records of all parts."""
         return sum(part.records for split in self.splits.values() for part in split.parts)
 
     @property
     def part_bytes(self) -> int:
-        """The size of all parts."""
         return sum(part.bytes for split in self.splits.values() for part in split.parts)
 
     @property
     def path(self) -> str:
-        """Where the result is, relative to the staging folder."""
         return f"tasks/{self.task:06d}.json" if self.task != NO_TASK else f"tasks/bundle-{self.attempt}.json"
 
     def to_json(self) -> bytes:
-        """Return one line of JSON."""
         document = {
             "task": self.task,
             "attempt": self.attempt,
@@ -84,7 +80,6 @@ class TaskResult:
 
     @classmethod
     def from_json(cls, data: bytes) -> TaskResult:
-        """Read what `to_json` wrote."""
         document = json.loads(data)
         task = document["task"]
         return cls(

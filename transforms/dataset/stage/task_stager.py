@@ -39,10 +39,8 @@ _FIX: Final = (
 class TaskStager:
     """One attempt at one task. `staging` is the run's staging folder, relative to the dataset's.
 
-    Feed it the task's blocks in order, then `finish`; call `abandon` instead if anything was raised.
-
-    Raises:
-        UnseenError: this process does not see the launcher's folder (when made).
+    Feed it the task's blocks in order, then `finish`; call `abandon` instead if anything was raised. Where this process
+    does not see the launcher's folder, making one is an `UnseenError`.
     """
 
     def __init__(self, storage: Storage, staging: str, task: int | None, settings: StageSettings) -> None:
@@ -71,11 +69,7 @@ class TaskStager:
         return bool(self._failures)
 
     def add(self, block: Block) -> None:
-        """Stage a block.
-
-        Raises:
-            RuntimeError: the block is not the task's next one.
-        """
+        """Stage the task's next block."""
         if block.task is not None and (block.task, block.ordinal) != (self._task, self._blocks):
             raise RuntimeError(
                 f"not fused: block {block.ordinal} of task {block.task} came where block {self._blocks} of task "
@@ -98,7 +92,6 @@ class TaskStager:
             self._add_rejects(block.rejects)
 
     def add_frames(self, split: str, frames: Frames) -> None:
-        """Stage records of one split."""
         if not frames.records:
             return
         stager = self._splits.get(split)
@@ -127,11 +120,7 @@ class TaskStager:
         self._count(EntryCounts(NO_ENTRY, read=frames.records, written=frames.records))
 
     def finish(self, end: TaskEnd | None = None) -> TaskResult:
-        """Close all parts; return what was staged when it is durable, and has been left as `tasks/NNNNNN.json`.
-
-        Raises:
-            RuntimeError: the task ended with another number of blocks than came.
-        """
+        """Close all parts; return what was staged when it is durable, and has been left as `tasks/NNNNNN.json`."""
         if end is not None and (end.task, end.batches) != (self._task, self._blocks):
             raise RuntimeError(
                 f"not fused: task {end.task} ended after {end.batches} blocks, {self._blocks} of task {self._task} "

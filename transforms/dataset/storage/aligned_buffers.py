@@ -71,7 +71,6 @@ class BufferPool:
 
     @property
     def bytes_out(self) -> int:
-        """Return the size of the large buffers that are in use."""
         return self._out
 
     def take(self) -> AlignedBuffer:
@@ -119,5 +118,4 @@ def _recycle(mapped: mmap.mmap) -> None:
 
 
 def address_of(data: memoryview | npt.NDArray[np.uint8]) -> int:
-    """Return where bytes are in memory."""
     return int(np.frombuffer(data, np.uint8).__array_interface__["data"][0])

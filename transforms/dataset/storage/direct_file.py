@@ -80,20 +80,11 @@ class DirectFile:
         self._abandoned = False
 
     def write(self, buffers: Sequence[memoryview]) -> None:
-        """Append the bytes of all buffers, which must stay as they are until `wait` returns.
-
-        Raises:
-            OSError: they, or bytes before them, could not be written.
-        """
         for view in buffers:
             self.copy(view[self._lend(view) :])
 
     def copy(self, view: memoryview) -> None:
-        """Append bytes that may change as soon as this returns.
-
-        Raises:
-            OSError: they, or bytes before them, could not be written.
-        """
+        """Append bytes that may change as soon as this returns."""
         if self._last is not None and self._last.done():
             self._last.result()
         while view.nbytes:
@@ -104,11 +95,7 @@ class DirectFile:
                 self._hand_over()
 
     def close(self) -> None:
-        """Take no more bytes; write what is left, sync and close the file in the background.
-
-        Raises:
-            OSError: a file of less than one buffer, which is written here, could not be.
-        """
+        """Take no more bytes; write what is left, sync and close the file in the background."""
         if self._done is not None:
             return
         if self._buffer is not None and self._last is not None:
@@ -121,7 +108,6 @@ class DirectFile:
         self._done = self._disk.syncer.submit(self._finish)
 
     def wait(self) -> None:
-        """Return when the closed file is durable."""
         assert self._done is not None, "wait follows close"
         self._done.result()
 
@@ -215,9 +201,6 @@ def append_range(target: DirectFile, path: str, name: str, start: int, end: int 
 
     A long range is read past the cache, in whole blocks around it, one step while the last is written; a short one
     through it, since a file of that length was just written there.
-
-    Raises:
-        OSError: the file ends before `end`.
     """
     source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     buffers = _disk().buffers
@@ -280,7 +263,6 @@ os.register_at_fork(after_in_child=_disk.cache_clear)  # which has none of its p
 
 
 def _whole_blocks(size: int) -> int:
-    """Return a size, made up to whole blocks."""
     return size + -size % _BLOCK_BYTES
 
 

@@ -84,7 +84,6 @@ class _Raw(io.FileIO):
         self._named = name
 
     def write(self, data: Any) -> int:
-        """Write, as a file does."""
         with errors_named(self._named):
             return super().write(data)
 

@@ -40,39 +40,31 @@ class LocalStorage:
     has_locks: ClassVar[bool] = True
 
     def open(self, path: str) -> BufferedReader:
-        """Open a file to read."""
         return open(self.path(path), "rb")
 
     def lies_at(self, path: str) -> bool:
-        """Return whether anything has this name: a file, a folder, a link."""
         return os.path.lexists(self.path(path))
 
     def status(self, path: str) -> FileStatus | None:
-        """Return what is known of a file or folder, None if there is nothing of that name."""
         try:
             return _status(self.path(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def entries(self, folder: str) -> Iterator[tuple[str, FileStatus]]:
-        """Yield the names in a folder, each with what is known of it; none if there is no such folder."""
         for name in self.list(folder):
             found = self.status(f"{folder}/{name}" if folder else name)
             if found is not None:
                 yield name, found
 
     def tree(self, path: str) -> Iterator[FileStatus]:
-        """Yield what is known of a file, or of a folder and all that is in it; links are not followed."""
         full = self.path(path)
         yield _status(full)
         for folder, folders, names in os.walk(full):
             yield from (_status(os.path.join(folder, name)) for name in (*folders, *names))
 
     def files_below(self, folder: str) -> Iterator[tuple[str, int]]:
-        """Yield every file below a folder; links are not followed.
-
-        A folder that is a link, or has a shard's name, is reported like a file: to a glob it is one.
-        """
+        """Report a folder that is a link, or has a shard's name, like a file: to a glob it is one."""
         root = self.path(folder)
         for below, folders, files in os.walk(root, onerror=_refuse):
             if not folder and below == root:
@@ -83,28 +75,23 @@ class LocalStorage:
                 yield os.path.relpath(full, root), os.lstat(full).st_size
 
     def path(self, path: str) -> str:
-        """Return the absolute path of a file of the dataset."""
         return os.path.join(self.root, path) if path else self.root
 
     def create_part(self, path: str) -> DirectFile:
-        """Return a new file to write, its folders made; it must not be there."""
         full = self._with_folders(path)
         return DirectFile(_create(full), full)
 
     def assemble(self, path: str, ranges: Sequence[PartRange], base: str) -> None:
-        """Make a durable file of ranges of files; their paths are relative to `base`."""
         with self._replacing(path) as temporary, _durable(temporary) as target:
             for part, start, end in ranges:
                 append_range(target, self.path(f"{base}/{part.path}"), part.path, start.offset, end.offset)
 
     def concatenate(self, path: str, sources: Sequence[str]) -> None:
-        """Make a durable file of other files, one after the other."""
         with self._replacing(path) as temporary, _durable(temporary) as target:
             for name in sources:
                 append_range(target, self.path(name), name, 0)
 
     def place(self, source: str, target: str) -> None:
-        """Make `target` a second link to the file `source`, whatever it was before."""
         temporary = self._temporary(target)
         os.link(self.path(source), temporary)
         try:
@@ -114,7 +101,6 @@ class LocalStorage:
                 os.unlink(temporary)
 
     def publish(self, source: str, target: str) -> bool:
-        """Link `source` as `target`, never over another file; return whether `target` is that file now."""
         try:
             os.link(self.path(source), self._with_folders(target))
         except FileExistsError:
@@ -122,7 +108,7 @@ class LocalStorage:
         return True
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Make a durable file by linking a synced temporary one; bare `O_EXCL` would leave a torn one on kill -9."""
+        """Link a synced temporary file: bare `O_EXCL` would leave a torn one on kill -9."""
         temporary = self._temporary(path)
         try:
             _write_synced(temporary, data)
@@ -136,40 +122,33 @@ class LocalStorage:
         return True
 
     def replace(self, path: str, data: bytes) -> None:
-        """Make or replace a file by renaming a synced temporary one over it."""
         with self._replacing(path) as temporary:
             _write_synced(temporary, data)
 
     def read(self, path: str) -> bytes:
-        """Return a whole (small) file."""
         with open(self.path(path), "rb") as file:
             return file.read()
 
     def size(self, path: str) -> int | None:
-        """Return the size of a regular file in bytes, or None if there is none of that name."""
         full = self.path(path)
         return os.path.getsize(full) if os.path.isfile(full) and not os.path.islink(full) else None
 
     def list(self, folder: str) -> list[str]:
-        """Return the names in a folder, sorted; none if there is no such folder."""
         try:
             return sorted(os.listdir(self.path(folder)))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def sync(self, folder: str) -> None:
-        """Wait until the names in a folder are durable."""
         _sync_folder(self.path(folder))
 
     def stated_crc32c(self, path: str) -> int | None:
         """Return None: a file system knows no checksums."""
 
     def stated_crcs(self, seen: Mapping[str, FileStatus]) -> dict[str, int | None]:
-        """Return None for each file."""
         return dict.fromkeys(seen)
 
     def crc32c(self, path: str) -> int:
-        """Return the CRC32C of a file, read a piece at a time."""
         crc = 0
         with open(self.path(path), "rb") as file:
             while data := file.read(_READ_BYTES):
@@ -177,12 +156,10 @@ class LocalStorage:
         return crc
 
     def remove(self, path: str) -> None:
-        """Remove a file, if it is there."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._own(path))
 
     def remove_seen(self, seen: Mapping[str, FileStatus]) -> set[str]:
-        """Remove files that are still those that were seen, by path; return the paths where nothing is any more."""
         gone = set()
         for path, status in seen.items():
             found = self.status(path)
@@ -204,19 +181,17 @@ class LocalStorage:
                     self.remove(f"{folder}/{found}" if folder else found)
 
     def remove_if_empty(self, folder: str) -> None:
-        """Remove a folder that holds nothing."""
         with contextlib.suppress(OSError):  # it is not there, or another run put something into it
             os.rmdir(self.path(folder))
 
     def remove_tree(self, folder: str) -> None:
-        """Remove a folder and what is in it, if it is there; another process may be doing the same."""
+        """Remove the folder while another process may be doing the same."""
         full = self._own(folder)
         while os.path.lexists(full):
             with contextlib.suppress(FileNotFoundError), errors_named(full):
                 shutil.rmtree(full)
 
     def remove_any(self, path: str) -> None:
-        """Remove a file, a link, or a folder and what is in it, if it is there."""
         full = self.path(path)
         if os.path.isdir(full) and not os.path.islink(full):
             self.remove_tree(path)
@@ -224,11 +199,7 @@ class LocalStorage:
             self.remove(path)
 
     def _own(self, path: str) -> str:
-        """Return the absolute path of a file to make or remove, which no link leads out of the dataset's folder.
-
-        Raises:
-            TargetError: a folder on the way is a link.
-        """
+        """Return the absolute path of a file to make or remove, which no link leads out of the dataset's folder."""
         folder = self.root
         for name in path.split("/")[:-1]:
             folder = os.path.join(folder, name)

@@ -42,34 +42,27 @@ class ObjectStorage:
 
     @property
     def store(self) -> ObjectStore:
-        """The store that the bucket is in."""
         return store_at(parse_store_url(self.root))
 
     def key(self, path: str) -> str:
-        """Return the key of a file of the dataset."""
         return parse_store_url(self.root).below(path).key
 
     def path(self, path: str) -> str:
-        """Return the URL of a file of the dataset."""
         return f"{self.root}/{path}" if path else self.root
 
     def open(self, path: str) -> io.BufferedReader:
-        """Open an object to read."""
         return io.BufferedReader(ObjectReader(self.store, self.key(path)), _BUFFER_BYTES)
 
     def lies_at(self, path: str) -> bool:
-        """Return whether there is an object of this name, or any below it."""
         return self.size(path) is not None or self._has_below(path)
 
     def status(self, path: str) -> FileStatus | None:
-        """Return what is known of an object or folder, None if there is nothing of that name."""
         found = self.store.head(self.key(path))
         if found is not None:
             return _status(found)
         return _FOLDER if self._has_below(path) else None
 
     def entries(self, folder: str) -> Iterator[tuple[str, FileStatus]]:
-        """Yield the names in a folder, each with what is known of it; none if there is no such folder."""
         prefix = self._prefix(folder)
         for page in self.store.level_pages(prefix):
             for found in page.objects:
@@ -78,7 +71,6 @@ class ObjectStorage:
                 yield below.removeprefix(prefix).rstrip("/"), _FOLDER
 
     def tree(self, path: str) -> Iterator[FileStatus]:
-        """Yield what is known of an object, or of all below a folder."""
         found = self.status(path)
         if found is not None and found.is_file:
             yield found
@@ -87,7 +79,6 @@ class ObjectStorage:
                 yield _status(info)
 
     def files_below(self, folder: str) -> Iterator[tuple[str, int]]:
-        """Yield every object below a folder."""
         prefix = self._prefix(folder)
         for info in self.store.walk(prefix):
             path = info.key.removeprefix(prefix)
@@ -95,24 +86,19 @@ class ObjectStorage:
                 yield path, info.size
 
     def create_part(self, path: str) -> UploadedFile:
-        """Return a new object to write; nothing of it can be seen before it is closed."""
         return UploadedFile(self.store.upload(self.key(path)))
 
     def assemble(self, path: str, ranges: Sequence[PartRange], base: str) -> None:
-        """Make an object of ranges of others; their paths are relative to `base`."""
         pieces = ((f"{base}/{part.path}", start.offset, end.offset) for part, start, end in ranges)
         self._write_through(path, pieces)
 
     def concatenate(self, path: str, sources: Sequence[str]) -> None:
-        """Make an object of others, one after the other."""
         self._write_through(path, ((source, 0, None) for source in sources))
 
     def place(self, source: str, target: str) -> None:
-        """Have the store copy an object, whatever had the name of the copy before."""
         self.store.copy(self.key(source), self.key(target))
 
     def publish(self, source: str, target: str) -> bool:
-        """Have the store copy an object, never over another one; return whether the name has its content now."""
         if self.store.copy(self.key(source), self.key(target), if_absent=True):
             return True
         one, other = self.store.head(self.key(source)), self.store.head(self.key(target))
@@ -124,11 +110,9 @@ class ObjectStorage:
         )
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Make an object where there is none of its name; return whether it is ours."""
         return self.store.put(self.key(path), data, if_absent=True)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Make or replace an object; readers see the old one or the new one."""
         self.store.put(self.key(path), data)
 
     def replace_if(self, path: str, data: bytes, version: str | None) -> bool:
@@ -136,21 +120,17 @@ class ObjectStorage:
         return self.store.put(self.key(path), data, if_absent=version is None, if_version=version)
 
     def version(self, path: str) -> str | None:
-        """Return the version of an object, None if there is none."""
         found = self.store.head(self.key(path))
         return None if found is None else found.version
 
     def read(self, path: str) -> bytes:
-        """Return a whole (small) object."""
         return self.store.read(self.key(path))
 
     def size(self, path: str) -> int | None:
-        """Return the size of an object in bytes, or None if there is none of that name."""
         found = self.store.head(self.key(path))
         return None if found is None else found.size
 
     def list(self, folder: str) -> list[str]:
-        """Return the names in a folder, sorted; none if there is no such folder."""
         prefix = self._prefix(folder)
         level = self.store.level(prefix)
         names = {found.key.removeprefix(prefix) for found in level.objects}
@@ -160,18 +140,15 @@ class ObjectStorage:
         """Do nothing: what is there is durable."""
 
     def stated_crc32c(self, path: str) -> int | None:
-        """Return the CRC32C that the store states of an object, None where it states none."""
         found = self.store.head(self.key(path))
         return None if found is None else found.crc32c
 
     def stated_crcs(self, seen: Mapping[str, FileStatus]) -> dict[str, int | None]:
-        """Return the same for many seen objects; those whose lists do not have it are requested many at once."""
         unknown = [path for path, status in seen.items() if status.crc32c is None]
         known = {path: status.crc32c for path, status in seen.items()}
         return known | dict(zip(unknown, at_once(self.stated_crc32c, unknown), strict=True))
 
     def crc32c(self, path: str) -> int:
-        """Return the CRC32C of an object: the store's own, or, where it states none, by reading it through."""
         stated = self.stated_crc32c(path)
         if stated is not None:
             return stated
@@ -181,23 +158,19 @@ class ObjectStorage:
         return crc
 
     def remove(self, path: str) -> None:
-        """Remove an object, if it is there."""
         self.store.delete([self.key(path)])
 
     def remove_seen(self, seen: Mapping[str, FileStatus]) -> set[str]:
-        """Remove objects that are still those that were seen, by path; return the paths where nothing is any more."""
         stay = self.store.delete_seen({self.key(path): str(status.identity[0]) for path, status in seen.items()})
         return {path for path in seen if self.key(path) not in stay}
 
     def remove_tree(self, folder: str) -> None:
-        """Remove all objects below a folder."""
         self.store.delete(found.key for found in self.store.walk(self._prefix(folder)))
 
     def remove_if_empty(self, folder: str) -> None:
         """Do nothing: a folder is there as long as something is in it."""
 
     def remove_any(self, path: str) -> None:
-        """Remove an object, and all below a folder of its name."""
         self.remove(path)
         self.remove_tree(path)
 
@@ -241,21 +214,18 @@ class UploadedFile:
         self._finished: Future[None] | None = None
 
     def write(self, buffers: Sequence[memoryview]) -> None:
-        """Append the bytes of all buffers."""
         for buffer in buffers:
             self._upload.write(buffer)
 
     def close(self) -> None:
-        """Take no more bytes, and begin to let the object appear."""
         self._finished = finished_later(self._upload.finish)
 
     def wait(self) -> None:
-        """Return when the closed object is there."""
         if self._finished is not None:
             self._finished.result()
 
     def abandon(self) -> None:
-        """Leave nothing of it, unless it was finished: then it stays, and counts for nothing."""
+        """Leave nothing of the object, unless it was finished: then it stays, and counts for nothing."""
         if self._finished is None:
             self._upload.abandon()
         elif not self._finished.cancel():

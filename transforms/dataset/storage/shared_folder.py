@@ -17,17 +17,12 @@ from .contract import Storage
 
 
 def check_shared(storage: Storage, proof: str | None) -> None:
-    """Look for a file that the launcher has written; None where it wrote none.
-
-    Raises:
-        UnseenError: it is not there.
-    """
+    """Look for a file that the launcher has written; None where it wrote none."""
     if proof is not None and not storage.lies_at(proof):
         raise unseen(storage, proof)
 
 
 def unseen(storage: Storage, path: str) -> UnseenError:
-    """Return the error that says that a file of the launcher's is not seen here."""
     return UnseenError(
         f"{printable_path(storage.root)}: the worker on {socket.gethostname()} does not see this folder as the "
         f"launching machine does: {path} is not there. Write to a folder that all workers have under this path, on a "

@@ -56,7 +56,6 @@ class Codec:
 
     @property
     def is_fast(self) -> bool:
-        """Whether it is not Pillow alone."""
         return len(self.releases) > 1
 
     def to_json(self) -> dict[str, str]:
@@ -69,11 +68,7 @@ class Codec:
         return {"codec": ", ".join(names), "version": ", ".join(versions)}
 
     def check(self) -> None:
-        """Check that it is installed here.
-
-        Raises:
-            UsageError: another one is, so that pictures would become other bytes than on the other machines.
-        """
+        """Check that it is installed here: another one would make other bytes than on the other machines."""
         here = Codec.installed(tuple(name for name, _ in self.releases))
         if here != self:
             ours, theirs = (_shown(one.releases) for one in (here, self))
@@ -89,9 +84,6 @@ class Codec:
 
         They are fewer, by 1/2, 1/4 or 1/8, where that is still `at_least` so many in width and height. The warning is
         None where nobody reports one.
-
-        Raises:
-            ImageProblem: the file is damaged.
         """
         scale = _scale(size, at_least)
         found = decode_jpeg(data, size, scale, "GRAY" if gray else "RGB") if self.is_fast else None

@@ -21,9 +21,6 @@ def make_mask(data: Content, facts: ImageFacts, maker: PictureMaker, of: Ready |
 
     A mask that is as large as the turned picture was drawn on that, and is not turned again. One of another size goes
     where a picture of its own size would.
-
-    Raises:
-        ImageProblem: it cannot be decoded, or has pixels that PNG does not hold.
     """
     stored = (facts.width, facts.height)
     turn = UPRIGHT

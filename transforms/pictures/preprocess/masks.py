@@ -34,7 +34,6 @@ def placed_mask(data: Content, turn: int, placement: Placement) -> bytes:
 
 
 def place_mask(mask: Image.Image, turn: int, placement: Placement) -> Image.Image:
-    """Return a mask as its picture is placed."""
     from PIL import Image
 
     if turn in _TRANSPOSED:

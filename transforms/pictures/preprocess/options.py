@@ -36,7 +36,6 @@ class Wanted:
 
     @property
     def bounds(self) -> dict[str, int | float]:
-        """The bounds that there are, by name."""
         named = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: bound for name, bound in named.items() if bound is not None}
 

@@ -42,11 +42,6 @@ class Ready(NamedTuple):
 
 
 def _check_sides(name: str, width: int, height: int) -> None:
-    """Check that a format has room for a picture.
-
-    Raises:
-        ImageProblem: a side is too long.
-    """
     most = _LONGEST.get(name)
     if most is not None and max(width, height) > most:
         text = f"{width} x {height} pixels, and a side of {name.upper()} has at most {most}; resize it, or write PNG"
@@ -62,11 +57,7 @@ class PictureMaker:
     pixels_limit: int = 50_000_000
 
     def make(self, data: Content, facts: ImageFacts) -> Ready:
-        """Return a picture as the options have it, given its bytes, which have been checked.
-
-        Raises:
-            ImageProblem: it cannot be decoded, or would have more pixels than the limit or sides than its format.
-        """
+        """Return a picture as the options have it, given its bytes, which have been checked."""
         stored = (facts.width, facts.height)
         turn = orientation_of(data, facts.format) if self.options.orientation == "apply" else UPRIGHT
         placement = place(*(stored[::-1] if turn in SIDEWAYS else stored), self.options.resize)
@@ -95,11 +86,6 @@ class PictureMaker:
         return Ready(file, made, (facts.width, facts.height), turn, placement, notes, warning or None)
 
     def check_pixels(self, placement: Placement) -> None:
-        """Check that a picture does not become too large.
-
-        Raises:
-            ImageProblem: TOO_MANY_PIXELS.
-        """
         for (width, height), what in ((placement.scaled, "resized"), (placement.frame, "padded")):
             if width * height > self.pixels_limit:
                 text = (
@@ -120,7 +106,6 @@ class PictureMaker:
         )
 
     def _format(self, facts: ImageFacts, pixels: Pixels) -> str:
-        """Return the format in which pixels are written."""
         if self.options.format != "keep":
             return self.options.format
         if facts.format in _KEPT:

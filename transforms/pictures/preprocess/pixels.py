@@ -46,12 +46,7 @@ def decode(
 ) -> tuple[Pixels, str | None]:
     """Return the pixels of a picture, as they are stored, or fewer of a JPEG: `at_least` so many (width, height).
 
-    And libjpeg's warning, None where nobody reports one.
-
-    With `gray` those of a JPEG may be gray.
-
-    Raises:
-        ImageProblem: it is damaged, or has pixels that are not read.
+    And libjpeg's warning, None where nobody reports one. With `gray` those of a JPEG may be gray.
     """
     if facts.format == "jpeg" and facts.colorspace in ("L", "RGB"):
         gray = gray or facts.colorspace == "L"
@@ -68,7 +63,6 @@ def decode(
 
 
 def _values(image: Image.Image) -> Pixels:
-    """Return the pixels of an opened picture."""
     if image.mode in _WIDE:
         return np.asarray(image).astype(np.uint16)[..., None]
     if image.has_transparency_data:

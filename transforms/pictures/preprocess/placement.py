@@ -33,12 +33,10 @@ class Placement:
 
     @property
     def left(self) -> int:
-        """The first column of the frame."""
         return (self.scaled[0] - self.frame[0]) // 2
 
     @property
     def top(self) -> int:
-        """The first row of the frame."""
         return (self.scaled[1] - self.frame[1]) // 2
 
     def points(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

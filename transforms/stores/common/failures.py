@@ -17,7 +17,6 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
 
 def missing_client(scheme: str) -> StoreAccessError:
-    """Return the error of a store whose client is not installed."""
     extra = STORES[scheme].extra
     return StoreAccessError(f"{scheme}:// needs the extra {extra}; {install_line(extra)}")
 
@@ -35,12 +34,10 @@ def bad_credentials(url: StoreUrl, code: str) -> StoreAccessError:
 
 
 def no_bucket(url: StoreUrl) -> StoreAccessError:
-    """Return the error of a bucket that does not exist."""
     return StoreAccessError(f"{_bucket(url)}: no such bucket; make it, or choose another")
 
 
 def denied(url: StoreUrl, action: str) -> StoreAccessError:
-    """Return the error of a request that the credentials do not allow."""
     return StoreAccessError(f"{url}: access denied ({action}); the credentials of the environment need that permission")
 
 

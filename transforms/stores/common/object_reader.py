@@ -23,23 +23,15 @@ class SeekableObject(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """Return True: it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Return True: any place in it can be read."""
         return True
 
     def tell(self) -> int:
-        """Return where the next byte is read."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set the position, and return it.
-
-        Raises:
-            OSError: it is before the start.
-        """
         place = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence] + offset
         if place < 0:
             raise OSError(errno.EINVAL, "Invalid argument")
@@ -54,11 +46,7 @@ class ObjectReader(SeekableObject):
     """
 
     def __init__(self, store: ObjectStore, key: str, info: ObjectInfo | None = None) -> None:
-        """Open an object; `info` is what was found of it before.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
+        """Open an object; `info` is what was found of it before."""
         self.info = store.found(key) if info is None else info
         super().__init__(self.info.size)
         self._store = store
@@ -70,15 +58,10 @@ class ObjectReader(SeekableObject):
         return ObjectReader(self._store, self.info.key, self.info)
 
     def read_range(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` up to `end`, wherever the position is; threads may share it.
-
-        Raises:
-            FileNotFoundError: the content is no longer there.
-        """
+        """Return the bytes from `start` up to `end`, wherever the position is; threads may share it."""
         return self._store.read(self.info.key, start, end, version=self.info.version)
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Fill a buffer as far as there are bytes at hand, at least with one unless the end is reached."""
         target = memoryview(buffer).cast("B")
         if self._at >= self.size or not target:
             return 0
@@ -92,7 +75,6 @@ class ObjectReader(SeekableObject):
         return len(data)
 
     def close(self) -> None:
-        """Discard what is being fetched."""
         self._let_go()
         super().close()
 

@@ -219,7 +219,6 @@ class ObjectStore(ABC):
         return found
 
     def changed(self, key: str) -> ChangedObject:
-        """Return the error of an object that is of another version."""
         return ChangedObject(errno.ENOENT, "the object has changed", str(self.url(key)))
 
     def is_marked(self, key: str, mark: str) -> bool:
@@ -237,7 +236,6 @@ class ObjectStore(ABC):
             raise failures.corrupted(self.url(key), sent, stored)
 
     def url(self, key: str) -> StoreUrl:
-        """Return the place of a key."""
         return StoreUrl(self.scheme, self.bucket, key)
 
     def call(self, action: str, key: str, request: Callable[..., T], /, **arguments: Any) -> T:
@@ -262,11 +260,7 @@ class ObjectStore(ABC):
         return self.retried(key, once)
 
     def retried(self, key: str, once: Callable[[], T]) -> T:
-        """Return what a request about a key returns, repeated after a transient failure.
-
-        Raises:
-            StoreError: it failed at each try.
-        """
+        """Return what a request about a key returns, repeated after a transient failure."""
 
         def refused(cause: Exception) -> StoreError:
             return failures.unreachable(self.url(key), _reason(cause))

@@ -94,7 +94,6 @@ class PieceSender(Generic[T]):
 
     @property
     def pieces(self) -> int:
-        """The number of pieces that were sent, or are."""
         return self._number
 
     def write(self, data: memoryview) -> None:

@@ -28,7 +28,6 @@ class GcsClient(ObjectStore):
         self.handle = handle
 
     def head(self, key: str) -> ObjectInfo | None:
-        """Return what the store says of an object, or None if there is none."""
         blob = self.handle.blob(key)
         try:
             self.call("look at it", key, blob.reload, retry=None)
@@ -39,7 +38,6 @@ class GcsClient(ObjectStore):
     def put(
         self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
     ) -> bool:
-        """Make an object of (few) bytes, checked by its CRC32C on arrival; return whether this very call made it."""
         blob = self.handle.blob(key)
         mark = uuid.uuid4().hex
         blob.metadata = {MARK: mark}
@@ -68,7 +66,6 @@ class GcsClient(ObjectStore):
         return True
 
     def failure_of(self, error: Exception, key: str, action: str) -> Exception | None:
-        """Return what an error of the client means, or None if it is none."""
         import requests
         import urllib3
         from google.api_core.exceptions import GoogleAPICallError
@@ -85,7 +82,6 @@ class GcsClient(ObjectStore):
         return PassingFailure(error) if isinstance(error, passing) else None
 
     def failure(self, key: str, action: str, status: int, message: str) -> Exception:
-        """Return the error that an answer of the store means."""
         url = self.url(key)
         if status in (408, 429) or status >= 500:
             return PassingFailure(StoreError(str(status)))
@@ -112,7 +108,6 @@ class GcsClient(ObjectStore):
 
 
 def info_of(blob: Any) -> ObjectInfo:
-    """Return what the client has learnt of an object."""
     return ObjectInfo(
         key=blob.name,
         size=int(blob.size),

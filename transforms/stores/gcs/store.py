@@ -18,11 +18,6 @@ _FIELDS: Final = "items(name,size,generation,crc32c,updated),prefixes,nextPageTo
 
 
 def connect(bucket: str) -> GcsStore:
-    """Return the store of a bucket, with the environment's credentials.
-
-    Raises:
-        StoreAccessError: google-cloud-storage is not installed, or finds no credentials.
-    """
     try:
         from google.auth.exceptions import GoogleAuthError
         from google.cloud import storage
@@ -50,12 +45,10 @@ class GcsStore(GcsClient):
     removed_at_once = BATCH_CALLS
 
     def walk(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Yield the objects whose keys begin with a prefix, sorted by the bytes of their keys."""
         for objects, _ in self._pages(prefix, None):
             yield from objects
 
     def level_pages(self, prefix: str) -> Iterator[Level]:
-        """Yield the same page by page."""
         for page, names in self._pages(prefix, "/"):
             yield Level(tuple(found for found in page if found.key != prefix), tuple(names))
 
@@ -85,7 +78,6 @@ class GcsStore(GcsClient):
                 return
 
     def read(self, key: str, start: int = 0, end: int | None = None, *, version: str | None = None) -> bytes:
-        """Return the bytes of an object from `start` up to `end`, or its end; with `version`, of no other content."""
         if end is not None and end <= start:
             return b""
         blob = self.handle.blob(key, generation=None if version is None else int(version))
@@ -107,15 +99,12 @@ class GcsStore(GcsClient):
             raise
 
     def read_numbered(self, key: str, size: int, number: int) -> bytes:
-        """Return the whole of an object of a version, by its number: its generation."""
         return self.read(key, 0, size, version=str(number))
 
     def upload(self, key: str) -> GcsUpload:
-        """Begin to write an object of any size."""
         return GcsUpload(self, key)
 
     def copy(self, source: str, target: str, *, if_absent: bool = False) -> bool:
-        """Have the store copy an object of any size, and compare both checksums; return whether it was copied."""
         found = self.found(source)
         blob, mark = self.handle.blob(target), uuid.uuid4().hex
         if if_absent:
@@ -141,7 +130,6 @@ class GcsStore(GcsClient):
         return True
 
     def remove_some(self, objects: Sequence[tuple[str, str | None]]) -> set[str]:
-        """Remove some objects in one request; return the keys of those that stay, as they are of other versions."""
         if len(objects) == 1:
             return set() if self.remove(*objects[0]) else {objects[0][0]}
 

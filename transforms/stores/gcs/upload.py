@@ -37,11 +37,9 @@ class GcsUpload:
         self._sender: PieceSender[str] = PieceSender(self._send, lambda _: _CHUNK_BYTES)
 
     def write(self, data: memoryview) -> None:
-        """Append bytes."""
         self._sender.write(data)
 
     def finish(self) -> None:
-        """Complete the upload, and compare the object's checksum."""
         if not self._sender.pieces:
             self._store.put(self._key, self._sender.rest())
             return
@@ -59,7 +57,6 @@ class GcsUpload:
             self.abandon()
 
     def abandon(self) -> None:
-        """Leave nothing of it but the object, if it has appeared."""
         self._sender.abandon()
         left, self._left = self._left, []
         at_once(self._store.remove, left)
@@ -71,7 +68,6 @@ class GcsUpload:
         return key
 
     def _compose(self, key: str, sources: list[str]) -> Any:
-        """Have the store compose an object of others, and return it."""
         handle = self._store.handle
         blob: Any = handle.blob(key)
         blob.content_type = "application/octet-stream"

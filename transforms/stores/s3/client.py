@@ -48,7 +48,6 @@ class S3Client(ObjectStore):
         self.client = client
 
     def head(self, key: str) -> ObjectInfo | None:
-        """Return what the store says of an object, or None if there is none."""
         try:
             found = self.call("look at it", key, self.client.head_object, Key=key, ChecksumMode="ENABLED")
         except FileNotFoundError:
@@ -65,7 +64,6 @@ class S3Client(ObjectStore):
     def put(
         self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
     ) -> bool:
-        """Make an object of bytes, checked by their CRC32C on arrival; return whether this very call made it."""
         mark = uuid.uuid4().hex
         more: dict[str, object] = {"IfNoneMatch": "*"} if if_absent else {}
         if if_version is not None:
@@ -82,11 +80,9 @@ class S3Client(ObjectStore):
         return True
 
     def call(self, action: str, key: str, request: Callable[..., T], /, **arguments: Any) -> T:
-        """Return the answer to a request on this bucket: see `ObjectStore`."""
         return super().call(action, key, request, Bucket=self.bucket, **arguments)
 
     def failure_of(self, error: Exception, key: str, action: str) -> Exception | None:
-        """Return what an error of boto3 means, or None if it is none."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         if isinstance(error, ClientError):
@@ -97,7 +93,6 @@ class S3Client(ObjectStore):
         return PassingFailure(error) if isinstance(error, OSError) else None  # of a connection: boto3 lets some through
 
     def failure(self, key: str, action: str, code: str, status: int) -> Exception:
-        """Return the error that an answer of the store means."""
         url = self.url(key)
         if code in _PASSING_CODES or status == 429 or status >= 500:
             return PassingFailure(StoreError(code))

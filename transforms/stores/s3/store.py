@@ -24,11 +24,6 @@ _PART_COPY_BYTES: Final = 512 << 20
 
 
 def connect(bucket: str) -> S3Store:
-    """Return the store of a bucket, with the environment's credentials, region and endpoint.
-
-    Raises:
-        StoreAccessError: boto3 is not installed, or finds no credentials.
-    """
     try:
         import boto3
         from botocore.config import Config
@@ -65,12 +60,10 @@ class S3Store(S3Client):
     removed_at_once = 1000
 
     def walk(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Yield the objects whose keys begin with a prefix, sorted by the bytes of their keys."""
         for page in self._pages(prefix, {}):
             yield from _listed(page)
 
     def level_pages(self, prefix: str) -> Iterator[Level]:
-        """Yield the same page by page."""
         for page in self._pages(prefix, {"Delimiter": "/"}):
             objects = (found for found in _listed(page) if found.key != prefix)
             yield Level(tuple(objects), tuple(entry["Prefix"] for entry in page.get("CommonPrefixes", ())))
@@ -85,7 +78,6 @@ class S3Store(S3Client):
             more = {**more, "ContinuationToken": page["NextContinuationToken"]}
 
     def read(self, key: str, start: int = 0, end: int | None = None, *, version: str | None = None) -> bytes:
-        """Return the bytes of an object from `start` up to `end`, or its end; with `version`, of no other content."""
         if end is not None and end <= start:
             return b""
         more = {} if version is None else {"IfMatch": version}
@@ -104,8 +96,6 @@ class S3Store(S3Client):
             raise self.changed(key) from None
 
     def read_numbered(self, key: str, size: int, number: int) -> bytes:
-        """Return the whole of an object of a version, by its number: that of the answer's etag."""
-
         def request(**arguments: Any) -> tuple[bytes, str]:
             answer = self.client.get_object(**arguments)
             return answer["Body"].read(), answer["ETag"]
@@ -120,11 +110,9 @@ class S3Store(S3Client):
         return data
 
     def upload(self, key: str) -> S3Upload:
-        """Begin to write an object of any size."""
         return S3Upload(self, key)
 
     def copy(self, source: str, target: str, *, if_absent: bool = False) -> bool:
-        """Have the store copy an object of any size, and compare both checksums; return whether it was copied."""
         found = self.found(source)
         if found.size == 0:
             return self.put(target, b"", if_absent=if_absent)
@@ -140,7 +128,6 @@ class S3Store(S3Client):
         return True
 
     def remove_some(self, objects: Sequence[tuple[str, str | None]]) -> set[str]:
-        """Remove some objects in one request; return the keys of those that stay, as they are of other versions."""
         wanted = [{"Key": key} if version is None else {"Key": key, "ETag": version} for key, version in objects]
 
         def request(**arguments: Any) -> set[str]:

@@ -50,13 +50,11 @@ class S3Upload:
         self._copied: tuple[ObjectInfo, int] | None = None
 
     def write(self, data: memoryview) -> None:
-        """Append bytes."""
         if self._id is None and self._sender.filled + len(data) > _PART_BYTES:
             self._begin()
         self._sender.write(data)
 
     def copy_parts(self, source: ObjectInfo, part_bytes: int) -> None:
-        """Have the store append another object, instead of bytes."""
         self._begin()
         self._copied = source, part_bytes
         starts = range(0, source.size, part_bytes)
@@ -69,7 +67,6 @@ class S3Upload:
         self._crc = source.crc32c
 
     def finish(self) -> None:
-        """Complete the upload, and compare the object's checksum."""
         if self._id is None:
             self._store.put(self._key, self._sender.rest())
             return
@@ -99,7 +96,6 @@ class S3Upload:
         return True
 
     def abandon(self) -> None:
-        """Leave nothing of it."""
         self._sender.abandon()
         if self._id is None:
             return
@@ -139,8 +135,7 @@ class S3Upload:
     def _complete(self) -> bool:
         """Complete the upload, or find it completed, its reply lost; return whether it is.
 
-        Raises:
-            PassingFailure: it is to be tried again, with parts that have been copied again where it is a copy.
+        A `PassingFailure` if it is to be tried again, with parts that have been copied again where it is a copy.
         """
         more: dict[str, object] = {"IfNoneMatch": "*"} if self._if_absent else {}
         if self._crc is not None:
