@@ -90,7 +90,7 @@ def _read(storage: Storage, staging: str, path: str, tasks: int) -> TaskResult |
 
 
 def _stands(storage: Storage, staging: str, result: TaskResult) -> bool:
-    """Return whether a finished task can be reused: all files it lists exist."""
+    """Return whether a finished task can be reused: none of its rejects may go away, and all files it lists exist."""
     if result.failures or _ATTEMPT.fullmatch(result.attempt) is None:
         return False
     folder = f"parts/{_attempt(result)}"

@@ -32,8 +32,7 @@ class PassingFailure(Exception):
 
 
 def retried(request: Callable[[], T], refused: Callable[[Exception], Exception], first_pause: float = FIRST_PAUSE) -> T:
-    """Return what a request returns, tried again after a `PassingFailure`; `refused` makes the error of the last one.
-    """
+    """Return what a request returns, tried again after `PassingFailure`; `refused` makes an error of the last one."""
     for number in range(1, TRIES):
         try:
             return request()
