@@ -147,7 +147,6 @@ def _is_lone_manifest(path: str) -> bool:
 
 
 def _observe(file: InputFile) -> Observation:
-    """Look at the first records of a file."""
     seen = Observation(file.entry.name)
     run = next(iter(read_record_batches(os.fsdecode(file.entry.path))), None)
     if run is not None:

@@ -90,7 +90,6 @@ _OF_ALL_COMMANDS: Final = ("as_json", "quiet", "debug", "help")
 
 
 def answer(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
-    """Run the body of a command, and exit with its code."""
     raise typer.Exit(run(body, as_json=as_json, quiet=quiet, debug=debug))
 
 

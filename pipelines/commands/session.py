@@ -216,7 +216,6 @@ def _output_failed(session: Session, error: OutputError) -> int:
 
 
 def _wraps_interrupt(error: BaseException) -> bool:
-    """Return whether an engine's error is an interrupt that it caught in a worker."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, KeyboardInterrupt) or (isinstance(seen, RuntimeError) and "KeyboardInterrupt" in str(seen)):

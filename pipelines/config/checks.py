@@ -53,7 +53,6 @@ def check_format(value: str | list[str] | None) -> str | list[str] | None:
 
 
 def check_null(value: object) -> object:
-    """Return what becomes of nulls: a word, or `{fill: VALUE}`."""
     words = ("absent", "drop_row", "error", "mask")
     if isinstance(value, str) and value in words:
         return value
@@ -63,7 +62,6 @@ def check_null(value: object) -> object:
 
 
 def check_label(value: object) -> bool | list[str]:
-    """Return whether a column is a label, or its classes."""
     if isinstance(value, bool):
         return value
     if not isinstance(value, list) or not value:

@@ -47,7 +47,6 @@ _SAY: Final = {True: "true", False: "false", None: "null"}
 
 
 def problems_of(error: ValidationError, document: Document, below: Path = ()) -> list[Problem]:
-    """Return what pydantic found in a document (or in its part `below` a path), each with its place, in words."""
     return [_problem(detail, below, document) for detail in error.errors(include_url=False)]
 
 
@@ -56,7 +55,6 @@ def unknown_format(value: object) -> str:
 
 
 def config_error(problems: Iterable[Problem], title: str) -> ConfigError:
-    """Return one error with all problems, in the order of the file."""
     ordered = sorted(
         dict.fromkeys(problems), key=lambda p: (p.place.line is None, p.place.line or 0, p.place.column or 0)
     )
@@ -179,7 +177,6 @@ def _no_constant(value: object, written: str | None) -> str:
 
 
 def _list_item(text: str) -> str:
-    """Return text as an item of a list in YAML: in quotes where it holds signs, as a glob does."""
     return text if re.fullmatch(r"[A-Za-z_][\w/.-]*", text) else f'"{printable(text)}"'
 
 
@@ -209,7 +206,6 @@ def _kinds_of(section: str) -> tuple[Mapping[str, type[BaseModel]], str]:
 
 
 def _kind_of(document: Document, section: str) -> str:
-    """Return the format of the input, or the name of the runner, as they are given."""
     values, (tag, default) = document.values.get(section), _TAGS[section]
     return str(values.get(tag)) if isinstance(values, dict) else default
 
@@ -245,7 +241,6 @@ def _names(model: type[BaseModel]) -> list[str]:
 
 
 def _all_paths() -> list[tuple[str, ...]]:
-    """Return every key of a config that is in a fixed place, as a path from the top."""
     paths: list[tuple[str, ...]] = [(name,) for name in _names(Config)]
     for section in _names(Config):
         below = _field(Config, section)

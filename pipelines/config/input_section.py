@@ -104,7 +104,6 @@ def _detect_format(document: Document, paths: list[str], base: str, command: str
 
 
 def _held_format(document: Document) -> str | None:
-    """Return the format that the latest generation of the output's dataset was made from; None if there is none."""
     from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
 
     path = document.section("output").get("path")

@@ -167,7 +167,6 @@ class ColumnConfig(_Section):
 
     @property
     def is_picture(self) -> bool:
-        """Whether the column holds pictures, or their paths."""
         return self.image in ("path", "bytes")
 
     @property
@@ -292,7 +291,6 @@ class Config(_Section):
         return self._check or ("structure" if self.input is None else self.input.check)
 
     def with_check(self, check: object) -> Config:
-        """Return the config of data that are given in Python, whose pictures are checked so far."""
         config = self.model_copy()
         config._check = ImageCheck(check).level  # type: ignore[arg-type]
         return config

@@ -116,7 +116,6 @@ class ImageConfig(_Section):
         )
 
     def stated(self) -> dict[str, Any]:
-        """Return what the manifest states: the steps, and what carries them out here."""
         return {"steps": self.options().to_json(), **Codec.installed().to_json()}
 
 

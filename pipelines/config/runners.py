@@ -140,7 +140,6 @@ class LocalRunner(_Runner):
 
     @property
     def planners(self) -> int | str:
-        """How many workers plan: those that convert."""
         return self.workers
 
     @property

@@ -97,7 +97,6 @@ class Disagreement(ValueError):
 
 
 def _no_way(key: str, *ways: str) -> Disagreement:
-    """Return that a key says how rows are split, and none says into what."""
     keys = " or ".join(_WAYS[way] for way in ways).replace("{", "{{").replace("}", "}}")
     options = " or ".join(_OPTIONS[way] for way in ways)
     return Disagreement(key, f"says no splits; add {keys}", typed=f"says no splits; add {options}")
@@ -158,7 +157,6 @@ class SplitConfig(BaseModel):
 
     @property
     def options(self) -> str:
-        """The options of fractions or folds by counts, with a key."""
         parts = ",".join(f"{name}={share}" for name, share in (self.fractions or {}).items())
         shares = f"--split-fractions {parts}" if parts else f"--set split.folds={self.folds}"
         return f"{shares} --set split.by={self.by} --split-key {shlex.quote(self.key or '')}"
@@ -170,7 +168,6 @@ class SplitConfig(BaseModel):
 
     @property
     def looked_at(self) -> tuple[str, ...]:
-        """The columns that decide the split of a row."""
         before = None if self.before is None else self.before[_COLUMN]
         return tuple(name for name in (self.column, before, self.key, self.stratify) if name is not None)
 
@@ -182,7 +179,6 @@ class SplitConfig(BaseModel):
         return tuple(dict.fromkeys([*self.shares(), *(self.names or {}).values(), *before, *rest]))
 
     def shares(self) -> dict[str, Fraction]:
-        """Return the fraction of each split: those of the config, or equal ones of folds."""
         if self.folds is not None:
             return {f"fold_{number}": Fraction(1, self.folds) for number in range(self.folds)}
         return {name: Fraction(repr(share)) for name, share in (self.fractions or {}).items()}
@@ -199,7 +195,6 @@ class SplitConfig(BaseModel):
         return cls.model_validate(members)
 
     def rule(self) -> dict[str, Any]:
-        """Return what the manifest states."""
         of = {} if self.of is None else {"of": self.of}
         if self.before is not None:
             bounds = {name: text for name, text in self.before.items() if name not in (_COLUMN, _REST)}

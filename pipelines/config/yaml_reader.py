@@ -81,7 +81,6 @@ class Document:
     picture_folders: tuple[str, ...] = ()
 
     def section(self, name: str) -> dict[str, Any]:
-        """Return a section as it is now, empty if it is none."""
         section = self.values.get(name)
         return section if isinstance(section, dict) else {}
 
@@ -154,7 +153,6 @@ def read_scalar(text: str) -> Any:
 
 
 def copy_values(value: Any) -> Any:
-    """Return a config that came as Python objects as plain dicts and lists, its keys as text."""
     if isinstance(value, Mapping):
         return {str(key): copy_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -49,7 +49,6 @@ class ReportFacts:
 
     @property
     def split_rule(self) -> str:
-        """How rows were cut into splits; empty where they were not."""
         return rule_text(self.manifest.details.split_rule) if self.manifest.details.split_rule else ""
 
 

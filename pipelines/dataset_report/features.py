@@ -140,7 +140,6 @@ def _card(feature: Feature, splits: list[SplitFigures]) -> Card:
 
 
 def _columns_of(figures: list[tuple[FeatureFigures, TimeWords | None]]) -> list[str]:
-    """Return the columns that say something of a feature."""
     cells = {column: [cell(one, time) for one, time in figures] for column, cell in COLUMNS.items()}
     return [
         column

@@ -75,7 +75,6 @@ def share(part: int, whole: int) -> str:
 
 
 def share_bar(part: int, whole: int) -> str:
-    """Return a part as per cent of a whole, and beside it a bar that is filled as far."""
     return _BAR.format(share(part, whole), 100 * part / whole if whole else 0)
 
 

@@ -105,7 +105,6 @@ def differences_table(facts: ReportFacts) -> Table | None:
 
 
 def _two_values(statistics: Statistics, one: Difference, time: TimeWords | None) -> str:
-    """Return the two values of a feature that has one in each of two splits."""
     figures = (statistics.splits[split].features[one.feature].numbers for split in (one.one, one.other))
     values = [found.min for found in figures if found is not None and found.min is not None]
     shown_values = [number(value) if time is None else number_in_words(value, time.value) for value in values]

@@ -72,7 +72,6 @@ def sample_pictures(dataset: Dataset) -> list[Picture]:
 
 
 def _picture_feature(schema: Schema | None) -> str | None:
-    """Return the feature whose pictures are shown: the first one with one picture a record."""
     return next((one.name for one in schema or () if one.type == "image" and one.shape == ()), None)
 
 
@@ -99,7 +98,6 @@ def _picture(split: str, record: int, row: Mapping[str, Any], feature: str) -> P
 
 
 def _small(data: bytes) -> tuple[bytes, int, int]:
-    """Return a picture as a small JPEG, with its width and height."""
     name = tell_image_format(data)
     if name not in PILLOW_NAMES:
         raise KeyError("a format that is not shown")

@@ -27,5 +27,4 @@ class Finding:
     need: str = ""
 
     def to_json(self, needs: frozenset[str]) -> dict[str, Any]:
-        """Return the line as `--json` prints it; `needs` are those that were asked for."""
         return {**asdict(self), "required": self.need in needs}

@@ -23,7 +23,6 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 
 
 def machine_findings(places: Iterable[str]) -> Iterator[Finding]:
-    """Yield what was found of memory, and of the disks of the temporary folder, the working folder and `places`."""
     yield _memory()
     yield _temporary_folder()
     yield _disk("working folder", os.getcwd(), "datasets that are written below it", required=False)

@@ -89,7 +89,6 @@ def crc_finding() -> Finding:
 
 
 def usable_core() -> bool:
-    """Return whether what every screen imports can be imported."""
     return all(_import_problem(MODULES[""][name][0]) is None for name in ("numpy", "pyarrow", "crc32c"))
 
 

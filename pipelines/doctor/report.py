@@ -31,11 +31,9 @@ class Report:
 
     @property
     def required(self) -> list[Finding]:
-        """What is missing and needed."""
         return [one for one in self.findings if one.state == "missing" and one.need in self.needs]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document that `doctor --json` prints."""
         return {
             "ok": not self.required,
             "shardmill": own_version(),

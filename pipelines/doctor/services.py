@@ -80,5 +80,4 @@ def _java() -> Finding:
 
 
 def _fix_in(error: Exception) -> str:
-    """Return the end of a message, which is the fix."""
     return str(error).rpartition("; ")[2] if "; " in str(error) else str(error)

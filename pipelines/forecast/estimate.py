@@ -208,7 +208,6 @@ def _disk_bytes(prepared: Prepared, whole: _Whole) -> int:
 
 
 def _free_bytes(path: str) -> int | None:
-    """Return the room on the disk of a folder that is or will be; None of a store."""
     if is_store_url(path):
         return None
     while not os.path.exists(path):

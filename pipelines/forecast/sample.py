@@ -102,7 +102,6 @@ class Sample:
 
 
 def take_sample(prepared: Prepared) -> Sample:
-    """Convert some rows of what is prepared; nothing is written."""
     return _Sampler(prepared).take()
 
 

@@ -151,7 +151,6 @@ def _dataset_schema(config: Config, latest: Manifest, schema: Schema, wanted_spl
 
 
 def _missing_column(listing: Listing, name: str, dataset: DatasetSchema) -> SchemaError:
-    """Return the error of a source without a column that the dataset's schema is settled by."""
     names = first_names([entry.name for entry in listing.entries], 1)
     what = "a label" if name in dataset.labels else "a column"
     return SchemaError(
@@ -279,7 +278,6 @@ def _settled_columns(section: SchemaConfig, latest: Manifest) -> SchemaConfig:
 def _wanted(
     config: Config, latest: Manifest, listing: Listing, how: str | None, *, force: bool
 ) -> tuple[Listing, SortedFiles]:
-    """Return the part of the listing that the dataset lacks, and what was left out."""
     _refuse_own_shards(listing, config.output.path)
     if force:
         return listing, SortedFiles(tuple(range(len(listing.entries))), (), (), ())

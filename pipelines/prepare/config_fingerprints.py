@@ -82,7 +82,6 @@ def _document(config: Config) -> dict[str, Any]:
 
 
 def _digest(document: dict[str, Any], config: Config) -> str:
-    """Return the digest of a document of a config, with its steps and the order of its splits."""
     if config.split is not None and config.split.fractions is not None:
         document["split"]["fractions"] = list(config.split.fractions.items())
     if config.steps:

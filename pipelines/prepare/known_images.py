@@ -48,7 +48,6 @@ class HeldImages:
 
 
 def are_images_known(latest: Manifest, listing: Listing) -> bool:
-    """Return whether the records of a dataset tell which images of a listing it holds."""
     names = {feature.name for feature in latest.schema or ()}
     return isinstance(listing, ImageListing) and {_FILENAME, _told_by(latest)} <= names
 
@@ -165,7 +164,6 @@ class _ImageDigests:
 
 
 def _folder_of(name: str) -> bytes:
-    """Return the name of the folder of a path in the records."""
     return os.path.basename(os.path.dirname(os.fsencode(name)))
 
 
@@ -215,5 +213,4 @@ def _digest(listing: ImageListing, image: ImageFile) -> bytes | None:
 
 
 def _shown(path: bytes) -> str:
-    """Return a path as the records have it."""
     return path.decode("utf-8", "surrogateescape")

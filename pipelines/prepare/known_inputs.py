@@ -255,7 +255,6 @@ def with_readable_lists(listing: Listing) -> tuple[Listing, tuple[str, ...]]:
 
 
 def shared_warnings(datasets: Sequence[tuple[str, int]]) -> Iterator[str]:
-    """Yield the warning that several datasets, which become one, were made of the same files."""
     first: dict[Hashable, int] = {}
     shared = list[str]()
     for number, (root, generation) in enumerate(datasets if len(datasets) > 1 else ()):

@@ -55,7 +55,6 @@ class Prepared:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What a user should know before the run: records that are cut out of a split may join those of another."""
         of = self.spec.split_rule.get("of")
         return tuple(
             f"split.of: the source has a split {name} already, and records cut out of {of} are added to it; to keep "
@@ -151,5 +150,4 @@ class Prepared:
 
 
 def _length(amount: Amount) -> float:
-    """Return the mean bytes of a record."""
     return amount.bytes / amount.records

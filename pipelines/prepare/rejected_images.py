@@ -119,7 +119,6 @@ class RejectedBefore:
 
 
 def counted_by_folder(listing: Listing, images: Mapping[ImageFile, int]) -> tuple[Unchanged, ...]:
-    """Return how many images of each folder each generation has rejected."""
     counts = Counter((listing.entries[image.folder].name, number) for image, number in images.items())
     return tuple(Unchanged(name, number, files) for (name, number), files in sorted(counts.items()))
 
@@ -127,7 +126,6 @@ def counted_by_folder(listing: Listing, images: Mapping[ImageFile, int]) -> tupl
 def split_unchanged(
     unchanged: Sequence[Unchanged], listing: Listing, before: RejectedBefore
 ) -> tuple[tuple[Unchanged, ...], tuple[Unchanged, ...]]:
-    """Return what the dataset holds of files that are unchanged, and what it rejected of them."""
     if not isinstance(listing, ImageListing):
         return tuple(file for file in unchanged if not file.rejected), tuple(
             file for file in unchanged if file.rejected

@@ -221,7 +221,6 @@ def _pictures(config: Config) -> tuple[Pictures, ...]:
 
 
 def _picture_names(config: Config) -> tuple[str, ...]:
-    """Return the names of the features of the pictures that the config speaks of."""
     return tuple(rule.name or name for name, rule in sorted(config.schema_.columns.items()) if rule.is_picture)
 
 
@@ -282,7 +281,6 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
 
 
 def _refuse_check_of_nothing(config: Config, frozen: Frozen) -> None:
-    """Refuse to check pictures where there are none, or only in records that are copied as they are."""
     form = None if config.input is None else config.input.format
     if config.picture_check == "structure" or form == "images":
         return
@@ -315,7 +313,6 @@ def observers_of(config: Config) -> tuple[Observer, ...]:
 
 
 def _passes_once(config: Config) -> bool:
-    """Return whether rows are encoded, each is in its split then, and none is left out later."""
     copied = config.input is not None and config.input.format == "tfrecord"
     dealt = config.split is not None and config.split.by == "exact"
     dropped = config.checks is not None and any(getattr(one, "action", "") == "drop" for one in checks_of(config))

@@ -88,7 +88,6 @@ def _check_exact(config: Config) -> None:
 
 
 def most_splits_of(config: Config) -> int | None:
-    """Return how many splits the values of a column may name, None where they name none."""
     rule = config.split
     return MOST_SPLITS if rule is not None and rule.column is not None and rule.names is None else None
 
@@ -150,7 +149,6 @@ def _first(splits: Sequence[str]) -> str:
 
 
 def _parts_groups(key: str) -> str:
-    """Return what exact splits with a key do in an append, and what does not do it."""
     return (
         f"an append counts its own rows alone, so that rows of one {printable(key)} may be in another split than those "
         f"that the dataset has; to keep them together, convert all sources to a new dataset (-o)"
@@ -158,7 +156,6 @@ def _parts_groups(key: str) -> str:
 
 
 def split_notes(config: Config, survey: Survey) -> tuple[str, ...]:
-    """Return that rows are split by the rule of the dataset, where an append did not say so."""
     rule = config.split
     if rule is None or not config.split_of_dataset:
         return ()
@@ -168,7 +165,6 @@ def split_notes(config: Config, survey: Survey) -> tuple[str, ...]:
 
 
 def split_warnings(config: Config, latest: Manifest) -> tuple[str, ...]:
-    """Return what does not fit together in the splits of a dataset and of what is appended to it."""
     rule, stated, found = config.split, latest.details.split_rule, list[str]()
     if rule is not None and stated and json.dumps(rule.rule()) != json.dumps(stated):  # the order of fractions counts
         found.append(

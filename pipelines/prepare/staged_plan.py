@@ -49,7 +49,6 @@ class RunMark:
     conditions: dict[str, str]
 
     def differences(self, other: RunMark) -> list[str]:
-        """Return what is not the same in another run of this command."""
         names = sorted(self.conditions.keys() | other.conditions.keys())
         return [name for name in names if self.conditions.get(name) != other.conditions.get(name)]
 
@@ -66,7 +65,6 @@ class ListedSource:
 
     @classmethod
     def of(cls, listing: Listing, images: str | None) -> ListedSource:
-        """Return what a listing says, with the digest of its images."""
         entries = ((e.name, e.bytes, e.version or e.mtime_ns, e.fingerprint, e.files) for e in listing.entries)
         return cls(tuple(entries), images)
 
@@ -87,7 +85,6 @@ class StagedPlan:
 
     @property
     def staging(self) -> str:
-        """The staging folder, relative to the dataset's."""
         return f"{STAGING_FOLDER}/{self.run_id}"
 
     def restored(self, listing: Listing) -> Plan:
@@ -142,7 +139,6 @@ def mark_of(prints: Fingerprints, config: Config, source: Source, operation: str
 
 
 def _fingerprint_listing(listing: Listing) -> str:
-    """Return `sha256:` and the digest of what was listed: names, sizes, fingerprints, and mtimes or versions."""
     digest = hashlib.sha256()
     for entry in listing.entries:
         fields = [entry.name, entry.bytes, entry.version or entry.mtime_ns, entry.fingerprint, entry.files]

@@ -132,7 +132,6 @@ def _changed(storage: Storage, staged: StagedPlan, listing: Listing, listed: Lis
 
 
 def _changes(storage: Storage, staged: StagedPlan, listing: Listing, listed: ListedSource) -> list[str]:
-    """Return what has changed of each file, in words, its name first."""
     before = {entry[0]: entry for entry in staged.listed.entries}
     now = {entry[0]: entry for entry in listed.entries}
     changes = []

@@ -41,7 +41,6 @@ class Forecast:
 
     @property
     def fails(self) -> bool:
-        """Whether the run would end for its rejects."""
         return self.rejects > self.allowed
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +71,6 @@ class Forecast:
             yield f"Disk:   too little room for {printable_path(path)}: {needed}"
 
     def reject_line(self) -> str:
-        """Return how many rejects are expected in all, and what that means for the run."""
         about = f"Expected in all: {'' if self.share == 1 else 'about '}{counted(self.rejects, 'reject')}"
         if not self.fails:
             return f"{about}; {self.allowed:,} are allowed"

@@ -28,7 +28,6 @@ def planned_checks(observers: Sequence[Observer]) -> tuple[str, ...]:
 
 
 def unchecked_append(latest: Manifest, observers: Sequence[Observer]) -> tuple[str, ...]:
-    """Return that an append does not look for duplicates, where the latest generation left them out."""
     before = latest.details.checks.get("duplicates", {})
     if before.get("action") != "drop" or any(one.name == "duplicates" for one in observers):
         return ()

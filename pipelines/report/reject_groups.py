@@ -119,7 +119,6 @@ def rejects_text(total: int, by_code: Mapping[str, int], groups: Sequence[Reject
 
 
 def codes_of(groups: Iterable[RejectGroup]) -> dict[str, int]:
-    """Return how many rows of some groups have each code: that of their first bad cell."""
     codes: Counter[str] = Counter()
     for group in groups:
         codes[group.cells[0].code] += group.rows

@@ -18,7 +18,6 @@ _FAR: Final = 0.1
 
 
 def added_records(manifest: Manifest, names: Iterable[str]) -> dict[str, int]:
-    """Return how many records a generation added to each of some splits."""
     found = dict.fromkeys(names, 0)
     for name in found.keys() & manifest.splits.keys():
         shards = manifest.splits[name].shards

@@ -47,7 +47,6 @@ class RunReport:
     order_note: str = ""
 
     def _appended(self) -> dict[str, Any]:
-        """Return what an append brings and leaves out, as `--json` prints it."""
         left = {"unchanged": self.unchanged, "rejected_before": self.rejected_before}
         return {
             "classes": {feature: dict(classes) for feature, classes in self.new_classes.items()},
@@ -150,7 +149,6 @@ class Summary(RunReport):
         }
 
     def _added(self) -> dict[str, Any]:
-        """Return what this append did to the dataset whose splits are next to it."""
         shards = () if self.nothing_to_do else self.manifest.own_shards
         return {
             "records": sum(shard.records for shard in shards),
@@ -286,7 +284,6 @@ class Watch(Protocol):
 
 
 def oversize_warnings(manifest: Manifest) -> list[str]:
-    """Return a warning for each split with a record that no shard of the size can hold."""
     return [
         f"split {name}: its largest record takes {format_size(split.unit_bytes)}, over the shard size: such records "
         "have shards of their own"
@@ -296,7 +293,6 @@ def oversize_warnings(manifest: Manifest) -> list[str]:
 
 
 def picture_warnings(checks: Mapping[str, Mapping[str, Any]], *, sampled: bool = False) -> list[str]:
-    """Return a warning for the pictures that libjpeg warns of, with the first of them."""
     check = checks.get(PICTURES)
     if check is None:
         return []

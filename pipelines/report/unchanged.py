@@ -35,7 +35,6 @@ def unchanged_line(unchanged: Sequence[Unchanged]) -> str:
 
 
 def _named(file: Unchanged) -> str:
-    """Return the name, of a folder with how many of its files are left out, and under which it is held."""
     more = [f"{file.files:,} files"] if file.files > 1 else []
     more += [f"held as {file.under}"] if file.under is not None else []
     return f"{file.name} ({', '.join(more)})" if more else file.name
@@ -52,6 +51,5 @@ def rejected_line(rejected: Sequence[Unchanged], where: str) -> str:
 
 
 def names_of(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
     shown = ", ".join(names[:_NAMED])
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"

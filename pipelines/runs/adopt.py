@@ -181,7 +181,6 @@ def _is_of_others(storage: Storage, name: str, wanted: Mapping[str, bytes]) -> b
 
 
 def _files(folder: str, name: str | None, split: str | None) -> list[str]:
-    """Return the names of the TFRecord files of a folder, sorted."""
     where = printable_path(folder)
     if is_store_url(folder):
         raise TargetError(
@@ -281,7 +280,6 @@ class _Counts:
 
 
 def _check(folder: str, facts: Sequence[FileFacts]) -> None:
-    """Refuse files that are damaged, empty, or of two kinds."""
     damaged = [found.problem for found in facts if found.problem is not None]
     if damaged:
         more = [f"and {len(damaged) - _SHOWN:,} more"] * (len(damaged) > _SHOWN)

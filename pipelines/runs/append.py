@@ -170,7 +170,6 @@ def _run(
 
 
 def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
-    """Return the latest generation of a dataset; with `finish`, wholly published."""
     if not list_generations(path):
         raise TargetError(
             copy_in_part(path)
@@ -193,7 +192,6 @@ def _died_behind_its_commit(path: str) -> Manifest | None:
 
 
 def _is_run(prepared: Prepared, manifest: Manifest) -> bool:
-    """Return whether a generation is what a run would append."""
     spec = prepared.spec
     made = (manifest.operation, manifest.config_fingerprint, manifest.run.source_fingerprint)
     return made == ("append", spec.config_fingerprint, spec.source_fingerprint)

@@ -103,7 +103,6 @@ def convert(
 
 
 def require_waiting(engine: Engine) -> None:
-    """Refuse a run that is not waited for, where its result is wanted."""
     if not engine.waits:
         raise UsageError(
             "runner.wait: what is written is known when the job has ended, so this waits for it; leave the key out, or "
@@ -250,5 +249,4 @@ def _share_warnings(prepared: Prepared, manifest: Manifest) -> list[str]:
 
 
 def _own_shards(manifest: Manifest) -> list[int]:
-    """Return the number of shards that a generation added to each split."""
     return [sum(s.generation == manifest.generation for s in split.shards) for split in manifest.splits.values()]

@@ -13,7 +13,6 @@ from ..workers.worker_processes import WorkerProcesses
 
 
 def engine_of(runner: AnyRunner, beam_options: Sequence[str] = ()) -> Engine:
-    """Return the engine of a config's `runner`; `beam_options` is what came after `--`."""
     match runner:
         case LocalRunner():
             return LocalEngine(beam_options)

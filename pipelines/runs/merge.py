@@ -120,7 +120,6 @@ def plan_merge(
 
 
 def _image_of(paths: Sequence[str]) -> Mapping[str, Any]:
-    """Return what was done to the pictures of some datasets: nothing where it is not the same in all."""
     manifests = [_manifest_of(path) for path in paths]
     found = [{} if manifest is None else manifest.details.image for manifest in manifests]
     return found[0] if all(one.get("steps") == found[0].get("steps") for one in found) else {}

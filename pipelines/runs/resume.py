@@ -61,7 +61,6 @@ def look_ahead(prepared: Prepared, workers: WorkerProcesses, *, elsewhere: bool 
 
 
 def _staged_splits(done: Sequence[TaskResult], shard_size: int) -> tuple[SplitEstimate, ...]:
-    """Return what finished tasks have staged of each split."""
     records, sizes = Counter[str](), Counter[str]()
     for result in done:
         for name, split in result.splits.items():
@@ -73,7 +72,6 @@ def _staged_splits(done: Sequence[TaskResult], shard_size: int) -> tuple[SplitEs
 
 
 def _rejects_of(done: Sequence[TaskResult]) -> tuple[str, ...]:
-    """Return what to say of rows that finished tasks have rejected: planning does not look at them again."""
     codes: Counter[str] = Counter()
     for result in done:
         codes.update(result.rejects.by_code if result.rejects else {})

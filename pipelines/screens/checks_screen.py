@@ -26,7 +26,6 @@ def print_checks(terminal: Terminal, manifest: Manifest, *, later: bool = False)
 
 
 def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
-    """Print how many values are in several splits, in which, and the first of them."""
     check = manifest.details.checks.get("leaks")
     if check is None:
         return
@@ -67,7 +66,6 @@ def _leaks_fix(rule: Mapping[str, Any], column: str | None) -> str:
 
 
 def _shared(terminal: Terminal, check: Mapping[str, Any], what: str, of: str) -> None:
-    """Print which splits share how many groups."""
     shared = sorted(check.get("splits", {}).items(), key=lambda pair: -pair[1])
     for splits, groups in shared[:_SHOWN_PAIRS]:
         alike = f"{counted(groups, what)}{of} {'is' if groups == 1 else 'are'}"
@@ -86,7 +84,6 @@ def _examples(terminal: Terminal, check: Mapping[str, Any], what: str) -> None:
 
 
 def _duplicates(terminal: Terminal, manifest: Manifest, where: str) -> None:
-    """Print how many records are alike, in which splits, and the first of them."""
     check = manifest.details.checks.get("duplicates")
     if check is None:
         return

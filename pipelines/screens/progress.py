@@ -248,7 +248,6 @@ class ProgressWatcher:
                 surface.show(f"{self._ended}  after {_duration(self._clock() - self._begun)}", None)
 
     def _share(self, progress: RunProgress) -> float | None:
-        """Return how much of a pass is done; None before there is a plan, or where it does not know."""
         whole = self._reader.totals().bytes
         return min(progress.bytes / whole, 1.0) if whole else None
 

@@ -16,7 +16,6 @@ _MAX_CLASSES: Final = 20
 
 
 def print_notes(terminal: Terminal, done: Summary | PlanReport) -> None:
-    """Print what was detected, the warnings, and where rows are not in the order of the source."""
     for text in done.detected:
         terminal.text(f"Detected: {in_lines(text)}")
     for warning in done.warnings:

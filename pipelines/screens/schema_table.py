@@ -40,17 +40,14 @@ def in_source_order(schema: Schema, choices: Sequence[Choice]) -> list[Feature]:
 
 
 def name_text(name: str) -> str:
-    """Return the name of a feature; none is shown as quotes."""
     return printable(name) or '""'
 
 
 def kind_text(feature: Feature) -> str:
-    """Return what holds the values in an Example: `int64` for one, `int64 list` for several."""
     return feature.kind if feature.shape == () else f"{feature.kind} list"
 
 
 def type_text(feature: Feature) -> str:
-    """Return what the values mean, with unit, zone and shape."""
     text = feature.type
     if feature.unit or feature.timezone:
         text += f" ({', '.join(printable(part) for part in (feature.unit, feature.timezone) if part)})"

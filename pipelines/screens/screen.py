@@ -27,7 +27,6 @@ class Screen(Terminal):
     """Prints the results of commands, as text or, with `as_json`, as JSON; `quiet` leaves out all but errors."""
 
     def error(self, error: ShardmillError, detected: Iterable[str] = ()) -> None:
-        """Print an error on stderr, after what was detected before it and, with `--json`, a document on stdout."""
         for note in detected:
             self.err.print(Text(f"Detected: {in_lines(note)}"), soft_wrap=True)
         text = redacted(str(error))
@@ -45,7 +44,6 @@ class Screen(Terminal):
             print_summary(self, summary)
 
     def ended(self, ended: Summary | Submitted) -> None:
-        """Print what became of a command that may leave a job behind."""
         if isinstance(ended, Summary):
             self.summary(ended)
         else:
@@ -70,7 +68,6 @@ class Screen(Terminal):
             print_plan(self, plan)
 
     def append_plan(self, plan: PlanReport | Summary) -> None:
-        """Print what an append would write, or that it has nothing to."""
         if isinstance(plan, Summary):
             self.summary(plan)
         else:

@@ -147,7 +147,6 @@ def _fractions(terminal: Terminal, summary: Summary) -> None:
 
 
 def _shard_cells(split: SplitEntry) -> tuple[str, str, str]:
-    """Return how many shards a split has, their bytes, and the sizes of the smallest and the largest."""
     sizes = [shard.bytes for shard in split.shards]
     span = " to ".join(dict.fromkeys(format_size(size) for size in (min(sizes), max(sizes)))) if sizes else ""
     return f"{len(sizes):,}", format_size(split.bytes), span

@@ -44,7 +44,6 @@ class Terminal:
         self.err = _console(stderr or sys.stderr, may_fail=True)
 
     def data(self, document: Mapping[str, Any]) -> None:
-        """Print one JSON document as a line of stdout."""
         self.out.file.write(safe_json(json.dumps(document, ensure_ascii=False, allow_nan=False)) + "\n")
         self.out.file.flush()
 
@@ -70,13 +69,11 @@ class Terminal:
             self.text(line.rstrip())
 
     def note(self, line: str, style: str = "") -> None:
-        """Print a line on stderr, unless the screen is quiet."""
         if not self.quiet:
             self.err.print(Text(in_lines(line), style), soft_wrap=True)
 
 
 def plain_table(*titles: str) -> Table:
-    """Return a table without lines: the first column is text, the others are numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for index, title in enumerate(titles):
         table.add_column(title, justify="left" if index == 0 else "right")

@@ -85,7 +85,6 @@ def look_at(config: Config) -> Look:
 
 
 def _in_part(config: Config) -> Config:
-    """Return a config that reads its first rows alone, where they are many."""
     section = config.input
     if section is None or section.limit is not None or source_of(config).list_files().bytes <= _WHOLE_BYTES:
         return config

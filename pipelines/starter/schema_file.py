@@ -27,7 +27,6 @@ _TITLE: Final = "Shardmill config"
 
 
 def schema_line(config: str) -> str:
-    """Return the first line of a config, to be saved as the file `config`; `-` is stdout, which has no folder."""
     where = SCHEMA_NAME if config != "-" else PACKAGED.as_uri()
     return f"# yaml-language-server: $schema={where}\n"
 
@@ -78,7 +77,6 @@ def _text_at(path: str) -> str | None:
 
 
 def _is_schema(text: str) -> bool:
-    """Return whether a text is a schema that this or another release wrote."""
     try:
         document = json.loads(text)
     except ValueError:

@@ -25,7 +25,6 @@ class _PandasHidden(MetaPathFinder):
 
 
 def hide_pandas_from_beam() -> None:
-    """Let Beam be imported without pandas, from now on."""
     sys.meta_path.insert(0, _PandasHidden())
 
 

@@ -125,7 +125,6 @@ class WorkerProcesses:
         return run
 
     def begin(self, staging: TaskStaging, tasks: Sequence[Task]) -> None:
-        """Hand all tasks over: the workers stage them in order."""
         self.start()
         assert self._pool is not None
         self._staging = staging

@@ -41,7 +41,6 @@ def digests_of(frames: Frames) -> npt.NDArray[np.void]:
 
 
 def digests_of_values(values: Sequence[bytes] | npt.NDArray[np.object_]) -> npt.NDArray[np.void]:
-    """Return the digest of each of some values."""
     objects = np.empty(len(values), object)
     objects[:] = values
     found = np.empty(len(objects), DIGEST)

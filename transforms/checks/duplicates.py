@@ -76,7 +76,6 @@ class Duplicates:
 
 
 def _left_out(data: bytes, found: Groups, number: int, names: list[str]) -> LeftOut | None:
-    """Return which records of a task are no firsts."""
     if number not in found.gone:
         return None
     table = table_of(data, names)

@@ -109,7 +109,6 @@ def _by_bucket(tables: Iterable[Table], bits: int) -> Iterator[Table]:
 
 
 def _placed(table: Table, number: int, rows: npt.NDArray[np.int64]) -> Table:
-    """Return rows of a file with which they are."""
     placed = np.empty(len(table), _PLACED)
     for name in ROW.names or ():
         placed[name] = table[name]
@@ -126,7 +125,6 @@ def _repeated(halves: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.bool_]
 
 
 def _look(rows: Table, found: Groups, sizes: Sequence[int] | None, *, across: bool) -> None:
-    """Add the groups of rows that are in the order of files and rows."""
     rows = rows[np.argsort(rows["high"], kind="stable")]
     if (rows["low"][1:] != rows["low"][:-1])[rows["high"][1:] == rows["high"][:-1]].any():
         rows = rows[np.lexsort((rows["low"], rows["high"]))]  # stable too
@@ -160,7 +158,6 @@ def _mark(rows: Table, gone: dict[int, npt.NDArray[np.uint8]], sizes: Sequence[i
 
 
 def _count_splits(splits: npt.NDArray[Any], first: npt.NDArray[np.bool_], across: Counter[tuple[int, int]]) -> None:
-    """Count the groups that two splits share, for each pair of splits."""
     names, columns = np.unique(splits, return_inverse=True)
     if len(names) < 2:
         return

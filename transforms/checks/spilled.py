@@ -108,13 +108,11 @@ def rows_without(spilled: bytes, left_out: LeftOut) -> bytes:
 
 
 def merged_rows(one: Any, other: Any) -> Any:
-    """Return two summaries as one: the rows of both, and the splits that they are in."""
     splits = list(dict.fromkeys([*one["splits"], *other["splits"]]))
     return {"rows": one["rows"] + other["rows"], "splits": splits}
 
 
 def tables_of(spilled: Sequence[bytes], names: list[str]) -> Iterator[Table]:
-    """Yield the table of each task; splits are numbered as in `names`, which gets new ones."""
     return (table_of(data, names) for data in spilled)
 
 
@@ -143,7 +141,6 @@ def _written(header: Mapping[str, Any], table: Table) -> bytes:
 
 
 def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
-    """Yield the header and the table of each batch of a task."""
     at = 0
     while at < len(data):
         (length,) = np.frombuffer(data, _LENGTH, 1, at).tolist()
@@ -166,13 +163,11 @@ def table_of(data: bytes, names: list[str]) -> Table:
 
 
 def _shown(example: tuple[int, tuple[tuple[int, int], ...]], spilled: Sequence[bytes]) -> dict[str, Any]:
-    """Return an example for people: how many records are alike, and where the first of them come from."""
     count, places = example
     return {"records": count, "places": [_place(spilled[file], row) for file, row in places]}
 
 
 def _place(data: bytes, row: int) -> str:
-    """Return where a row of a task comes from, as text."""
     for header, _ in _batches(data):
         if row < header["rows"]:
             if "first" in header:

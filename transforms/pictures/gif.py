@@ -56,7 +56,6 @@ def check_gif(data: Content, *, structure: bool) -> ImageFacts:
 
 
 def _colours(data: Content, position: int, flags: int) -> bytes:
-    """Return the colour table at a position, empty where the flags say that there is none."""
     if not flags & 0x80:
         return b""
     size = 3 << ((flags & 7) + 1)

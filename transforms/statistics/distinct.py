@@ -148,7 +148,6 @@ class Values:
             self.settle()
 
     def _count(self, found: Iterable[tuple[Any, int]], number: int) -> None:
-        """Add counts by value; where that makes too many, hashes take their place."""
         if self.counts is None:
             self._take_hashes(_hashes_of_keys([value for value, _ in found]))
             return
@@ -162,7 +161,6 @@ class Values:
             self._forget()
 
     def _forget(self) -> None:
-        """Keep hashes in the place of counts."""
         if self.counts is not None:
             keys, self.counts = list(self.counts), None
             self._take_hashes(_hashes_of_keys(keys))
@@ -185,7 +183,6 @@ class Values:
 
 
 def top_of(counts: dict[Any, int]) -> tuple[ValueCount, ...]:
-    """Return the most frequent values, and of those that are equally frequent the least."""
     found = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:TOP]
     return tuple(ValueCount(value, count) for value, count in found)
 

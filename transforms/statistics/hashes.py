@@ -86,13 +86,11 @@ def packed(numbers: npt.NDArray[Any]) -> str:
 
 
 def unpacked(text: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return the numbers that `packed` wrote; a `ValueError` if the text is something else."""
     data = base64.b64decode(text, validate=True)
     return np.frombuffer(data, np.dtype(dtype).newbyteorder("<")).astype(dtype)
 
 
 def _stirred(words: U64, more: U64) -> U64:
-    """Return hashes of what was hashed before and eight more bytes of each value."""
     more ^= words
     more *= _FIRST
     more ^= more >> np.uint64(29)

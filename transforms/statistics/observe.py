@@ -80,7 +80,6 @@ def _by_split(
 
 
 def _rows_of(column: FeatureColumn, rows: I64) -> FeatureColumn:
-    """Return the values of some rows, in ascending order."""
     if column.rows is not None:
         taken = np.flatnonzero(np.isin(column.rows, rows))
         found = _rows_of(replace(column, rows=None), taken)

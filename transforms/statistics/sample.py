@@ -120,7 +120,6 @@ class Sample:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], kinds: Mapping[str, str]) -> Sample:
-        """Read what `to_json` wrote; `kinds` are those of the features."""
         part = _Part(unpacked(document["keys"], np.uint64), {}, {})
         for name, one in document["features"].items():
             if kinds[name] == "bytes":
@@ -177,7 +176,6 @@ def _width(rows: int) -> int:
 
 
 def _power_from(count: int) -> int:
-    """Return the least power of two that is no less."""
     return 1 << (count - 1).bit_length()
 
 

@@ -73,7 +73,6 @@ class StatsDocument:
 
 
 def stats_json(tally: Tally, statistics: Statistics, generation: int) -> bytes:
-    """Return `stats.json` of what is counted, and of its figures: a line for each feature."""
     head = {"format": _FORMAT, "version": _VERSION, "generation": generation, "level": tally.level}
     start = json.dumps(head)[:-1]
     return f'{start},\n "splits": {_lines(figures_of(statistics))},\n "state": {_lines(tally.to_json())}}}\n'.encode()
@@ -96,7 +95,6 @@ def _lines(splits: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _document(figures: FeatureFigures) -> dict[str, Any]:
-    """Return the figures of a feature without those that it has none of."""
     found = {name: value for name, value in asdict(figures).items() if value is not None and value != ()}
     del found["name"]
     for name in ("histogram", "top"):
@@ -108,7 +106,6 @@ def _document(figures: FeatureFigures) -> dict[str, Any]:
 
 
 def parse_stats(data: bytes) -> StatsDocument:
-    """Read what `stats_json` wrote; a `StatsProblem` says what is wrong."""
     try:
         return _take(parse_json(data))
     except (JsonError, ManifestProblem) as error:

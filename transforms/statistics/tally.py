@@ -185,7 +185,6 @@ class Tally:
                 tally.merge(more)
 
     def is_like(self, other: Tally) -> bool:
-        """Return whether another tally is of the same level and features, so that they can be merged."""
         kinds = [
             {(name, tally.kind, tally.lengths is None, tally.choices is None) for name, tally in split.features.items()}
             for split in (*self.splits.values(), *other.splits.values())
@@ -208,7 +207,6 @@ class Tally:
         return found
 
     def statistics(self, schema: Schema, labels: Mapping[str, Sequence[str]]) -> Statistics:
-        """Return the figures of records of a schema; `labels` are the names of classes, by feature."""
         splits = {name: _figures(name, split, schema, labels) for name, split in sorted(self.splits.items())}
         return Statistics(self.level, {name: split for name, split in splits.items() if split.records})
 
@@ -275,7 +273,6 @@ def _by_name(tally: FeatureTally, names: Sequence[str]) -> dict[str, int]:
 
 
 def _image(feature: Feature, split: SplitTally) -> ImageFigures | None:
-    """Return the figures of pictures, from the features beside them."""
     stem = feature.name.removesuffix("encoded")
     formats, height, width = (split.features.get(f"{stem}{name}") for name in ("format", "height", "width"))
     if formats is None or formats.choices is None:

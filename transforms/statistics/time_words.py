@@ -25,7 +25,6 @@ class TimeWords:
 
     @classmethod
     def of(cls, feature: Feature) -> TimeWords | None:
-        """Return what shows the figures of a feature, None where its values are plain numbers."""
         if feature.kind != "int64":
             return None
         kind = column_type(feature).arrow(feature.unit or DEFAULT_UNIT, None)

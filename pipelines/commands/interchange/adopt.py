@@ -45,7 +45,6 @@ def adopt_command(folder: str, name: str | None, split: str | None, screen: Scre
 
 
 def _spread(function: Callable[[str], FileFacts], paths: Sequence[str]) -> Iterable[FileFacts]:
-    """Apply a function to each file, in processes where that is faster."""
     size = sum(os.stat(path).st_size for path in paths)
     workers = min(count_workers("auto"), len(paths))
     if workers < 2 or size < _PROCESSES_FROM_BYTES:

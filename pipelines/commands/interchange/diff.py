@@ -24,7 +24,7 @@ _SHOWN: Final = 20
 
 
 def diff_command(a: str, b: str, screen: Screen, *, records: bool) -> int:
-    """Print what differs between two datasets; return 0 if they are equal, and 1 if not."""
+    """Print what differs between two datasets; return 0 if they are equal, else 1."""
     sides = Side.open(a), Side.open(b)
     found = compare(*sides)
     read = _compared(sides, found) if records else []

@@ -131,7 +131,6 @@ def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Scre
 
 
 def _below_1(manifest: Manifest) -> str:
-    """Return that a label map has the id 0, and how a conversion numbers classes from 1."""
     if manifest.source.format == "images":
         fix = "--set input.label_offset=1"
     else:

@@ -54,7 +54,6 @@ def _decoded(path: str, manifest: Manifest) -> tuple[str, ...]:
 
 
 def _class_of(document: Any, name: str) -> str:
-    """Return the class that `features.json` names for a feature, by its nested dicts."""
     for step in [name] if name in document["featuresDict"]["features"] else name.split("/"):
         document = document["featuresDict"]["features"][step]
     return str(document["pythonClassName"])

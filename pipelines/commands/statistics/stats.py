@@ -136,7 +136,6 @@ def _in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = Tr
 
 
 def _spread(files: Sequence[FileCount]) -> Any:
-    """Return what counts files in several processes, if that is faster than in this one."""
     workers = min(count_workers("auto"), len(files))
     if workers < 2 or sum(file.bytes for file in files) < _PROCESSES_FROM_BYTES:
         return map

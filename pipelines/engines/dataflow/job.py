@@ -41,7 +41,6 @@ class DataflowJob:
         self._count = ThrottledCount(self._ask)
 
     def count(self) -> Counted:
-        """Return what the job has staged, as far as Dataflow has reported."""
         return replace(self._count(), ending=self._ending)
 
     def wait(self, result: DataflowPipelineResult, client: DataflowApplicationClient, submitted: Submitted) -> None:
@@ -119,7 +118,6 @@ def _ends(result: DataflowPipelineResult, seconds: float) -> bool:
 
 
 def troubles() -> tuple[type[Exception], ...]:
-    """Return what Google's libraries raise: refused, not allowed, no connection, no credentials, running already."""
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError

@@ -73,7 +73,6 @@ def default_folder() -> Path:
 
 
 def cluster_of(folder: Path) -> Cluster | None:
-    """Return the cluster that was started in a folder, whether it still runs or not."""
     try:
         return Cluster.from_json(json.loads((folder / "cluster.json").read_text()))
     except FileNotFoundError:

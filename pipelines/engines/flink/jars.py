@@ -107,12 +107,10 @@ def class_path() -> str:
 
 
 def java() -> str:
-    """Return the path of Java: `JAVA_HOME`'s, else the one on the path."""
     return _program("java", "JAVA_HOME", "Flink runs on Java 11 or 17: install it (apt-get install openjdk-17-jre)")
 
 
 def maven() -> str:
-    """Return the path of Maven: `MAVEN_HOME`'s, else the one on the path."""
     return _program("mvn", "MAVEN_HOME", "its jars are fetched with Maven: install it (apt-get install maven)")
 
 

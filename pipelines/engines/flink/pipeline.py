@@ -73,7 +73,6 @@ def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> None:
 
 
 def slots_of(runner: FlinkRunner) -> Slots:
-    """Return what a cluster has for a run: `auto` are all of its slots."""
     overview = FlinkRest(runner.master).overview()
     workers = overview.slots if runner.workers == "auto" else runner.workers
     if not 0 < workers <= overview.slots:
@@ -238,7 +237,6 @@ def _pipeline(options: Sequence[str], beam_args: Sequence[str]) -> beam.Pipeline
 
 
 def _is_silence(error: BaseException) -> bool:
-    """Return whether a job server stopped answering, rather than answered that the job failed."""
     import grpc
 
     return isinstance(error, grpc.RpcError)

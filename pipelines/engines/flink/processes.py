@@ -50,7 +50,6 @@ _PATIENCE_SECONDS: Final = 10.0
 
 
 def java_command(main: str, *args: str, heap: str, mark: str, settings: Sequence[str] = ()) -> list[str]:
-    """Return the command of one of Flink's programs; its log goes to stderr."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     # What runs here passes descriptors on: the quick compiler and the simple collector are enough, and start sooner.
     lean = [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
@@ -94,7 +93,6 @@ def cause_in(log: Path) -> str:
 
 
 def free_port() -> int:
-    """Return a port of the loopback that nobody listens at now."""
     with socket.socket() as listener:
         listener.bind((LOOPBACK, 0))
         port: int = listener.getsockname()[1]
@@ -127,7 +125,6 @@ class Known:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process that keeps nothing worth saving, at once."""
     process.kill()
     process.wait()
 

@@ -37,7 +37,6 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it runs any more."""
         return self.state in _OVER
 
 
@@ -73,7 +72,6 @@ class FlinkRest:
         return True
 
     def job(self, name: str) -> Job | None:
-        """Return the latest job of a name, or None if there was none."""
         jobs = [job for job in self.get("/jobs/overview")["jobs"] if job["name"] == name]
         if not jobs:
             return None
@@ -115,7 +113,6 @@ class FlinkRest:
         self._ask("PATCH", f"/jobs/{job.id}?mode=cancel")
 
     def get(self, path: str) -> Any:
-        """Return the JSON document of a path; a `RunError` if nobody answers there."""
         return self._ask("GET", path)
 
     def _ask(self, method: str, path: str) -> Any:

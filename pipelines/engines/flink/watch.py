@@ -121,7 +121,6 @@ class JobWatch:
 
 
 def gone(master: str, name: str) -> RunError:
-    """Return the error that says that a cluster does not answer any more; nobody knows what became of its job."""
     return RunError(
         f"Flink at {master} does not answer any more: it was stopped, or cannot be reached. Start it, and run the same "
         f"command again: it resumes, and first ends the job {name}, should that still run"
@@ -129,7 +128,6 @@ def gone(master: str, name: str) -> RunError:
 
 
 def is_refused(error: RunError) -> bool:
-    """Return whether nobody listens where Flink was."""
     return isinstance(getattr(error.__cause__, "reason", None), ConnectionRefusedError)
 
 

@@ -160,7 +160,6 @@ def _joined(before: SplitEntry | None, added: SplitEntry) -> SplitEntry:
 
 
 def _longer(one: dict[str, tuple[str, ...]], other: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the labels of both, where one's classes are the first of the other's."""
     return {name: max(one.get(name, ()), other.get(name, ()), key=len) for name in sorted(one.keys() | other.keys())}
 
 

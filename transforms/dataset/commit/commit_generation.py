@@ -142,7 +142,6 @@ def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], limits: M
 def _append(
     spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJob], limits: ManifestLimits
 ) -> Commit | Refusal:
-    """Try to follow the latest generation, whichever it is by then."""
     for _ in range(APPEND_TRIES):
         conflict = conflict_with(spec, to)
         if conflict is not None:
@@ -234,7 +233,6 @@ def find_commit(spec: DatasetSpec) -> Commit | None:
 
 
 def _lost(spec: DatasetSpec, generation: int) -> Refusal:
-    """Leave and return the refusal of a run that another writer was faster than."""
     message = f"generation {generation} was committed by another writer; nothing of this run was; "
     if spec.if_exists == "replace":
         return _refused(spec, "commit", f"{message}to write over that one too, run it again", again=True)

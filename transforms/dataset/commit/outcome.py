@@ -36,7 +36,6 @@ def empty_warnings(manifest: Manifest) -> list[str]:
 
 
 def read_outcome(spec: DatasetSpec) -> WriteOutcome:
-    """Return what a run that has ended, in whatever process, left behind; a `CommitError` if nothing."""
     decided = read_decision(spec)
     if isinstance(decided, Refusal):
         return WriteOutcome(spec.path, refusal=decided)

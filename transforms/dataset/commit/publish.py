@@ -293,7 +293,6 @@ def _remove_superseded(storage: Storage, old: Manifest, new: Manifest) -> None:
 
 
 def _files(storage: Storage, paths: set[str]) -> dict[str, FileStatus]:
-    """Return what is known of the files that exist, by one listing of each of their folders."""
     found = {}
     for folder in sorted({os.path.dirname(path) for path in paths}):
         for name, status in storage.entries(folder):

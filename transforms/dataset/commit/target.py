@@ -50,7 +50,6 @@ def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
 
 
 def replacing_what_is_there(spec: DatasetSpec) -> DatasetSpec:
-    """Return the spec of a run that replaces a dataset, with the generation that it is to replace."""
     if spec.if_exists != "replace":
         return spec
     return replace(spec, replaces=max(list_generations(spec.path), default=0))

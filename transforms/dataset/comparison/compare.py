@@ -151,7 +151,6 @@ def _figures(a: Statistics | None, b: Statistics | None) -> tuple[FigureDifferen
 
 
 def _distinct(split: str, name: str, a: Distinct | None, b: Distinct | None) -> Iterator[FigureDifference]:
-    """Yield the difference of how many values are different, which the level "full" alone has."""
     if a != b:
         counts = [None if one is None else one.count for one in (a, b)]
         estimated = tuple(side for side, one in (("a", a), ("b", b)) if one is not None and not one.exact)
@@ -159,7 +158,6 @@ def _distinct(split: str, name: str, a: Distinct | None, b: Distinct | None) -> 
 
 
 def _flat(figures: FeatureFigures) -> dict[str, Any]:
-    """Return figures by their names: those of numbers, sizes and lengths, and how many there are of each class."""
     flat: dict[str, Any] = {"missing": figures.missing}
     for what in ("numbers", "sizes", "lengths"):
         group = getattr(figures, what)

@@ -73,7 +73,6 @@ def _content(entry: ShardEntry) -> tuple[int, int, str]:
 
 
 def _without(entries: Sequence[ShardEntry], common: Counter[tuple[int, int, str]]) -> list[ShardEntry]:
-    """Return the shards that only one side has."""
     left = Counter(common)
     found = []
     for entry in entries:
@@ -149,7 +148,6 @@ def _joined(digests: Sequence[Digests]) -> Digests:
 
 
 def _count(a: Digests, b: Digests) -> tuple[int, int]:
-    """Return how many digests are in each of two multisets alone."""
     both = np.concatenate((a, b))
     if not len(both):
         return 0, 0

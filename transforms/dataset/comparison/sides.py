@@ -66,7 +66,6 @@ class Side:
         return read_stats(self.path, self.manifest)
 
     def sources(self) -> dict[str, str]:
-        """Return the fingerprint of each input file of this generation and of those that it came from."""
         held = (one for manifest in self._lineage() for one in read_held_sources(self.path, manifest))
         return {one.name: one.fingerprint for one in held}
 

@@ -92,7 +92,6 @@ class ExportedRows:
 
 
 def _text(value: Any) -> str:
-    """Return a value as the rule of a split has it."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -39,7 +39,6 @@ def new_file(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_folder(path: str) -> Iterator[str]:
-    """Make a folder that takes its name when the block ends, where none or an empty one is; yield where it is now."""
     with _refusals(path), incomplete_folder(path.rstrip("/")) as hidden:
         yield hidden
 

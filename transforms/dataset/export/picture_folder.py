@@ -69,7 +69,6 @@ class PictureFolder:
             yield line
 
     def _known(self, named: Mapping[str, pa.Array]) -> dict[str, list[Any]]:
-        """Return the columns that names and boxes are made of, as Python's values."""
         wanted = [f"{one.stem}/{what}" for one in self.plan.pictures for what in ("filename", "format")]
         wanted += [] if self.plan.class_name is None else [self.plan.class_name]
         if self.plan.objects is not None:
@@ -78,7 +77,6 @@ class PictureFolder:
         return {name: _python_values(name, named[name]) for name in wanted if name in named}
 
     def _paths(self, root: str, picture: Picture, content: pa.Scalar, facts: Mapping[str, Any], number: int) -> Any:
-        """Write the pictures of one feature of a row, and return their paths, None where there are none."""
         if not content.is_valid:
             return None
         names, kinds = (facts.get(f"{picture.stem}/{what}") for what in ("filename", "format"))

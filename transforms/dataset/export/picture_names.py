@@ -48,7 +48,6 @@ def safe_name(name: str) -> str:
 
 
 def kind_of(content: bytes) -> str | None:
-    """Return the format of a picture by its first bytes, None if that is not known."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "webp"
     return next((kind for start, kind in _BEGINNINGS if content.startswith(start)), None)

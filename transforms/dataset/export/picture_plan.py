@@ -104,7 +104,6 @@ def _picture(feature: Feature) -> Picture:
 
 
 def _class_names(stem: str, features: Mapping[str, Feature], labels: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the features that name the class of a picture, the best first."""
     wanted = [name for name in (f"{stem}/class/text", f"{stem}/class/label") if name in features]
     known = [name for name in wanted if features[name].shape == () and (name in labels or name.endswith("text"))]
     others = [name for name in labels if name in features and features[name].shape == ()]

@@ -74,7 +74,6 @@ def _shortest(values: pa.Array) -> pa.Array:
 
 
 def _with_floats_as(leaf: pa.DataType, kind: pa.DataType) -> pa.DataType:
-    """Return a type with `leaf` in the place of float32, wherever that is."""
     return leaf if kind == pa.float32() else _with_inner(kind, partial(_with_floats_as, leaf))
 
 
@@ -101,7 +100,6 @@ def _encoded(values: pa.Array) -> pa.Array:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """Return a value of a plain type with its bytes as text, and its maps as objects or lists of pairs."""
     if value is None:
         return None
     if is_binary(kind):

@@ -73,7 +73,6 @@ def write_arrow(rows: ExportedRows, file: BinaryIO) -> None:
 
 
 def write_json_lines(rows: ExportedRows, file: BinaryIO) -> None:
-    """Write each row as a line with a JSON object; a null is `null`."""
     for _, batch in rows.batches():
         file.write(json_lines(rows.schema.names, batch.columns))
 
@@ -123,7 +122,6 @@ def csv_lines(columns: Sequence[pa.Array]) -> pa.Buffer:
 
 
 def _csv_cells(values: pa.Array) -> pa.Array:
-    """Return the text of each value; null stays null."""
     text = values.cast(pa.large_string())
     if is_string(values.type):
         return _joined("", '"', pc.replace_substring(text, '"', '""'), '"')

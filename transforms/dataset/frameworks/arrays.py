@@ -67,7 +67,6 @@ class ArrayReader:
         dtypes: Mapping[str, npt.DTypeLike],
         ranks: Mapping[str, int],
     ) -> ArrayReader:
-        """Choose the arrays to read, and hold them against what the caller counts on."""
         known = {plan.name: plan for plan in array_plans(schema)}
         for name in (*(columns or ()), *dtypes, *ranks):
             if name not in known:
@@ -109,7 +108,6 @@ class ArrayReader:
 
 
 def array_plans(schema: Schema) -> Iterator[ArrayPlan]:
-    """Yield the arrays that the features of a schema stand for."""
     features = {feature.name: feature for feature in schema}
     for feature in schema:
         if feature.type == "array_data":
@@ -126,7 +124,6 @@ def _pair_names(data_name: str) -> tuple[str, str]:
 
 
 def _dtype(feature: Feature) -> np.dtype | None:
-    """Return the dtype of a feature's values, or None if they are neither numbers nor times."""
     dtype = form_of(feature).numpy
     return None if dtype is None else np.dtype(dtype.format(unit=feature.unit or DEFAULT_UNIT))
 
@@ -148,7 +145,6 @@ def _check_rank(plan: ArrayPlan, asked: int) -> None:
 
 
 def _restored(plan: ArrayPlan, shape: list[int], data: pa.Buffer, where: str) -> _Array:
-    """Return the array whose shape and bytes a record holds."""
     if len(shape) > _MAX_RANK:
         raise DamageError(f"{where}: its shape has {len(shape)} axes; arrays have {_MAX_RANK} at most")
     wanted = math.prod(shape) * plan.dtype.itemsize
@@ -160,7 +156,6 @@ def _restored(plan: ArrayPlan, shape: list[int], data: pa.Buffer, where: str) ->
 
 
 def _value_arrays(plan: ArrayPlan, column: pa.Array) -> _Column:
-    """Return the values of each row as an array of the plan's shape, None where the feature is absent."""
     dense = column.drop_null()
     present: Iterator[_Array]
     if plan.shape == (-1,):

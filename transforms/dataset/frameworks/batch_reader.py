@@ -24,7 +24,6 @@ class BatchReader:
         self._blocks: OrderedDict[int, Payloads] = OrderedDict()
 
     def read(self, numbers: I64) -> pa.RecordBatch:
-        """Return rows in the order of their numbers."""
         if self._block_rows is None:
             return self._rows.take(numbers, self._columns)
         blocks, places = np.divmod(numbers, self._block_rows)

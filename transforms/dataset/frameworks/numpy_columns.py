@@ -93,7 +93,6 @@ class NumpyColumns:
         return found
 
     def read_filled(self, batch: pa.RecordBatch) -> dict[str, Values]:
-        """Return the arrays of a batch without masks: see the head of this module."""
         found = self.read(batch)
         shapes = {plan.shape_name for plan in self.arrays.values()}
         fills: dict[str, object] = {}
@@ -138,7 +137,6 @@ def stacked(arrays: Sequence[Array | None]) -> Array:
 
 
 def objects(values: Sequence[Any]) -> Array:
-    """Return values, arrays too, as an array of objects."""
     found = np.empty(len(values), object)
     for at, value in enumerate(values):  # at once, arrays of one shape would become an array of more axes
         found[at] = value
@@ -164,7 +162,6 @@ def _validity(column: pa.Array) -> Array:
 
 
 def _converted(name: str, column: pa.Array, shape: tuple[int, ...] | None = None) -> Iterator[tuple[str, Values]]:
-    """Yield the arrays that a column becomes, with their names."""
     kind = column.type
     if types.is_map(kind):
         column = _entries(column)
@@ -182,7 +179,6 @@ def _converted(name: str, column: pa.Array, shape: tuple[int, ...] | None = None
 
 
 def _entries(column: pa.Array) -> pa.Array:
-    """Return maps as lists of their keys and values."""
     pairs = pa.StructArray.from_arrays([column.keys, column.items], ["key", "value"])
     return pa.Array.from_buffers(
         pa.list_(pairs.type), len(column), column.buffers()[:2], offset=column.offset, children=[pairs]
@@ -237,7 +233,6 @@ def _flat(column: pa.Array) -> Array:
 
 
 def numpy_type_of(kind: pa.DataType) -> np.dtype[Any] | None:
-    """Return the dtype of the values of an Arrow type, None where these are objects."""
     if types.is_date32(kind):
         return np.dtype("datetime64[D]")
     if types.is_date64(kind):

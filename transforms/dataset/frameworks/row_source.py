@@ -66,14 +66,12 @@ class RowSource:
         return [{name: values[row] for name, values in each.items()} for row in range(len(numbers))]
 
     def _timed(self, values: Values) -> Values:
-        """Return values with times as the numbers that are wanted instead."""
         if isinstance(values, Ragged):
             return Ragged(self._timed(values.values), values.row_splits)
         return values.view(self._times) if self._times is not None and values.dtype.kind in "mM" else values
 
 
 def _each(values: Values, count: int) -> Sequence[Any]:
-    """Return what each row has of the values of a column."""
     if not isinstance(values, Ragged):
         return values  # type: ignore[return-value]  # an array is one
     splits = values.row_splits.tolist()

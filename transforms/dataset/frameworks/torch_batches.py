@@ -256,7 +256,6 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         self._taken, self._reader_of_state, self._is_done = taken, reader, is_done
 
     def _has_left(self, reader: Sequence[int], start: int, taken: int) -> bool:
-        """Return whether a reader that has taken some batches has others left, of an epoch from `start` on."""
         rank, world, worker, workers = reader
         batches = replace(self._batches(start), rank=rank, world=world)
         return next(batches.of_worker(worker, workers, taken), None) is not None
@@ -293,7 +292,6 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
 
 
 def tensors(columns: Mapping[str, Values]) -> dict[str, Any]:
-    """Return arrays as tensors; objects stay lists, of tensors where they are arrays."""
     return {name: _tensor(values) for name, values in columns.items()}
 
 

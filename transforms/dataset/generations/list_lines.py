@@ -38,7 +38,6 @@ _FINGERPRINT: Final = re.compile(r"sha256:[0-9a-z]+|etag:[!-~]+|crc32c:[0-9a-f]{
 
 
 def _is_fingerprint(value: Any) -> bool:
-    """Return whether a value is a digest, or what a store says of an object: `etag:...`, `crc32c:...`."""
     return isinstance(value, str) and _FINGERPRINT.fullmatch(value) is not None
 
 
@@ -73,7 +72,6 @@ _ERROR: Final[Mapping[str, _Check]] = {
 
 
 def read_source_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the lines of a list of sources, numbered."""
     return _checked(root, path, _source_line_problem)
 
 

@@ -67,7 +67,6 @@ def list_generations(root: str) -> tuple[int, ...]:
 
 
 def numbers_in(names: Iterable[str]) -> tuple[int, ...]:
-    """Return the numbers of the generations that are among the names in `manifests/`, in order."""
     numbers = (int(match[1]) for name in names if (match := _GENERATION_NAME.fullmatch(name)))
     return tuple(sorted(number for number in numbers if number))
 
@@ -247,7 +246,6 @@ def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
 
 
 def _staged_by(root: str, shard: ShardEntry) -> str | None:
-    """Return where the generation that added a shard staged it, None if that is unknown."""
     try:
         return staged_file(read_manifest(root, shard.generation).run.staging, shard.path)
     except (InputError, DamageError):  # the caller finds that the shard is missing

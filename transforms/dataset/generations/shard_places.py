@@ -69,7 +69,6 @@ class _Lists:
         return ShardPlace(entry, entry.path, final) if final is not None and final.is_file else None
 
     def _staged_by(self, generation: int) -> tuple[str, dict[str, FileStatus]]:
-        """Return the staging folder of a generation, and the shards that are in it."""
         if generation not in self._staged:
             staging, own = "", generation == self._manifest.generation
             with contextlib.suppress(InputError, DamageError):  # the caller finds that the shard is missing

@@ -24,7 +24,6 @@ _LIMIT: Final = 1 << 30
 
 
 def read_stats(root: str, manifest: Manifest) -> Statistics | None:
-    """Return the figures of a generation, None where none were asked for; a `DamageError` if not of its records."""
     found = _document(root, manifest)
     return None if found is None else found.statistics
 
@@ -42,7 +41,6 @@ def read_tally(root: str, manifest: Manifest) -> Tally | None:
 
 
 def statistics_files(tally: Tally, manifest: Manifest) -> dict[str, bytes]:
-    """Return the files that state what is counted of a generation with a schema, by their names."""
     assert manifest.schema is not None
     statistics = tally.statistics(manifest.schema, manifest.labels)
     return {

@@ -38,7 +38,6 @@ def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits 
 
 
 def is_compressed(path: Path) -> bool:
-    """Return whether a TFRecord file is compressed, of which the first bytes may be damaged."""
     with open_on_disk(path, printable_path(os.fspath(path))) as file:
         return _tell_form(file, os.fsencode(path)) is not None
 

@@ -145,7 +145,6 @@ class RecordWalk:
         self._lost: list[_LostHeader] = []
 
     def events(self) -> Iterator[Event]:
-        """Yield the intact records and the damages, to the end of the bytes."""
         while self._need(self.offset + 1):
             self._floor = self.offset
             reason = self._scan()
@@ -304,7 +303,6 @@ class RecordWalk:
                 self._forget(start)
 
     def _forget(self, offset: int) -> None:
-        """Drop lost headers that are too far behind."""
         while self._lost and offset - self._lost[0].offset > _HOLD_BYTES:
             del self._lost[0]
 
@@ -312,7 +310,6 @@ class RecordWalk:
         return int.from_bytes(self._window.head(offset)[:8], "little")
 
     def _is_whole(self, start: int, end: int) -> bool:
-        """Return whether the data of a record from `start` to `end` have the CRC that is after them."""
         known = self._window.end
         if (known is not None and end > known) or not self._need(end):
             return False

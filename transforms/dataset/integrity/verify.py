@@ -148,7 +148,6 @@ def _notes_of_unneeded(missing: Sequence[int]) -> Iterator[str]:
 
 
 def _needed(manifests: Iterable[Manifest]) -> set[int]:
-    """Return the generations that others were made from, or have shards of."""
     shards = {shard.generation for m in manifests for split in m.splits.values() for shard in split.shards}
     return shards | {manifest.parent for manifest in manifests if manifest.parent is not None}
 
@@ -230,7 +229,6 @@ def _digest_findings(manifest: Manifest, facts: dict[str, ShardFacts]) -> Iterat
 
 
 def _size_findings(manifest: Manifest, sizes: dict[int, int]) -> Iterator[Finding]:
-    """Yield the shards that break the promise on sizes; `sizes` are those asked for, by generation."""
     for split in manifest.splits.values():
         for generation, entries in groupby(split.shards, key=lambda entry: entry.generation):
             if generation not in sizes:  # its manifest is damaged, which is reported

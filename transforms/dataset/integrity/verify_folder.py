@@ -48,7 +48,6 @@ def list_findings(root: str, manifest: Manifest, *, quick: bool = False) -> Iter
 
 
 def _located(root: str, path: str, staged: str) -> str:
-    """Return where a list is: in staging, as long as its generation is not published."""
     storage = storage_at(root)
     return staged if not storage.lies_at(path) and storage.lies_at(staged) else path
 
@@ -128,7 +127,6 @@ def _named_files(root: str, manifests: Sequence[Manifest]) -> set[str]:
 
 
 def _guarded(path: str, check: Callable[[str], Iterator[str]]) -> Iterator[Finding]:
-    """Yield the reasons that a check of one file gives, and its failure to read the file, as findings."""
     try:
         for reason in check(path):
             yield Finding(printable_path(path), reason)

@@ -166,7 +166,6 @@ class _Shard:
         return os.path.join(self.check.root, self.check.file)
 
     def check_size(self) -> bool:
-        """Return whether the file has the size that the manifest states, if it states one."""
         entry = self.check.entry
         if entry is None or self.bytes == entry.bytes:
             return True
@@ -174,7 +173,6 @@ class _Shard:
         return False
 
     def read_records(self) -> None:
-        """Check the records against their CRCs, the schema, and the counts of the manifest."""
         schema, path = self.check.schema, self._path
         decoder = None if schema is None else ExampleDecoder(schema)
         before = len(self.findings)
@@ -255,5 +253,4 @@ class _Shard:
 
 
 def _without_path(text: str, check: ShardCheck) -> str:
-    """Return the text of an error without the name of the file in front, which the finding has."""
     return text.removeprefix(f"{printable_path(os.path.join(check.root, check.file))}: ")

@@ -42,7 +42,6 @@ class FileCount:
 
 
 def counts_of(root: str, manifest: Manifest, level: Level) -> list[FileCount]:
-    """Return what there is to count of a generation with a schema."""
     assert manifest.schema is not None
     return [
         FileCount(

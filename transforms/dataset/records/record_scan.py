@@ -168,7 +168,6 @@ def tell_form(file: ByteFile, start: int) -> Form | None:
 
 
 def longest_record(form: Form | None) -> int:
-    """Return how long a record of a file is believed to be at most, where nobody set a limit."""
     return LARGEST_RECORD_BYTES if form is None else RECORD_BYTES_LIMIT
 
 

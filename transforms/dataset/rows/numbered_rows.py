@@ -42,7 +42,6 @@ class NumberedRows:
 
     @property
     def schema(self) -> Schema:
-        """The features of the records; plain bytes, which have none, are a `UsageError`."""
         if self.manifest.schema is None:
             where = printable_path(self.path)
             raise UsageError(f"{where}: its records are plain bytes without a schema; use records()")
@@ -72,7 +71,6 @@ class NumberedRows:
         return found
 
     def take(self, numbers: Numbers, columns: Sequence[str] | None) -> pa.RecordBatch:
-        """Return rows in the order of their numbers as given."""
         self.plan(columns)
         return self.decode(self.access.take(numbers), numbers, columns)
 

@@ -60,7 +60,6 @@ class RecordAccess:
         return self._shard(shard).payload(number - first)
 
     def take(self, indices: Sequence[int] | npt.NDArray[np.integer]) -> Payloads:
-        """Return records in the order of their numbers as given, unparsed."""
         given = np.asarray(indices)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise UsageError(_not_numbers(given))
@@ -113,12 +112,10 @@ class RecordAccess:
         return (run.end - run.offset) / len(run)
 
     def place(self, index: int) -> str:
-        """Return the shard and the number of a record in it, for a message."""
         shard, first = self._place(index)
         return f"{self._generation.name(self._entries[shard])} record {index - first + 1}"
 
     def _place(self, number: int) -> tuple[int, int]:
-        """Return the shard of a record, and the number of its first record."""
         shard = bisect_right(self._stops, number)
         return shard, self._stops[shard - 1] if shard else 0
 

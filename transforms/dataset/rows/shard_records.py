@@ -62,7 +62,6 @@ class ShardFile:
         self._object: ObjectReader | None = None
 
     def scanned(self, scan: Callable[[FileIO | ObjectReader], T]) -> T:
-        """Return what `scan` makes of the shard, open at its beginning."""
         while True:
             with self._generation.open(self._entry) if self._object is None else self._object.again() as opened:
                 if isinstance(opened, ObjectReader):
@@ -104,7 +103,6 @@ class PlainShard:
     size: int
 
     def payload(self, row: int) -> bytes:
-        """Return the payload of a row, by one read."""
         start, stop = self.offsets[row : row + 2].tolist()
         if not 0 <= start <= stop - FRAME_BYTES <= self.size - FRAME_BYTES:
             raise self.damage(row, _INDEX)
@@ -182,8 +180,6 @@ class GzipShard:
 
     @classmethod
     def read(cls, file: ShardFile, name: str, entry: ShardEntry) -> GzipShard:
-        """Read a shard to find its members."""
-
         def scan(opened: FileIO | ObjectReader) -> tuple[I64, list[tuple[int, int]]]:
             begun: list[tuple[int, int]] = []
             runs = scan_opened(opened, name, check_crc=False, on_member=lambda start, made: begun.append((start, made)))

@@ -40,7 +40,6 @@ class SourceColumns:
 
     @classmethod
     def plan(cls, manifest: Manifest, schema: Schema, columns: Sequence[str] | None, where: str) -> SourceColumns:
-        """Return the plan for the columns that are wanted, by default all: columns of the source, or features."""
         if isinstance(columns, str):
             raise UsageError(f'columns is a list of names: ["{printable(columns)}"]')
         features = {feature.name: feature for feature in schema}

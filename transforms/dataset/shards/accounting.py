@@ -36,7 +36,6 @@ class Accounts:
 
     @property
     def notes_total(self) -> dict[str, int]:
-        """How many rows there are of each note, over all entries."""
         total: Counter[str] = Counter()
         for (_, text), count in sorted(self.notes.items()):
             total[text] += count

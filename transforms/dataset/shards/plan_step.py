@@ -164,7 +164,6 @@ def plan_shuffle(spec: DatasetSpec, results: Iterable[TaskResult]) -> list[Shuff
 
 
 def _by_pass(spec: DatasetSpec, results: Iterable[TaskResult]) -> tuple[Iterable[TaskResult], list[TaskResult]]:
-    """Return the results of the source's tasks, and those of the second pass of a shuffle."""
     if spec.shuffle is None:
         return results, []
     known, tasks = list(results), spec.tasks or 0
@@ -172,7 +171,6 @@ def _by_pass(spec: DatasetSpec, results: Iterable[TaskResult]) -> tuple[Iterable
 
 
 def _compare(spec: DatasetSpec, first: Sequence[TaskResult], second: Sequence[TaskResult]) -> Refusal | None:
-    """Return why nothing may be committed of a shuffle whose second pass has not staged what the first has spilled."""
     lost = None if spec.shuffle is None else lost_between(spec, first, second)
     if lost is None:
         return None
@@ -307,7 +305,6 @@ def _settle_and_finish(
 def _leave_out(
     spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts, name: str, finding: Finding
 ) -> tuple[list[TaskResult], Accounts]:
-    """Return the results and the accounts without the records that an observer leaves out."""
     kept = list(results)
     for number, left in _left_out(results, name, finding):
         kept[number] = leave_out(spec, kept[number], left)
@@ -316,7 +313,6 @@ def _leave_out(
 
 
 def _left_out(results: Sequence[TaskResult], name: str, finding: Finding) -> Iterator[tuple[int, LeftOut]]:
-    """Yield the numbers of results, and what is left out of them."""
     if finding.left_out is not None:
         spilling = (number for number, result in enumerate(results) if name in result.spilled)
         for file, number in enumerate(spilling):

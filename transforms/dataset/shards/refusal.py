@@ -43,7 +43,6 @@ class Refusal:
     again: bool = False
 
     def error(self, path: str = "") -> ShardmillError:
-        """Return the error that says so; `path` is the dataset's folder as it is shown."""
         listed = ""
         if self.kind == "rejects" and self.rejects is not None:
             they, them = ("it is", "it") if self.rejected == 1 else ("they are", "them")

@@ -96,7 +96,6 @@ def _settled(
 def _dealt(
     spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
 ) -> dict[str, SplitParts]:
-    """Write the records of a task that are dealt one by one."""
     task = max((part.task for split in result.splits.values() for part in split.parts), default=0)
     folder = f"parts/{task:06d}-{uuid.uuid4().hex[:16]}"
     stagers: dict[str, SplitStager] = {}
@@ -132,7 +131,6 @@ def _dealt(
 
 
 def _joined(found: Sequence[SplitParts]) -> SplitParts:
-    """Return the parts of several as those of one, numbered on."""
     parts = [part for split in found for part in split.parts]
     numbered = tuple(replace(part, number=number) for number, part in enumerate(parts))
     return SplitParts(numbered, add_digests(split.digest for split in found))

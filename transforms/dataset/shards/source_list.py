@@ -77,7 +77,6 @@ def _line(document: dict[str, Any]) -> bytes:
 
 
 def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
-    """Return how many rows of a published generation there are of each note, from its list of sources."""
     notes: Counter[str] = Counter()
     for _, document in _read_list(root, manifest):
         notes.update(document.get("notes", {}))

@@ -26,7 +26,6 @@ _FILE: Final = "findings.json"
 def leave_findings(
     spec: DatasetSpec, checks: Mapping[str, Mapping[str, Any]], left_out: Sequence[tuple[int, LeftOut]]
 ) -> None:
-    """Write what observers found, and what is left out of which task, into the staging folder."""
     dropped: Counter[int] = Counter()
     paths: dict[str, list[tuple[str, str, int]]] = {}
     for task, left in left_out:
@@ -56,7 +55,6 @@ def left_out_in_all(spec: DatasetSpec) -> int:
 
 
 def read_left_out(spec: DatasetSpec, path: str) -> npt.NDArray[np.uint64]:
-    """Return the numbers of records that are left out, ascending."""
     return np.frombuffer(spec.storage.read(f"{spec.staging}/{path}"), "<u4").astype(np.uint64)
 
 

@@ -65,7 +65,6 @@ class Regrouped:
         return sizes
 
     def read(self, first: int, stop: int) -> SpilledRecords:
-        """Return the records of buckets that follow each other."""
         return _joined([self._read(run, first, stop) for run in self._runs])
 
     def _read(self, run: _Run, first: int, stop: int) -> SpilledRecords:

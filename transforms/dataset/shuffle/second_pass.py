@@ -65,7 +65,6 @@ def plan_second_pass(spec: DatasetSpec, results: Sequence[TaskResult]) -> Iterat
 
 
 def run_shuffle_task(spec: DatasetSpec, task: ShuffleTask) -> TaskResult:
-    """Sort the records of a task's buckets, stage them, and return what was staged."""
     assert spec.shuffle is not None
     settings = replace(spec.stage_settings, shuffle=None, observers=())
     stager = TaskStager(spec.storage, spec.staging, task.number, settings)
@@ -96,7 +95,6 @@ def lost_between(spec: DatasetSpec, first: Sequence[TaskResult], second: Sequenc
 
 
 def _sum(results: Sequence[TaskResult]) -> tuple[int, int]:
-    """Return how many records there are, and the sum of their digests."""
     return sum(result.records for result in results), add_digests(
         split.digest for result in results for split in result.splits.values()
     )

@@ -63,7 +63,6 @@ class TaskSpill:
         self._bytes = 0
 
     def split(self, create: Create) -> SplitSpill:
-        """Return what takes the records of one split."""
         stager = SplitSpill(self._task, self._shuffle, create, self._gathered, self._first)
         self._splits.append(stager)
         return stager
@@ -148,7 +147,6 @@ class _SortedBlock:
     ends: npt.NDArray[np.int64]
 
     def bytes_of(self, bucket: int) -> Sequence[memoryview]:
-        """Return the frames of a bucket."""
         if len(self.rows) == 2:
             return self.data
         start, stop = self.ends[bucket : bucket + 2].tolist()

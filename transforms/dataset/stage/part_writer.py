@@ -84,6 +84,5 @@ class PartWriter:
         return np.concatenate([np.zeros(1, np.int64), *(self._ends or ())])
 
     def close(self) -> tuple[CutPoint, ...]:
-        """Close the part, and return its cut points, its end last."""
         self.file.close()
         return self._cuts.finish()

@@ -175,7 +175,6 @@ class DatasetSpec:
 
     @property
     def level(self) -> Level | None:
-        """What the statistics have, None if there are none."""
         return self.statistics if self.counted is None else self.counted.level
 
     @property
@@ -195,7 +194,6 @@ class DatasetSpec:
 
     @property
     def ways_out(self) -> str:
-        """What else a run can do whose folder holds another dataset."""
         if self.runner == OWN_PIPELINE:
             return (
                 'write into another folder, and join the two: shardmill merge A B -o C; if_exists="replace" removes '

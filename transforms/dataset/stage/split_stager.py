@@ -89,7 +89,6 @@ class SplitStager:
                 self._add_member(raw, records)
 
     def finish(self) -> SplitParts:
-        """Close the last part, and return all of them when they are durable."""
         if self._members is not None and (last := self._members.finish()) is not None:
             self._add_member(*last)
         self._close("tail")

@@ -69,7 +69,6 @@ class TaskStager:
         return bool(self._failures)
 
     def add(self, block: Block) -> None:
-        """Stage the task's next block."""
         if block.task is not None and (block.task, block.ordinal) != (self._task, self._blocks):
             raise RuntimeError(
                 f"not fused: block {block.ordinal} of task {block.task} came where block {self._blocks} of task "

@@ -50,7 +50,6 @@ class AlignedBuffer:
         self._array: Final = np.frombuffer(self.view, np.uint8)
 
     def append(self, data: memoryview) -> int:
-        """Take as many bytes as there is room for, and return how many that were."""
         start = self.filled
         taken = min(data.nbytes, self.size - start)
         if taken >= _WITHOUT_GIL_BYTES:
@@ -84,7 +83,6 @@ class BufferPool:
         return AlignedBuffer(BUFFER_BYTES)
 
     def give(self, buffer: AlignedBuffer) -> None:
-        """Take a buffer back, whatever is in it."""
         if buffer.size != BUFFER_BYTES:
             return
         buffer.filled = 0

@@ -95,7 +95,6 @@ class DirectFile:
                 self._hand_over()
 
     def close(self) -> None:
-        """Take no more bytes; write what is left, sync and close the file in the background."""
         if self._done is not None:
             return
         if self._buffer is not None and self._last is not None:
@@ -112,7 +111,6 @@ class DirectFile:
         self._done.result()
 
     def abandon(self) -> None:
-        """Release the file, whatever is in it; nothing waits for the disk."""
         if self._done is None:
             self._abandoned = True
             if self._buffer is not None:
@@ -134,7 +132,6 @@ class DirectFile:
         return end
 
     def _hand_over(self, lent: memoryview | None = None) -> None:
-        """Hand over the buffer, and the lent bytes after it, to be written."""
         buffer, self._buffer = self._buffer, None
         views = [] if buffer is None else [buffer.view[: buffer.filled]]
         if lent is not None:
@@ -243,7 +240,6 @@ def go_past_cache(file: int) -> bool:
 
 
 def go_through_cache(file: int) -> None:
-    """Make reads and writes of a file go through the page cache, as they do at first."""
     fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) & ~os.O_DIRECT)
 
 
@@ -255,7 +251,6 @@ def drop_pages(file: int, offset: int, length: int) -> None:
 
 @lru_cache(maxsize=1)
 def _disk() -> _Disk:
-    """Return what the files of this process share."""
     return _Disk()
 
 
@@ -291,7 +286,6 @@ def _bytes_of(views: list[memoryview]) -> int:
 
 
 def _without(views: list[memoryview], size: int) -> list[memoryview]:
-    """Return views without their first bytes."""
     rest = []
     for view in views:
         rest.append(view[size:])

@@ -213,13 +213,11 @@ class LocalStorage:
         return full
 
     def _temporary(self, path: str) -> str:
-        """Return a hidden name beside a file, which no other attempt uses."""
         full = self._with_folders(path)
         return os.path.join(os.path.dirname(full), f".{os.path.basename(full)}.{uuid.uuid4().hex}")
 
     @contextlib.contextmanager
     def _replacing(self, path: str) -> Iterator[str]:
-        """Yield the name of a file to make; it becomes `path`, or is removed if anything is raised."""
         temporary = self._temporary(path)
         try:
             yield temporary
@@ -245,7 +243,6 @@ def no_such_path(path: str, root: bytes) -> InputError:
 
 
 def linked_folder(path: str) -> TargetError:
-    """Return the error of a folder of a dataset that is a link: writes and removals would go elsewhere."""
     return TargetError(f"{printable_path(path)}: a link; a dataset's folders are its own: move what it leads to here")
 
 
@@ -273,7 +270,6 @@ def _create(path: str) -> int:
 
 @contextlib.contextmanager
 def _durable(path: str) -> Iterator[DirectFile]:
-    """Yield a new file to write, which is durable at the end of the context."""
     file = DirectFile(_create(path), path)
     try:
         yield file
@@ -285,7 +281,6 @@ def _durable(path: str) -> Iterator[DirectFile]:
 
 
 def _make_folders(folder: str) -> None:
-    """Make a folder and those above it, durably."""
     if os.path.isdir(folder):
         return
     above = os.path.dirname(folder)

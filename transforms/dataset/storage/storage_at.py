@@ -21,5 +21,4 @@ def storage_at(root: str | os.PathLike[str]) -> Storage:
 
 
 def absolute(root: str) -> str:
-    """Return a path made absolute, and a URL without a slash at its end."""
     return storage_at(root).root

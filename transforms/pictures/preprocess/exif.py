@@ -36,7 +36,6 @@ def orientation_of(data: Content, name: str) -> int:
 
 
 def exif_block(orientation: int) -> bytes:
-    """Return an EXIF block that holds an orientation alone."""
     from PIL import Image
 
     exif = Image.Exif()

@@ -45,7 +45,6 @@ def place_mask(mask: Image.Image, turn: int, placement: Placement) -> Image.Imag
 
 
 def png_of(mask: Image.Image) -> bytes:
-    """Return the PNG file of a mask, with its palette and nothing else."""
     file = io.BytesIO()
     mask.info = {}
     mask.save(file, "PNG")

@@ -57,7 +57,6 @@ class PictureMaker:
     pixels_limit: int = 50_000_000
 
     def make(self, data: Content, facts: ImageFacts) -> Ready:
-        """Return a picture as the options have it, given its bytes, which have been checked."""
         stored = (facts.width, facts.height)
         turn = orientation_of(data, facts.format) if self.options.orientation == "apply" else UPRIGHT
         placement = place(*(stored[::-1] if turn in SIDEWAYS else stored), self.options.resize)
@@ -95,7 +94,6 @@ class PictureMaker:
                 raise ImageProblem("TOO_MANY_PIXELS", text, value=f"{width}x{height}")
 
     def _stays(self, facts: ImageFacts, turn: int, placement: Placement) -> bool:
-        """Return whether nothing of a picture has to change."""
         size = (facts.width, facts.height)
         colors = {"keep": True, "rgb": facts.colorspace == "RGB", "gray": facts.colorspace in _GRAY}
         return (

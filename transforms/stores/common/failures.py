@@ -22,12 +22,10 @@ def missing_client(scheme: str) -> StoreAccessError:
 
 
 def no_credentials(url: StoreUrl) -> StoreAccessError:
-    """Return the error of an environment that has no credentials, or none that the store knows."""
     return StoreAccessError(f"{_bucket(url)}: the environment has no credentials for it; {STORES[url.scheme].login}")
 
 
 def bad_credentials(url: StoreUrl, code: str) -> StoreAccessError:
-    """Return the error of credentials that the store refuses."""
     return StoreAccessError(
         f"{_bucket(url)}: the store refuses the environment's credentials ({_word(code)}); {STORES[url.scheme].login}"
     )
@@ -42,17 +40,14 @@ def denied(url: StoreUrl, action: str) -> StoreAccessError:
 
 
 def unreachable(url: StoreUrl, reason: str) -> StoreError:
-    """Return the error of a store that failed at each try."""
     return StoreError(f"{url}: the store failed at each of several tries, last with {_word(reason)}; run again later")
 
 
 def unexpected(url: StoreUrl, action: str, reason: str) -> StoreError:
-    """Return the error of an answer that means nothing that can be fixed by trying again."""
     return StoreError(f"{url}: the store refused to {action}: {_word(reason)}")
 
 
 def corrupted(url: StoreUrl, sent: int, stored: int) -> StoreError:
-    """Return the error of bytes that arrived as others."""
     return StoreError(f"{url}: the store holds other bytes than were sent: CRC32C {stored:08x} for {sent:08x}")
 
 

@@ -46,7 +46,6 @@ class ObjectReader(SeekableObject):
     """
 
     def __init__(self, store: ObjectStore, key: str, info: ObjectInfo | None = None) -> None:
-        """Open an object; `info` is what was found of it before."""
         self.info = store.found(key) if info is None else info
         super().__init__(self.info.size)
         self._store = store

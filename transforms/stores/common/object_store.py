@@ -208,11 +208,7 @@ class ObjectStore(ABC):
         return set[str]().union(*at_once(self.remove_some, batches))
 
     def found(self, key: str) -> ObjectInfo:
-        """Return what the store says of an object.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
+        """Return what the store says of an object; a `FileNotFoundError` if there is none."""
         found = self.head(key)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, "no such object", str(self.url(key)))
@@ -222,16 +218,11 @@ class ObjectStore(ABC):
         return ChangedObject(errno.ENOENT, "the object has changed", str(self.url(key)))
 
     def is_marked(self, key: str, mark: str) -> bool:
-        """Return whether the object of this key was made by the write that has a mark."""
         found = self.head(key)
         return found is not None and found.mark == mark
 
     def check(self, key: str, sent: int | None, stored: int | None) -> None:
-        """Compare the checksums of what was sent and what the store has, where both are known.
-
-        Raises:
-            StoreError: they differ.
-        """
+        """Compare the checksums of what was sent and what the store has, where both are known."""
         if sent is not None and stored is not None and sent != stored:
             raise failures.corrupted(self.url(key), sent, stored)
 
@@ -260,8 +251,6 @@ class ObjectStore(ABC):
         return self.retried(key, once)
 
     def retried(self, key: str, once: Callable[[], T]) -> T:
-        """Return what a request about a key returns, repeated after a transient failure."""
-
         def refused(cause: Exception) -> StoreError:
             return failures.unreachable(self.url(key), _reason(cause))
 

@@ -117,7 +117,6 @@ class PieceSender(Generic[T]):
         return piece
 
     def finish(self) -> list[T]:
-        """Send the last piece, and return what came of each when all are sent."""
         if self.filled:
             self._begin()
         while self._under_way:

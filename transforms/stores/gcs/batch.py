@@ -53,7 +53,6 @@ def _path(bucket: str, key: str, version: str | None) -> str:
 
 
 def _answers(content_type: str, body: bytes) -> list[tuple[int, int]]:
-    """Return the number of each call that is answered, and its status."""
     message = email.message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
     found = []
     for part in message.walk():
