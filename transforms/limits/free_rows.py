@@ -10,7 +10,6 @@ ROWS_PER_BYTE: Final = 64
 
 
 def may_be_free(values: int, size: int) -> bool:
-    """Return whether there are more values, or rows, than so many bytes hold."""
     return values > FREE_ROWS + ROWS_PER_BYTE * size
 
 

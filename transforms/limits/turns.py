@@ -51,7 +51,6 @@ def turns_path() -> str:
 
 
 def share_turns(path: str) -> None:
-    """Take turns with the process that gave the path."""
     _path[:] = [path]
 
 
@@ -76,7 +75,6 @@ class Turn:
         self.give_back()
 
     def take(self, size: int) -> None:
-        """Wait until so much may be taken in all."""
         alone = size > self._shared.alone
         if size <= self._shared.beside or (self._file is not None and self._is_alone >= alone):
             return
@@ -91,7 +89,6 @@ class Turn:
         fcntl.flock(self._file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
 
     def give_back(self) -> None:
-        """Let others have their turn."""
         if self._file is not None:
             self._file.close()
             self._file, self._is_alone = None, False

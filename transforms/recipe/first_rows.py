@@ -35,7 +35,6 @@ def first_rows(source: Source, survey: Survey, limit: int) -> Survey:
 
 
 def _count(source: Source, survey: Survey, piece: Piece, most: int) -> int:
-    """Return how many rows a piece has, or `most` if it has at least as many."""
     rows = 0
     for batch in source.read(Task(0, (piece,)), survey.frozen):
         rows += batch.batch.num_rows + len(batch.rejects)
@@ -45,7 +44,6 @@ def _count(source: Source, survey: Survey, piece: Piece, most: int) -> int:
 
 
 def until(batches: Iterator[Rows], last: LastRow) -> Iterator[Rows]:
-    """Yield the rows of a task up to the last one that is wanted."""
     for rows in batches:
         if rows.entry != last.entry:
             yield rows

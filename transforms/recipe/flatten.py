@@ -48,10 +48,8 @@ class Flatten:
     def of(cls, columns: Sequence[Column], rules: Mapping[str, ColumnRule]) -> Flatten | None:
         """Return the step for the columns that no feature holds as they are, None if there are none of them.
 
-        `rules` are declared forms, by the columns of the source.
-
-        Raises:
-            SchemaError: no features hold a column, or a rule does not fit it.
+        `rules` are declared forms, by the columns of the source. Raises `SchemaError` where no features hold a column,
+        or a rule does not fit it.
         """
         nested = [column for column in columns if not is_flat(column.field.type)]
         if not nested:
@@ -67,7 +65,6 @@ class Flatten:
         return cls(tuple(found))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns, those that are flattened in the place of what they were."""
         planned: list[Column] = []
         wanted = self._wanted()
         for column in columns:
@@ -99,7 +96,6 @@ class Flatten:
         return Stepped(pa.RecordBatch.from_arrays(arrays, names=names), None, tuple(problems))
 
     def entry(self, column: Column) -> ColumnEntry | None:
-        """Return what the manifest says of a column before this step, None where it stays as it is."""
         kind, name, wanted = column.field.type, column.name, self._wanted()
         if name not in wanted:
             return None
@@ -165,11 +161,7 @@ def following(
 
 
 def _form(column: Column, rule: ColumnRule) -> str | None:
-    """Return the form that a rule asks for.
-
-    Raises:
-        SchemaError: the column has no such form.
-    """
+    """Raises `SchemaError` where the column has no form that the rule asks for."""
     kind, name = column.field.type, printable(column.name)
     if rule.unit is not None and not times_within(kind):
         raise SchemaError(f'column "{name}": a unit does not fit {_short(kind)}, which holds no times')

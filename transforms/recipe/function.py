@@ -42,21 +42,13 @@ class MapBatches:
 
     @classmethod
     def of(cls, function: MapFunction) -> MapBatches:
-        """Return the step that calls a function.
-
-        Raises:
-            UsageError: it cannot be sent to workers.
-        """
+        """Raises `UsageError` where the function cannot be sent to workers."""
         name = printable(getattr(function, "__qualname__", type(function).__name__))
         pickled = _pickled(function, name)
         return cls(name, identity_of(function), pickled)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns that the function gives for no rows.
-
-        Raises:
-            SchemaError: the function fails for a batch without rows, or gives something else than a batch.
-        """
+        """Raises `SchemaError` where the function fails for no rows, or gives something else than a batch."""
         empty = pa.RecordBatch.from_pylist([], pa.schema([column.field for column in columns]))
         before = {column.name: column for column in columns}
         try:
@@ -87,11 +79,7 @@ class MapBatches:
         return planned
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
-        """Return what the function makes of a batch.
-
-        Raises:
-            RunError: it fails, or gives another number of rows, or other columns than were planned.
-        """
+        """Raises `RunError` where the function fails, or gives other columns, or another number of rows."""
         where = f" (rows of {file})" if file else ""
         try:
             made, keep = _taken(self._function(batch))
@@ -119,32 +107,22 @@ class UserStep:
 
     @classmethod
     def of(cls, step: Step) -> UserStep:
-        """Return the step as it travels.
-
-        Raises:
-            UsageError: it cannot be sent to workers.
-        """
+        """Raises `UsageError` where the step cannot be sent to workers."""
         shown = printable(repr(step))
         pickled = _pickled(step, shown)
         return cls(shown, identity_of(step), pickled)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return what the user's step plans."""
         step: Step = _loaded(self.pickled)
         return step.plan(columns)
 
     def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch | Stepped:
-        """Return what the user's step makes of a batch."""
         step: Step = _loaded(self.pickled)
         return step.apply(batch, file)
 
 
 def steps_of(given: object) -> tuple[Step, ...]:
-    """Return the steps that a user gave: functions over batches, steps, or a list of them.
-
-    Raises:
-        UsageError: one is neither.
-    """
+    """Take functions over batches, steps, or a list of them; for anything else raise `UsageError`."""
     steps = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     found: list[Step] = []
     for one in steps:

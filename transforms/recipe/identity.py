@@ -97,7 +97,6 @@ class _Digests:
         return [_name(value), *self._all(parts)]
 
     def _used(self, function: FunctionType) -> list[bytes]:
-        """Return the digests of what a function uses from outside of its text."""
         values: dict[str, object] = dict(inspect.getclosurevars(function).nonlocals)
         for name in sorted(_global_names(function.__code__)):
             if name in function.__globals__:

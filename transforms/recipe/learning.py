@@ -23,13 +23,9 @@ class Selecting(Source, Protocol):
     """A source that reads some of its columns only."""
 
     @property
-    def selection(self) -> Selection:
-        """The columns that it reads."""
-        ...
+    def selection(self) -> Selection: ...
 
-    def selecting(self, selection: Selection) -> Self:
-        """Return the source that reads other columns."""
-        ...
+    def selecting(self, selection: Selection) -> Self: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +40,9 @@ class _Look:
 
 
 def learn(source: Source, survey: Survey, recipe: Recipe, columns: Sequence[Column], run: ParallelMap) -> Recipe:
-    """Return the recipe whose steps have learned what they want to know of all rows.
+    """Return the recipe whose steps have learned what they want to know of all rows; `columns` are the source's.
 
-    `columns` are those of the source.
-
-    Raises:
-        SourceError: a file is damaged.
-        SchemaError: a step cannot use what is there.
+    Raises `SourceError` where a file is damaged, `SchemaError` where a step cannot use what is there.
     """
     if not recipe.learning:
         return recipe
@@ -63,7 +55,6 @@ def learn(source: Source, survey: Survey, recipe: Recipe, columns: Sequence[Colu
 
 
 def _look_at_piece(piece: Piece, look: _Look) -> Sequence[Any] | None:
-    """Return what each step finds in a piece; None where there are no rows."""
     rows, recipe = look.source.read(Task(0, (piece,)), look.frozen), look.recipe.at(piece.path)
     found: Sequence[Any] | None = None
     for batch in rows if look.last is None else until(rows, look.last):

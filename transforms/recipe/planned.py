@@ -42,8 +42,7 @@ def as_surveyed(rows: Rows, fields: pa.Schema) -> Rows:
 def as_planned(batch: pa.RecordBatch, planned: Mapping[str, Column], file: str) -> pa.RecordBatch:
     """Return a batch whose columns have the planned types, where these hold the values as they are.
 
-    Raises:
-        RunError: columns are missing, new, or of another type.
+    Raises `RunError` where columns are missing, new, or of another type.
     """
     where = f" in rows of {file}" if file else ""
     names = batch.schema.names

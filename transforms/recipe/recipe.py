@@ -39,11 +39,9 @@ class PickedOrigin:
     rows: npt.NDArray[np.int64]
 
     def place(self, row: int) -> Place:
-        """Return the place of a row."""
         return self.origin.place(int(self.rows[row]))
 
     def number(self, row: int) -> tuple[str, int | None]:
-        """Return the file of a row, and its number there."""
         return self.origin.number(int(self.rows[row]))
 
 
@@ -60,18 +58,15 @@ class Recipe:
 
     @property
     def told_by_files(self) -> tuple[str, ...]:
-        """The columns that the names of files tell."""
         return tuple(name for step in self.steps if isinstance(step, FileStep) for name in step.names)
 
     @property
     def detected(self) -> tuple[str, ...]:
-        """What to say to the user of what steps found."""
         said = (step.detected for step in self.steps if isinstance(step, TellingStep))
         return tuple(text for text in said if text)
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that a step puts rows into."""
         return next((step.splits for step in self.steps if isinstance(step, SplittingStep)), ())
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Recipe:
@@ -81,7 +76,6 @@ class Recipe:
 
     @property
     def learning(self) -> tuple[LearningStep, ...]:
-        """The steps that have to look at all rows before they are planned."""
         return tuple(step for step in self.steps if isinstance(step, LearningStep) and step.learns)
 
     def look(self, rows: Rows, file: str) -> list[Any]:
@@ -104,16 +98,14 @@ class Recipe:
         return [step.merge(*pair) for step, *pair in zip(self.learning, one, other, strict=True)]
 
     def learned(self, summaries: Sequence[Any]) -> Recipe:
-        """Return the recipe whose steps know what they were to learn."""
         known = iter(summaries)
         steps = (s.learned(next(known)) if isinstance(s, LearningStep) and s.learns else s for s in self.steps)
         return Recipe(tuple(steps))
 
     def plan(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """Return the columns after the last step, given those of the source.
+        """Return the columns after the last step.
 
-        Raises:
-            SchemaError: a step does not fit, or gives two columns one name.
+        Raises `SchemaError` where a step does not fit, or a name comes twice.
         """
         for step in self.steps:
             columns = step.plan(columns)
@@ -150,7 +142,6 @@ class Recipe:
         return _picked(rows, batch, kept, problems)
 
     def at(self, path: bytes) -> Recipe:
-        """Return the recipe for the rows of a file, whose path is given."""
         return Recipe(tuple(step.at(path) if isinstance(step, PlacedStep) else step for step in self.steps))
 
     def parts(self, rows: Rows, file: str, origins: dict[str, str]) -> Iterator[Rows]:
@@ -174,7 +165,6 @@ NO_STEPS: Final = Recipe()
 
 
 def _named_twice(name: str, columns: Sequence[Column]) -> str:
-    """Return that two columns would have one name, and how one of them gets another."""
     known = [one.origin for one in columns if one.origin is not None]
     given = sorted(known, key=lambda origin: origin != name)  # what is named so itself is the one to rename
     fix = set_column(given[0], "name", f"{name}_2") if given else "schema.columns.NAME.name"
@@ -188,7 +178,6 @@ def _applied(step: Step, batch: pa.RecordBatch, file: str) -> Stepped:
 
 
 def _noted(rows: Rows, found: Sequence[tuple[int, str]]) -> Notes:
-    """Return the notes of a batch with those that were found of its rows."""
     entry = rows.entry
     more = Counter((entry if isinstance(entry, int) else int(entry[row]), note) for row, note in found)
     return dict(Counter(rows.notes) + more)

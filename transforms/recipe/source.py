@@ -60,15 +60,10 @@ class RecipeSource:
     by_type: tuple[StepByType, ...] = ()
 
     def list_files(self) -> Listing:
-        """Return the source's files."""
         return self.source.list_files()
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Return what the source's survey says of the rows after the recipe.
-
-        Raises:
-            SchemaError: a step does not fit the columns, or a column's type has no feature.
-        """
+        """Raises `SchemaError` where a step does not fit the columns, or a column's type has no feature."""
         found = self.of_files(listing)
         survey = found.source.survey(listing, run)
         return found.after(survey, run) if found.has_work(survey) else survey
@@ -80,7 +75,6 @@ class RecipeSource:
         return bool(self.recipe.steps) or self.limit is not None or nested or asked
 
     def of_files(self, listing: Listing) -> RecipeSource:
-        """Return the source and the recipe for the files that were listed."""
         recipe = self.recipe.of_files([entry.name for entry in listing.entries])
         source, told = self.source, recipe.told_by_files
         if told and isinstance(source, Selecting):
@@ -131,11 +125,7 @@ class RecipeSource:
         return replace(survey, frozen=frozen, choices=choices, detected=detected, resizes=resizes)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the rows of a task after the recipe; rows that it drops are counted.
-
-        Raises:
-            SourceError: as the source does.
-        """
+        """Rows that the recipe drops are counted."""
         if not isinstance(frozen, RecipeFrozen):
             yield from self.source.read(task, frozen)
             return

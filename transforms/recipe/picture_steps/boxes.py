@@ -66,7 +66,6 @@ class Boxes:
     classes: tuple[str, ...] | None = None
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns, that of the objects as their keys."""
         planned: list[Column] = []
         for column in columns:
             if column.name in (SIZE, f"{self.image}/{PLACEMENT}"):
@@ -149,7 +148,6 @@ class Boxes:
         return Column(field, reason=f"{count}, {reason}", labels=self.classes)
 
     def _no_classes(self, objects: Objects) -> dict[int, CellError]:
-        """Return the rows with a number of no class."""
         values = objects.classes
         if self.classes is None or values is None:
             return {}
@@ -233,11 +231,9 @@ class NoBoxes:
     detected: str
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns as they are."""
         return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
-        """Return the batch as it is."""
         return batch
 
 
@@ -260,16 +256,13 @@ class BoxesByType:
     held: Mapping[str, tuple[str, ...]] | None = None
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> BoxesByType:  # noqa: ARG002
-        """Return what gives the step in an append: classes have names where they have them in the dataset."""
         return replace(self, held=labels)
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether somebody said so."""
         return False
 
     def step(self, columns: Sequence[Column]) -> Boxes | NoBoxes | None:
-        """Return the step for some columns, None where there are no objects, or no pictures."""
         names = {column.name for column in columns}
         known = next((column for column in columns if column.name == OBJECTS), None)
         pictures = [name.removesuffix("/encoded") for name in names if name.endswith("/encoded")]

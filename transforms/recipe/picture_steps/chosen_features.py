@@ -45,15 +45,10 @@ class ChosenFeatures:
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether rows that nothing else changes go through it too."""
         return False
 
     def step(self, columns: Sequence[Column]) -> Keep | None:
-        """Return the step for some columns, None where all stay.
-
-        Raises:
-            SchemaError: a name is none of theirs, or no column is left.
-        """
+        """Raises `SchemaError` where a name is none of the columns, or no column is left."""
         names = [column.name for column in columns]
         for key, wanted in (("input.columns", self.keep), ("input.exclude_columns", self.exclude)):
             for one in wanted:

@@ -63,7 +63,6 @@ class Objects:
 
     @classmethod
     def of(cls, column: pa.Array) -> Objects:
-        """Return the objects of a column of structs of lists, or of lists of structs."""
         values = stored(column)
         if is_any_list(values.type):
             lists = values.cast(pa.large_list(values.type.value_type))
@@ -81,16 +80,13 @@ class Objects:
 
     @property
     def kinds(self) -> dict[str, pa.DataType]:
-        """The types of the fields."""
         return {name: field.type for name, field in self.fields.items()}
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """The row of each box."""
         return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
 
     def where(self, stays: npt.NDArray[np.bool_]) -> Objects:
-        """Return some of the objects, in the rows that they are in."""
         if stays.all():
             return self
         ends = np.concatenate([[0], np.cumsum(stays)])[self.ends]
@@ -158,7 +154,6 @@ class Objects:
         return found
 
     def rest(self, column: pa.Array, names: Sequence[str]) -> pa.Array:
-        """Return the column with some of its fields alone."""
         values = stored(column)
         if not is_any_list(values.type):
             ends = array_of(self.ends)
@@ -187,7 +182,6 @@ class Objects:
 
     @property
     def point_counts(self) -> npt.NDArray[np.int64]:
-        """How many keypoints each object has."""
         return self._triples()[2]
 
     def in_rows(
@@ -239,11 +233,7 @@ def fields_of(kind: pa.DataType) -> dict[str, pa.DataType]:
 
 
 def keys_of(fields: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
-    """Return the keys of objects with these fields, and the type of one value.
-
-    Raises:
-        SchemaError: two fields would have one key.
-    """
+    """Return the type of one value for each key. Raises `SchemaError` where two fields would have one key."""
     keys: dict[str, pa.DataType] = {f"bbox/{side}": pa.float32() for side in SIDES}
     if has_masks(fields):
         keys[MASK_KEY] = pa.large_binary()
@@ -274,7 +264,6 @@ def left_over(fields: dict[str, pa.DataType]) -> list[str]:
 
 
 def has_masks(fields: dict[str, pa.DataType]) -> bool:
-    """Return whether objects have segmentations as text."""
     return MASK in fields and is_string(fields[MASK])
 
 

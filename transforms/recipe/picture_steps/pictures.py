@@ -62,11 +62,7 @@ class Pictures:
     by_type: bool = False
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns, those of pictures as the features of pictures.
-
-        Raises:
-            SchemaError: there is no such column, or it holds no bytes.
-        """
+        """Raises `SchemaError` where there is no such column, or it holds no bytes."""
         known, nulls = {column.name: column for column in columns}, dict(self.columns)
         for name in nulls:
             if name not in known:
@@ -137,11 +133,9 @@ class ExportedPictures:
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether somebody said so."""
         return False
 
     def step(self, columns: Sequence[Column]) -> Pictures | None:
-        """Return the step for some columns, None where none of them is one of pictures."""
         found = [one.name for one in columns if _is_export(one.field.type) and one.name not in self.declared]
         return Pictures(tuple((name, ERROR) for name in found), self.check, by_type=True) if found else None
 
@@ -159,7 +153,6 @@ class Cells:
 
     @classmethod
     def of(cls, column: pa.Array) -> Cells:
-        """Return the pictures of a column, without a copy of their bytes."""
         lists = column.cast(pa.large_list(column.type.value_type)) if is_any_list(column.type) else None
         values = stored(column if lists is None else lists.flatten())
         pictures = pc.struct_field(values, "bytes") if pa.types.is_struct(values.type) else values
@@ -172,14 +165,12 @@ class Cells:
         return views_of(self.pictures)
 
     def rows(self) -> Sequence[int]:
-        """Return the row of each picture."""
         if self.lists is None:
             return range(len(self.pictures))
         rows: list[int] = pc.list_parent_indices(self.lists).to_pylist()
         return rows
 
     def there(self) -> pa.BooleanArray:
-        """Return which rows have a picture, or a list of them."""
         return self.pictures.is_valid() if self.lists is None else self.lists.is_valid()
 
     def in_rows(self, values: pa.Array) -> pa.Array:
@@ -194,7 +185,6 @@ class Cells:
 
 
 def _missing(name: str, value: pa.Scalar, null: str) -> CellError | None:
-    """Return what is wrong with a picture that is not there, None if nothing is."""
     path = value["path"].as_py() if pa.types.is_struct(value.type) and value.is_valid else None
     if path is not None:
         text = "there is a path without the bytes of the picture; write them into the table, or make it null"
@@ -239,7 +229,6 @@ def _is_export(kind: pa.DataType) -> bool:
 
 
 def _planned(column: Column, null: str) -> list[Column]:
-    """Return the columns of the features of a picture."""
     nullable, name = column.field.nullable and null == ABSENT, column.name
     lists = is_any_list(stored_type(column.field.type))
 
@@ -258,13 +247,11 @@ def _planned(column: Column, null: str) -> list[Column]:
 
 
 def fact_array(facts: Sequence[ImageFacts | None], fact: str) -> pa.Array:
-    """Return a fact of each picture as a column, null where there is none."""
     values = [None if one is None else getattr(one, fact) for one in facts]
     return int_array(values) if pa.types.is_integer(FACTS[fact]) else text_array(values)
 
 
 def _features(name: str, cells: Cells, facts: Sequence[ImageFacts | None]) -> dict[str, pa.Array]:
-    """Return the columns of pictures with these facts."""
     arrays = {f"{name}/{fact}": cells.in_rows(fact_array(facts, fact)) for fact in FACTS}
     arrays[f"{name}/{ENCODED}"] = cells.in_rows(cells.pictures.cast(pa.large_binary()))
     if pa.types.is_struct(cells.values.type):

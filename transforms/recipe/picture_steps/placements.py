@@ -78,7 +78,6 @@ class Placements:
 
     @classmethod
     def of(cls, column: pa.Array) -> Placements:
-        """Return the placements that a column states."""
         width, height, turn, *others = (raw_values(one.fill_null(1), np.int64) for one in column.flatten())
         sizes = zip(*(one.tolist() for one in others), strict=True)
         places = tuple(Placement((a, b), (c, d)) for a, b, c, d in sizes)

@@ -60,7 +60,6 @@ class ReadyPictures:
     level: Check = "structure"
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns, with what is written of the pictures, and where pictures with boxes were placed."""
         planned = [self._planned(column) for column in columns]
         if self.placed is None:
             return planned
@@ -81,7 +80,6 @@ class ReadyPictures:
         return column
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch with its pictures ready; one that cannot be decoded is a problem of its row."""
         self.codec.check()
         work = _Work(self, dict(zip(batch.schema.names, batch.columns, strict=True)), np.ones(batch.num_rows, bool))
         for picture in self.pictures:
@@ -105,7 +103,6 @@ class _Work:
     seen: dict[int, Ready] = field(default_factory=dict)
 
     def do(self, picture: str) -> None:
-        """Make the pictures of a column ready."""
         cells = Cells.of(stored(self.arrays[f"{picture}/{ENCODED}"]))
         pictures = cells.views()
         becoming = self._made(picture, zip(cells.rows(), pictures, strict=True))
@@ -182,7 +179,6 @@ class _Written:
         return ready if ready is None else ready._replace(data=None)
 
     def to_array(self) -> pa.Array:
-        """Return the pictures as large_binary."""
         valid = bitmap_of(np.array(self._there, bool))
         ends = pa.py_buffer(np.array(self._ends, np.int64))
         self._buffer.resize(max(self._ends[-1], 1), shrink_to_fit=True)
@@ -205,15 +201,10 @@ class ReadyByType:
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether somebody said so."""
         return True
 
     def step(self, columns: Sequence[Column]) -> Step:
-        """Return the step for the pictures of some columns.
-
-        Raises:
-            SchemaError: there are no pictures, or no such mask.
-        """
+        """Raises `SchemaError` where there are no pictures, or no such mask."""
         found = [one.name.removesuffix(_END) for one in columns if one.name.endswith(_END) and _is_picture(one)]
         for name in self.options.masks:
             if name not in found:
@@ -235,7 +226,6 @@ def _is_picture(column: Column) -> bool:
 
 
 def _as_it_is(facts: ImageFacts) -> Ready:
-    """Return a picture that is not changed, as its row is bad."""
     size = (facts.width, facts.height)
     return Ready(None, facts, size, UPRIGHT, Placement(size, size))
 
@@ -245,7 +235,6 @@ def _placement_of(picture: str) -> str:
 
 
 def _reason(options: Preprocess) -> str:
-    """Return what is done to pictures, for the screen."""
     resize, words = options.resize, []
     if resize is not None:
         size = f"{resize.width}" if resize.width == resize.height else f"{resize.width} x {resize.height}"

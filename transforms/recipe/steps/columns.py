@@ -25,20 +25,15 @@ class Keep:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """No column: it looks at names alone."""
+        """None: names alone say what stays."""
         return ()
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns that are kept.
-
-        Raises:
-            SchemaError: a name is no column, a glob matches none, or no column is left.
-        """
+        """Raises `SchemaError` where a name is no column, a glob matches none, or no column is left."""
         kept = set(self.selection.pick([column.name for column in columns]))
         return [column for column in columns if column.name in kept]
 
     def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
-        """Return the batch without the other columns; nothing is copied."""
         return batch.select(self.selection.of_some(batch.schema.names))
 
 
@@ -50,15 +45,9 @@ class Rename:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """No column: it looks at names alone."""
         return ()
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns under their new names.
-
-        Raises:
-            SchemaError: there is no such column.
-        """
         known = [column.name for column in columns]
         for name, _ in self.names:
             if name not in known:
@@ -67,7 +56,6 @@ class Rename:
         return [column.renamed(new.get(column.name, column.name)) for column in columns]
 
     def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
-        """Return the batch under the new names; nothing is copied."""
         new = dict(self.names)
         return batch.rename_columns([new.get(name, name) for name in batch.schema.names])
 
@@ -80,11 +68,7 @@ class Constants:
 
     @classmethod
     def of(cls, values: Mapping[str, Scalar]) -> Constants:
-        """Return the step for these values: text, bool, int64, or float32 as floats are stored.
-
-        Raises:
-            SchemaError: an integer is not in the range of int64.
-        """
+        """Take text, bool, int64, or float32 as floats are stored. Raises `SchemaError` for an integer beyond int64."""
         return cls(tuple((name, value, _type_of(name, value)) for name, value in sorted(values.items())))
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: object) -> Constants:  # noqa: ARG002
@@ -96,11 +80,6 @@ class Constants:
         return replace(self, values=tuple(changed))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns, and the new ones.
-
-        Raises:
-            SchemaError: the source has such a column.
-        """
         known = {column.name for column in columns}
         for name, _, _ in self.values:
             if name in known:
@@ -114,7 +93,6 @@ class Constants:
         ]
 
     def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
-        """Return the batch with the columns."""
         added = [pa.repeat(pa.scalar(value, kind), batch.num_rows) for _, value, kind in self.values]
         names = [*batch.schema.names, *(name for name, _, _ in self.values)]
         return pa.RecordBatch.from_arrays([*batch.columns, *added], names=names)
@@ -131,7 +109,6 @@ def _type_of(name: str, value: Scalar) -> pa.DataType:
 
 
 def _fits(value: Scalar, kind: pa.DataType) -> bool:
-    """Return whether an Arrow type holds a value unchanged."""
     if isinstance(value, bool) != pa.types.is_boolean(kind):
         return False
     try:

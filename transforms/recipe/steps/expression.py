@@ -30,8 +30,7 @@ _DEEPEST: Final = 50
 def read_expression(text: str) -> ast.expr:
     """Return an expression, checked: it names columns, values, operators and functions only.
 
-    Raises:
-        ValueError: it has something else; the text says what.
+    Raises `ValueError` with what else it has.
     """
     if len(text) > _LONGEST:
         raise ValueError(f"is longer than {_LONGEST:,} characters; filter the rows by a function: map=")

@@ -54,11 +54,7 @@ class Files:
     _table: bytes | None = field(default=None, repr=False, compare=False)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns, these as bytes.
-
-        Raises:
-            SchemaError: there is no such column, or it holds no text.
-        """
+        """Raises `SchemaError` where there is no such column, or it holds no text."""
         known = {column.name: column for column in columns}
         for name in self.columns:
             if name not in known:
@@ -75,11 +71,9 @@ class Files:
         return [*(self._planned(one) if one.name in read else one for one in columns), *paths]
 
     def at(self, path: bytes) -> Files:
-        """Return the step for the rows of a file, whose path is given."""
         return self if self.root is not None else replace(self, _table=path)
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch with the bytes of all of its files; files that are not read are problems."""
         stepped, _ = replace(self, part_bytes=1 << 62).take(batch)
         return stepped
 
@@ -129,7 +123,6 @@ class Files:
 
 
 def _paths(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
-    """Yield the paths of each row."""
     for start in range(0, batch.num_rows, _PATHS):
         some = batch.slice(start, _PATHS)
         yield from zip(*(_texts(some[name]).to_pylist() for name in names), strict=True)
@@ -145,7 +138,6 @@ def _holds_paths(column: Column) -> bool:
 
 
 def _bytes_for(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the bytes of files that a column of this type names."""
     return pa.large_list(pa.large_binary()) if is_any_list(stored_type(kind)) else pa.large_binary()
 
 

@@ -49,7 +49,6 @@ class Label:
 
     @classmethod
     def of(cls, column: str, classes: Sequence[str] | None, *, nulls: bool = False) -> Label:
-        """Return the step for a column, whose classes are learned if they are None."""
         if classes is None:
             return cls(column)
         return cls(column, tuple(classes), tuple(classes), learns=False, nulls=nulls)
@@ -60,15 +59,10 @@ class Label:
 
     @property
     def looks_at(self) -> tuple[str, ...]:
-        """The column of the label."""
         return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns, with the label as int64.
-
-        Raises:
-            SchemaError: there is no such column, or it holds neither text nor whole numbers.
-        """
+        """Raises `SchemaError` where there is no such column, or it holds neither text nor whole numbers."""
         known = {column.name: column for column in columns}
         if self.column not in known:
             raise NoColumnError("schema.columns", self.column, list(known))
@@ -83,30 +77,20 @@ class Label:
         return [label if column.name == self.column else column for column in columns]
 
     def look(self, batch: pa.RecordBatch) -> list[str | int]:
-        """Return the values of the column, each once.
-
-        Raises:
-            SchemaError: there are too many to be classes.
-        """
+        """Return the values of the column, each once. Raises `SchemaError` where there are too many to be classes."""
         return self._bounded(pc.unique(_plain(batch[self.column])).drop_null().to_pylist())
 
     def merge(self, one: list[str | int], other: list[str | int]) -> list[str | int]:
-        """Return the values of both."""
         return self._bounded(list(dict.fromkeys([*one, *other])))
 
     def learned(self, summary: list[str | int] | None) -> Label:
-        """Return the step with the classes that the values are."""
         values = [one for one in summary or [] if self._names_numbers() or not _is_number(one)]
         found = [_name(value) for value in sorted(values, key=lambda value: (isinstance(value, str), value))]
         more = tuple(name for name in found if name not in set(self.numbered))
         return replace(self, numbered=(*self.numbered, *more), learns=False)
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Label:  # noqa: ARG002
-        """Return the step whose first classes are those of the dataset.
-
-        Raises:
-            SchemaError: given classes have other numbers there.
-        """
+        """The dataset's classes come first. Raises `SchemaError` where given classes have other numbers there."""
         if self.classes is None:
             held = labels.get(self.column, ())
             return replace(self, numbered=held, held=held)
@@ -168,12 +152,9 @@ class Label:
 
 
 def refuse_other_numbers(key: str, given: Sequence[str], dataset: Sequence[str]) -> None:
-    """Refuse classes that are given for an append and are not those of the dataset, in their order, and new ones.
+    """Refuse given classes of an append unless they are the dataset's, in their order, and then new ones.
 
-    They may be fewer. `key` is where the config gives them.
-
-    Raises:
-        SchemaError: a number would have two classes.
+    They may be fewer. `key` is where the config gives them. Raises `SchemaError`: a number would have two classes.
     """
     number = next((i for i, pair in enumerate(zip(given, dataset, strict=False)) if pair[0] != pair[1]), None)
     if number is None:

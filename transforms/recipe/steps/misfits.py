@@ -85,7 +85,6 @@ def _fix_of_field(node: ast.Attribute, kind: pa.DataType) -> str:
 
 
 def _nested(operand: ast.expr, kind: pa.DataType) -> str:
-    """Return what to write for values that hold others, nothing for plain ones."""
     shown = printable(ast.unparse(operand))
     if is_list(kind) or types.is_fixed_size_list(kind):
         return f"of a list only length({shown}) and is_null({shown}) are known here, or {_BY_FUNCTION}"
@@ -95,7 +94,6 @@ def _nested(operand: ast.expr, kind: pa.DataType) -> str:
 
 
 def _compare(operand: ast.expr, kind: pa.DataType) -> str:
-    """Return how values of a plain type are compared."""
     shown = printable(ast.unparse(operand))
     value = _example(kind)
     return f"compare with a value, like {shown} == {value}" if value else _BY_FUNCTION
@@ -114,7 +112,6 @@ def _example(kind: pa.DataType) -> str:
 
 
 def _fix_of_comparison(node: ast.Compare, operands: Sequence[ast.expr], kinds: Sequence[pa.DataType]) -> str:
-    """Return how to write a comparison of plain values."""
     lists = [one for one in node.comparators if isinstance(one, ast.List | ast.Tuple)]
     values = [value.value for one in lists for value in one.elts if isinstance(value, ast.Constant)]
     if lists and not values:

@@ -42,7 +42,6 @@ class Nulls:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The column that it looks at."""
         return (self.column,)
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Nulls:
@@ -50,11 +49,7 @@ class Nulls:
         return self if self.column in labels else replace(self, kind=dataset.get(self.column))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns: this one holds no nulls any more, and may have a mask beside it.
-
-        Raises:
-            SchemaError: there is no such column, or its type has no such value.
-        """
+        """Raises `SchemaError` where there is no such column, or its type has no such value."""
         known = {column.name: column for column in columns}
         if self.column not in known:
             raise NoColumnError("schema.columns", self.column, list(known))
@@ -95,11 +90,7 @@ class Nulls:
         return CellProblem(row, CellError(self.column, "DECLARED_NOT_NULL", "null", "a value", text))
 
     def _value(self, kind: pa.DataType) -> pa.Scalar:
-        """Return the value that stands for null.
-
-        Raises:
-            SchemaError: the type has none.
-        """
+        """Return the value that stands for null. Raises `SchemaError` where the type has none."""
         kind, name = stored_type(kind), printable(self.column)
         if not is_flat(kind):
             raise SchemaError(
@@ -137,10 +128,9 @@ def zero_of(kind: pa.DataType) -> Any:
 
 
 def scalar_of(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """Return a value as a scalar of a type; text stands for times too.
+    """Text stands for times too.
 
-    Raises:
-        ValueError: (or an error of Arrow's) the type does not hold it.
+    Raises `ValueError`, or an error of Arrow's, where the type does not hold the value.
     """
     if isinstance(value, str) and types.is_floating(kind) and value in ("nan", "inf", "-inf"):
         return pa.scalar(float(value), kind)

@@ -40,20 +40,18 @@ class Partitions:
 
     @property
     def detected(self) -> str:
-        """Which columns are read from the names of folders."""
         shown = ", ".join(printable(name) for name, _, _ in self.columns)
         return f"columns {shown}, from the names of folders (input.partitions)"
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """No column: it looks at names alone."""
+        """None: names alone tell."""
         return ()
 
     def of_files(self, files: Sequence[str]) -> Partitions | None:
-        """Return the step for these files, None where no folder names a column.
+        """Return None where no folder names a column.
 
-        Raises:
-            SchemaError: two files have folders for other columns.
+        Raises `SchemaError` where two files have folders for other columns.
         """
         found: dict[str, set[str | None]] = {}
         first: tuple[str, ...] | None = None
@@ -80,11 +78,7 @@ class Partitions:
         )
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns, and those of the folders.
-
-        Raises:
-            SchemaError: the files hold such a column too.
-        """
+        """Raises `SchemaError` where the files hold such a column too."""
         known = {column.name for column in columns}
         for name, _, _ in self.columns:
             if name in known:
@@ -98,7 +92,6 @@ class Partitions:
         ]
 
     def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:
-        """Return the batch with the columns of its file's folders."""
         values = _values(file, self.paths)
         added = []
         for name, kind, _ in self.columns:

@@ -47,15 +47,10 @@ class Where:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The columns that it looks at."""
         return columns_in(_read(self.text))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns as they are.
-
-        Raises:
-            SchemaError: there is no such column, or what is done to one does not fit its type.
-        """
+        """Raises `SchemaError` where there is no such column, or what is done to one does not fit its type."""
         known = {column.name: column.field for column in columns}
         for name in self.reads:
             if name not in known:
@@ -72,11 +67,7 @@ class Where:
         return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
-        """Return the batch, and the rows for which the expression is true.
-
-        Raises:
-            RunError: a number of the expression is beyond its type.
-        """
+        """Raises `RunError` where a number of the expression is beyond its type."""
         try:
             return Stepped(batch, _evaluate(_read(self.text), batch))
         except (pa.ArrowInvalid, ValueError) as error:
