@@ -31,11 +31,7 @@ _READ: Final = frozenset({
 
 
 def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:  # noqa: ARG001
-    """Return what some files say.
-
-    Raises:
-        SourceError: a file is not JSON, or has not COCO's keys, or two files have two pictures of one id.
-    """
+    """Raises `SourceError` where a file is not COCO's JSON, or two files have two pictures of one id."""
     pictures: dict[int | str, Picture] = {}
     objects: dict[tuple[object, object], dict[str, Any]] = {}
     classes, counts = dict[int, str](), Counter[str]()
@@ -65,11 +61,7 @@ def _load(entry: SourceEntry) -> dict[str, Any]:
 
 
 def _add_classes(entry: SourceEntry, document: Mapping[str, Any], classes: dict[int, str]) -> None:
-    """Add the classes that a file lists, by number.
-
-    Raises:
-        SourceError: one has another name in a file before.
-    """
+    """Raises `SourceError` where a class has another name in a file before."""
     for one in _list_of(document, "categories"):
         number, name = (one.get("id"), one.get("name")) if isinstance(one, dict) else (None, None)
         if type(number) is not int or not isinstance(name, str):
@@ -93,7 +85,6 @@ def _add(
     *,
     masks: bool,
 ) -> None:
-    """Add what a file says to the pictures."""
     for index, image in enumerate(document["images"]):
         known, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
         if not isinstance(known, int | str) or not isinstance(name, str):
@@ -153,7 +144,6 @@ def _object(one: Mapping[str, Any], categories: Mapping[Any, Any], *, masks: boo
 
 
 def _key(value: object) -> int | str:
-    """Return the id of something, empty where it is none."""
     return value if isinstance(value, int | str) else ""
 
 

@@ -25,7 +25,6 @@ class CocoFormat(Format[CocoInput]):
     options = CocoInput
 
     def source(self, options: CocoInput, settings: Settings) -> Source:
-        """Return the source of annotations."""
         from .options import AnnotationOptions
         from .source import AnnotationSource
 

@@ -109,7 +109,6 @@ def annotated(
 
 
 def too_large(entry: SourceEntry) -> str | None:
-    """Return what is wrong with a file of one picture that has more than `MOST_BYTES`."""
     if entry.bytes <= MOST_BYTES:
         return None
     return f"has {entry.bytes} bytes, and the most are {MOST_BYTES}: it is of one picture; leave it out"

@@ -52,11 +52,9 @@ class PictureOrigin:
     names: tuple[str, ...] = ()
 
     def place(self, row: int) -> Place:
-        """Return the file, and the picture where it is of several."""
         return Place(self.source, picture=self.names[row] if self.names else None)
 
     def number(self, row: int) -> tuple[str, int | None]:
-        """Return the file, and the number of its picture where it is of several."""
         return self.source, self.first_row + row if self.names else None
 
 
@@ -74,10 +72,9 @@ class AnnotationSource:
     dataset: str = ""
 
     def following(self, dataset: DatasetSchema) -> AnnotationSource:
-        """Return the source for an append to a dataset, whose classes keep their numbers.
+        """Return the source whose classes keep the dataset's numbers.
 
-        Raises:
-            SchemaError: it would number classes by the names in the new files alone.
+        Raises `SchemaError` where it would number classes by the names in the new files alone.
         """
         held = next((names for feature, names in dataset.labels.items() if feature.endswith(CLASS)), None)
         if held is not None:
@@ -90,20 +87,11 @@ class AnnotationSource:
         return replace(self, dataset=dataset.name)
 
     def list_files(self) -> Listing:
-        """Return the files to read.
-
-        Raises:
-            InputError: a path matches nothing.
-        """
         traits = Traits(names_pictures=True)
         return list_entries(self.paths, self.base, (KINDS[self.kind],), file_format=self.kind, traits=traits)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Read all files; return the columns, and pieces that hold the rows.
-
-        Raises:
-            SourceError: a file is not one of COCO's annotations, or no picture is named.
-        """
+        """Read all files. Raises `SourceError` where one is not of COCO's annotations, or no picture is named."""
         read: _Read = getattr(import_module(f".{self.kind}", __package__), f"read_{self.kind}")
         found = read(listing.entries, self.options, run)
         if not any(found.rows.values()):
@@ -122,11 +110,7 @@ class AnnotationSource:
         return Survey(frozen, choices, pieces, found.warnings, detected=said, fields=tuple(found.schema))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
-        """Yield the rows of a task, those of a piece at a time; a file without rows is a reject.
-
-        Raises:
-            SourceError: a file is not what was listed.
-        """
+        """A file without rows is a reject."""
         for ordinal, piece in enumerate(task.pieces):
             assert isinstance(piece, AnnotationPiece)
             check_stamp(piece)

@@ -30,11 +30,7 @@ from .rows import Annotated, Picture, annotated, too_large
 
 
 def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
-    """Return what the files say; one that is none of VOC's has an error.
-
-    Raises:
-        SourceError: a file cannot be opened.
-    """
+    """A file that is none of VOC's has an error. Raises `SourceError` where a file cannot be opened."""
     found = run(_read, entries)
     pictures = [replace(one, entry=number) for number, one in enumerate(found) if isinstance(one, Picture)]
     errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
@@ -52,7 +48,6 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
 
 
 def _read(entry: SourceEntry) -> Picture | str:
-    """Return what a file says of its picture, or what is wrong with it."""
     if (why := too_large(entry)) is not None:
         return why
     with open_listed(entry, open_file) as file:

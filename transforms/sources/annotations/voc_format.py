@@ -31,7 +31,6 @@ class VocFormat(Format[VocInput]):
     options = VocInput
 
     def source(self, options: VocInput, settings: Settings) -> Source:
-        """Return the source of annotations."""
         from .options import AnnotationOptions
         from .source import AnnotationSource
 

@@ -47,8 +47,7 @@ _CORNERS: Final = 3
 def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
     """Return what the files say; one that is none of YOLO's, or whose picture is not there, has an error.
 
-    Raises:
-        SourceError: a file cannot be opened, or the file with the names of classes cannot be read.
+    Raises `SourceError` where a file cannot be opened, or the file with the names of classes cannot be read.
     """
     labels = os.path.commonpath([os.path.dirname(entry.path) for entry in entries]) if entries else b""
     beside = beside_labels(os.fsdecode(labels))
@@ -109,10 +108,9 @@ class _Config(yaml.SafeLoader):
 
 
 def _config_in(path: str) -> Beside:
-    """Return what a `data.yaml` says: names of classes as they are written, so that `no` is "no".
+    """Read names of classes as they are written, so that `no` is "no".
 
-    Raises:
-        SourceError: it is not YAML, or numbers classes as nobody does.
+    Raises `SourceError` where the file is not YAML, or numbers classes as nobody does.
     """
     with open(path, encoding="utf-8-sig", errors="replace") as file:
         text = file.read(CONFIG_BYTES + 1)
@@ -149,7 +147,6 @@ def _numbers_in(node: yaml.Node | None) -> list[int]:
 
 
 def _pictures_in(root: str) -> dict[str, str]:
-    """Return the paths of all pictures below a folder, by their paths without suffix."""
     paths = (os.fsdecode(os.path.relpath(path, os.fsencode(root))) for path in pictures_below(os.fsencode(root)))
     return {os.path.splitext(path)[0]: path for path in paths}
 

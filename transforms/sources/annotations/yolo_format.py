@@ -35,7 +35,6 @@ class YoloFormat(Format[YoloInput]):
     options = YoloInput
 
     def source(self, options: YoloInput, settings: Settings) -> Source:
-        """Return the source of annotations."""
         if options.images is None:
             raise UsageError("input.images: is missing; name the folder of the pictures")
         from .options import AnnotationOptions

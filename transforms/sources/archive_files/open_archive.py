@@ -32,8 +32,6 @@ class OpenArchive(Archive, Protocol):
 
 
 class _Tar(TarArchive):
-    """A tar archive in a file, compressed or not."""
-
     def __init__(self, file: ListedFile, opened: OpenFile, window: int) -> None:
         self._opened, self._size = opened, size_of(opened)
         packing = sniff_packing(read_at(opened)(_HEAD_BYTES, 0))
@@ -44,7 +42,6 @@ class _Tar(TarArchive):
             super().__init__(StreamBytes(_unpacked(file, packing)))
 
     def expect(self, start: int, stop: int | None) -> None:
-        """Announce which bytes will be read."""
         if not self.streamed:
             expect(self._opened, [(start, self._size if stop is None else min(stop, self._size))])
 
@@ -69,8 +66,6 @@ def _unpacked(file: ListedFile, packing: str) -> Iterator[bytes]:
 
 
 class _Zip(ZipArchive):
-    """A zip archive in a file."""
-
     streamed = False
 
     def __init__(self, file: ListedFile, opened: OpenFile, window: int) -> None:  # noqa: ARG002 - as a tar archive
@@ -78,7 +73,6 @@ class _Zip(ZipArchive):
         super().__init__(read_at(opened), size_of(opened))
 
     def expect(self, start: int, stop: int | None) -> None:
-        """Announce which bytes will be read, or that it is the central directory."""
         directory = (self.directory.start, self.directory.stop)
         expect(self._opened, [directory] if stop is None else [(start, stop), directory])
 
@@ -88,11 +82,7 @@ _OPEN: Final[dict[str, Callable[[ListedFile, OpenFile, int], OpenArchive]]] = {"
 
 @contextmanager
 def open_archive(file: ListedFile, kind: str, window: int) -> Iterator[OpenArchive]:
-    """Open an archive of a kind for the length of a `with`; so many bytes of it are read at once.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
+    """Read `window` bytes at once. Raises `SourceError` where the archive cannot be read."""
     with open_listed(file, open_unbuffered) as opened:
         try:
             yield _OPEN[kind](file, opened, window)

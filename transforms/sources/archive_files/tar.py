@@ -59,7 +59,6 @@ class PlainBytes:
         self._at, self._held = 0, memoryview(b"")
 
     def take(self, at: int, size: int) -> memoryview:
-        """Return so many bytes from an offset on, fewer only at the end."""
         first = at - self._at
         if first < 0 or first + size > len(self._held):
             self._held = memoryview(b"")  # a large member is freed before more is read
@@ -76,7 +75,6 @@ class StreamBytes:
         self.size: int | None = None
 
     def take(self, at: int, size: int) -> bytes | memoryview:
-        """Return so many bytes from an offset on, fewer only at the end."""
         while at >= self._at + len(self._held) and self._go_on():
             pass
         first = at - self._at
@@ -92,7 +90,6 @@ class StreamBytes:
         return taken[:done]
 
     def _go_on(self) -> bool:
-        """Hold the next block, if there is one."""
         block = next(self._blocks, b"")
         if not block:
             self.size = self._at + len(self._held)
@@ -110,11 +107,7 @@ class TarArchive:
         self.end = 0
 
     def members(self, start: int, stop: int | None) -> Iterator[Member]:
-        """Yield the members whose headers begin from `start` on and before `stop`; without a `stop`, to the end mark.
-
-        Raises:
-            Damage: a header is damaged, or the end is missing.
-        """
+        """Without a `stop`, yield to the end mark. Raises `Damage`: a header is damaged, or the end is missing."""
         self.end = at = start
         first: int | None = None  # of the headers that are of the member after them
         extended: dict[bytes, bytes] = {}
@@ -146,7 +139,7 @@ class TarArchive:
             block = b""
 
     def read(self, member: Member) -> bytes | memoryview:
-        """Return the bytes of the member that was yielded last; if some are missing, `members` says so then."""
+        """If some of the bytes are missing, `members` raises then."""
         return self._source.take(member.data, member.size)
 
     def _member(
@@ -200,8 +193,7 @@ class TarArchive:
     def _after_zeros(self, at: int) -> tuple[int, bytes]:
         """Return where another archive begins after the end mark of one, and its first block; empty if there is none.
 
-        Raises:
-            Damage: something else follows.
+        Raises `Damage` where something else follows.
         """
         begin = at
         while True:

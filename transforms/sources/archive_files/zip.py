@@ -83,11 +83,7 @@ class ZipArchive:
         self.end = 0
 
     def members(self, start: int, stop: int | None) -> Iterator[Member]:
-        """Yield the members whose entries begin from `start` on and before `stop`; from 0 on, all.
-
-        Raises:
-            Damage: an entry is damaged, or they are not as many as the end says.
-        """
+        """From 0 on, yield all. Raises `Damage`: an entry is damaged, or they are not as many as the end says."""
         whole, count, high = stop is None, 0, 0
         self.end = at = max(start, self.directory.start)
         last = self.directory.stop if stop is None else stop
@@ -103,11 +99,6 @@ class ZipArchive:
             raise Damage(at, "CORRUPT", text)
 
     def read(self, member: Member) -> bytes | memoryview:
-        """Return the bytes of a member.
-
-        Raises:
-            MemberError: they are damaged, or packed in a way that is not read.
-        """
         if member.method not in (_STORED, _DEFLATED):
             how = _METHODS.get(member.method, f"method {member.method}")
             raise MemberError("UNSUPPORTED", f"is packed by {how}, which is not read; make the archive with `zip`")
@@ -163,11 +154,7 @@ class ZipArchive:
         return found[:done]
 
     def _check_apart(self) -> int:
-        """Check that no bytes of the archive are in two members, and return -1: all of them were looked at.
-
-        Raises:
-            Damage: some are.
-        """
+        """Raise `Damage` where bytes are in two members; return -1: all of them were looked at."""
         at, places = self.directory.start, array("Q")
         while at < self.directory.stop:
             member, at = self._entry(at)
@@ -181,7 +168,6 @@ class ZipArchive:
         return -1
 
     def _entry(self, at: int) -> tuple[Member, int]:
-        """Return the member of an entry, and where the entry ends."""
         fixed = bytes(self._source.take(at, _ENTRY.size))
         if len(fixed) < _ENTRY.size or fixed[:4] != _ENTRY_MARK:
             raise Damage(at, "CORRUPT", f"an entry of the central directory is damaged; {_AGAIN}")
@@ -211,11 +197,7 @@ def _most_deflated(size: int) -> int:
 
 
 def _find_directory(read_at: ReadAt, size: int) -> _Directory:
-    """Return where the central directory is.
-
-    Raises:
-        Damage: there is none, or it does not fit.
-    """
+    """Raises `Damage` where there is no central directory, or it does not fit."""
     room = min(size, _COMMENT_BYTES + _END.size)
     tail = read_at(room, size - room)
     at = tail.rfind(_END_MARK)

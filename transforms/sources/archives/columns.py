@@ -62,7 +62,6 @@ class Found:
 
     @classmethod
     def of(cls, archives: Sequence[ArchiveEvidence]) -> Found:
-        """Return what some archives show together."""
         columns: dict[str, ColumnEvidence] = {}
         for one in archives:
             for name, more in one.columns.items():
@@ -86,16 +85,11 @@ class Found:
 
     @property
     def pictures(self) -> tuple[str, ...]:
-        """The columns of pictures."""
         return tuple(name for name, one in self.columns.items() if one.form is Form.PICTURE)
 
 
 def check_names(found: Found) -> None:
-    """Refuse columns of one name: a field of JSON and a member, or pictures called by their suffix.
-
-    Raises:
-        SchemaError: there are some.
-    """
+    """Raise `SchemaError` for columns of one name: a field of JSON and a member, or pictures called by their suffix."""
     for name in found.json.columns:
         one = found.columns.get(name)
         if name == KEY or (one is not None and one.form is not Form.JSON):
@@ -110,11 +104,7 @@ def check_names(found: Found) -> None:
 
 
 def check_kind(found: Found, name: str, unpack: str) -> None:
-    """Refuse archives of tables, which are read from files alone; `unpack` is the command for the archive `name`.
-
-    Raises:
-        SourceError: the members are tables.
-    """
+    """Raise `SourceError` for archives of tables; `unpack` is the command for the archive `name`."""
     table = next((one.suffix for one in found.columns.values() if f".{one.suffix}".endswith(_TABLES)), None)
     if table is not None and not found.pictures:
         raise SourceError(name, f"holds .{table} files, which are not read within archives; unpack it first: {unpack}")
@@ -124,9 +114,6 @@ def check_numbers(found: Found, name: str) -> None:
     """Refuse kinds of members that differ in a number only, such as frames of a film; `name` is an archive.
 
     A number alone between dots is a part of a name. Views of a sample may have one: cam0.jpg, cam1.jpg.
-
-    Raises:
-        SchemaError: there are such kinds.
     """
     kinds: dict[str, list[str]] = {}
     for one in found.columns.values():
@@ -155,8 +142,7 @@ class Folders:
     def of(cls, found: Found, layout: str) -> Folders:
         """Return what folders mean; with `auto` they are classes only where nothing beside pictures says what they are.
 
-        Raises:
-            UsageError: the layout is unclear.
+        Raises `UsageError` where the layout is unclear.
         """
         if not found.pictures or layout == "flat":
             return cls("flat", b"", (), (), "")
@@ -175,7 +161,6 @@ class Folders:
 
     @property
     def labelled(self) -> bool:
-        """Whether folders are classes."""
         return "label" in self.layout
 
 
@@ -218,8 +203,7 @@ class Columns:
 def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Columns:
     """Return the columns that are read; `name` is that of the first archive.
 
-    Raises:
-        SchemaError: values of a column have no common type, two columns have one name, or one that is named is none.
+    Raises `SchemaError`: values of a column have no common type, two have one name, or one that is named is none.
     """
     check_names(found)
     texts = found.evidence
@@ -281,8 +265,7 @@ def _refuse_twins(names: Sequence[str]) -> None:
 def _class_numbers(one: ColumnEvidence | None, wanted: Wanted) -> tuple[str, ...]:
     """Return the names of the classes that `.cls` members number from 0, none where they are no such numbers.
 
-    Raises:
-        SchemaError: the classes of a dataset have names, and one has none.
+    Raises `SchemaError` where the classes of a dataset have names, and one has none.
     """
     if one is None or CLASS in wanted.rules or wanted.infer == "none" or CLASS in wanted.numbers:
         return ()
@@ -311,7 +294,6 @@ def _as_label(features: list[Feature], choices: list[Choice], names: Sequence[st
 
 
 def _other(column: str, found: Found, folders: Folders) -> pa.Field:
-    """Return the Arrow field of a column whose values are no text."""
     if column in found.columns:
         one = found.columns[column]
         kind = PICTURE if one.form is Form.PICTURE else pa.binary()

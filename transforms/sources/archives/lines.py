@@ -32,21 +32,13 @@ def object_line(data: bytes) -> bytes:
 
 
 def value_of(data: bytes) -> bytes:
-    """Return a value as JSON has it: a whole number, or text; blanks around it are left out.
-
-    Raises:
-        MemberError: it is not UTF-8.
-    """
+    """Return a whole number, or text, as JSON, without blanks around it. Raises `MemberError` where it is not UTF-8."""
     data = data.strip(_BLANKS)
     return data if INTEGER.fullmatch(data) else text_of(data)
 
 
 def text_of(data: bytes) -> bytes:
-    """Return text as JSON has it, with every character of it.
-
-    Raises:
-        MemberError: it is not UTF-8.
-    """
+    """Return text as JSON has it, with every character of it. Raises `MemberError` where it is not UTF-8."""
     try:
         return json.dumps(data.decode(), ensure_ascii=False).encode()
     except UnicodeDecodeError as error:

@@ -44,7 +44,6 @@ class ArchiveFormat(Format[ArchiveInput]):
     numbered = ("image/class/label", "cls")
 
     def source(self, options: ArchiveInput, settings: Settings) -> Source:
-        """Return the source of archives."""
         from .samples import ArchiveLimits, Naming
         from .source import ArchiveSource
 
@@ -66,13 +65,10 @@ class ArchiveFormat(Format[ArchiveInput]):
         )
 
     def steps(self, options: ArchiveInput) -> tuple[Step, ...]:
-        """Return the step that reads columns from the names of folders."""
         return partition_steps(options, options.partitions)
 
     def starter(self, options: ArchiveInput, columns: str, column: str) -> str:  # noqa: ARG002
-        """Return what folders mean, and the keys of `schema`."""
         return _STARTER
 
     def field_bytes(self, limits: Limits) -> int:
-        """Return the largest member."""
         return max(limits.field_bytes, limits.image_bytes)

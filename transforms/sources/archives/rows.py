@@ -37,12 +37,10 @@ class SampleOrigin:
     samples: tuple[tuple[int, bytes, int], ...]
 
     def place(self, row: int) -> Place:
-        """Return the archive and the key, the number of the sample and its offset."""
         number, key, offset = self.samples[row]
         return Place(f"{self.archive}/{printable_path(key)}", row=number, offset=offset)
 
     def number(self, row: int) -> tuple[str, int]:
-        """Return the archive and the number of the sample."""
         return self.archive, self.samples[row][0]
 
 
@@ -56,8 +54,6 @@ class Numbered(NamedTuple):
 
 
 class _SampleError(Exception):
-    """Why a sample is no row."""
-
     def __init__(self, column: str | None, code: str, text: str, value: str = "", expected: str = "a sample") -> None:
         super().__init__(text)
         self.error = CellError(column, code, value, expected, text)
@@ -86,15 +82,12 @@ class SampleReader:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The columns of members that are read."""
         return frozenset(name for name, _ in self.frozen.members)
 
     def is_read(self, column: MemberColumn) -> bool:
-        """Return whether members of a column are read."""
         return column.name in self.names or (column.form is Form.JSON and self.parser is not None)
 
     def rows(self, samples: Sequence[Numbered], archive: str, task: int, ordinal: int, entry: int) -> Rows:
-        """Return the rows of some samples."""
         good: list[_Row] = []
         rejects: list[Reject] = []
         for one in samples:
@@ -169,7 +162,6 @@ class SampleReader:
     def _take(
         self, row: _Row, column: MemberColumn, name: str, data: bytes | memoryview, values: list[tuple[str, bytes]]
     ) -> None:
-        """Put the bytes of a member where its column takes them from."""
         if column.form in (Form.PICTURE, Form.BYTES):
             row.data[column.name], row.names[column.name] = data, name
             return
@@ -183,7 +175,6 @@ class SampleReader:
             raise _SampleError(column.name, error.code, f'"{shown}" {error.text}', shown, "text in UTF-8") from error
 
     def _role(self, key: bytes) -> FolderRole:
-        """Return what the folder of a sample means."""
         frozen = self.frozen
         role = _role_of(key.rpartition(b"/")[0].removeprefix(frozen.root), frozen.layout)
         wanted = [("split", role.split)] if frozen.splits else []
@@ -245,7 +236,6 @@ def _twice(column: MemberColumn, one: str, other: str) -> _SampleError:
 
 
 def _of_member(error: CellError) -> CellError:
-    """Return what is wrong with a line as it is said of a member."""
     text = error.message.replace("fix the line: each must be", "fix the .json member: it must be")
     text = text.replace("of the line", "of the .json member").replace("the line is", "the .json member is")
     text = text.replace("the line ends", "the .json member ends").replace("; one a line", "")

@@ -88,7 +88,6 @@ class Naming:
 
     @cached_property
     def ignored(self) -> Ignored:
-        """What the globs leave out."""
         return Ignored.of(self.ignore)
 
     @cached_property
@@ -156,12 +155,10 @@ class Skipped:
     first: dict[str, str] = field(default_factory=dict)
 
     def add(self, reason: str, name: bytes) -> None:
-        """Count a member."""
         self.counts[reason] += 1
         self.first.setdefault(reason, printable_path(name))
 
     def plus(self, more: Skipped) -> Skipped:
-        """Return what two archives have."""
         return Skipped(self.counts + more.counts, more.first | self.first)
 
 
@@ -172,10 +169,9 @@ Visit = Callable[[Member, bytes], Any]
 def samples_of(
     archive: Archive, start: int, stop: int | None, naming: Naming, visit: Visit, skipped: Skipped
 ) -> Iterator[Sample]:
-    """Yield the samples of a part of an archive.
+    """Raises `Damage` where nothing more can be read.
 
-    Raises:
-        Damage: nothing more can be read; a sample that may lack members then is not given, and the text names it.
+    A sample that may lack members then is not given, and the text names it.
     """
     current: Sample | None = None
     members = archive.members(start, stop)
@@ -231,7 +227,6 @@ def _why_skipped(name: bytes, key: bytes, suffix: bytes, naming: Naming) -> str:
 
 
 def _is_ignored(folder: bytes, base: bytes, naming: Naming) -> bool:
-    """Return whether a member is ignored, in whatever case, or a folder that it is in."""
     steps = folder.split(b"/") if folder else []
     names = [(b"/".join(steps[:end]), step) for end, step in enumerate(steps)] + [(folder, base)]
     return any(naming.ignored(at, name) or naming.ignored(at, name.lower()) for at, name in names)

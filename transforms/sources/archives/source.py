@@ -86,29 +86,21 @@ class ArchiveSource:
 
     @property
     def selection(self) -> Selection:
-        """The columns that are read."""
         return Selection(self.columns, self.exclude)
 
     @property
     def union(self) -> bool:
-        """Whether archives may lack members that others have: they may."""
         return True
 
     def selecting(self, selection: Selection) -> ArchiveSource:
-        """Return the source that reads other columns."""
         return replace(self, columns=selection.columns, exclude=selection.exclude)
 
     def following(self, dataset: DatasetSchema) -> ArchiveSource:
-        """Return the source whose nested columns and classes are those of a dataset."""
         numbers = frozenset(one.name for one in dataset.schema if one.type != "label")
         return replace(self, nested=nested_columns(dataset), labels=dict(dataset.labels), numbers=numbers)
 
     def list_files(self) -> Listing:
-        """Return the archives.
-
-        Raises:
-            InputError: a path matches nothing, or folders of archives name columns or splits.
-        """
+        """Raises `InputError` where a path matches nothing, or folders of archives name columns or splits."""
         traits = Traits(names_pictures=False)
         listing = list_entries(self.paths, self.base, suffixes_of(self.kind), file_format=self.kind, traits=traits)
         return check_folders(listing, self.paths, self.call, self.partitions)
@@ -116,10 +108,8 @@ class ArchiveSource:
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Look at all archives; return their columns, and pieces of whole samples.
 
-        Raises:
-            SchemaError: values of a column have no common type, or two columns have one name.
-            SourceError: no archive holds a sample.
-            UsageError: the layout of folders is unclear.
+        Raises `SchemaError`: values of a column have no common type, or two columns have one name; `SourceError`: no
+        archive holds a sample; `UsageError`: the layout of folders is unclear.
         """
         piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
         walk = Walk(self.kind, self.naming, piece_bytes, self.limits, self.selection)
@@ -152,8 +142,7 @@ class ArchiveSource:
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
         """Return the survey of text as it is cast to a dataset's types, but for columns that are declared.
 
-        Raises:
-            SchemaError: other columns are there, or of one no value in a sample can be cast.
+        Raises `SchemaError` where other columns are there, or of one no value in a sample can be cast.
         """
         frozen = survey.frozen
         assert isinstance(frozen, ArchiveFrozen)
@@ -166,11 +155,7 @@ class ArchiveSource:
         return replace(survey, frozen=replace(frozen, schema=dataset.schema), fields=(*fields, *new.values()))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the rows of a task, about 8 MiB at a time; the rest of a damaged archive is one reject.
-
-        Raises:
-            SourceError: an archive cannot be read, or is not what was listed.
-        """
+        """Yield about 8 MiB at a time; the rest of a damaged archive is one reject."""
         assert isinstance(frozen, ArchiveFrozen)
         kept = set(self.selection.of_some([name for name, _ in frozen.members]))
         frozen = replace(frozen, members=tuple(one for one in frozen.members if one[0] in kept))
@@ -192,7 +177,6 @@ class ArchiveSource:
             check_stamp(pieces[0])
 
     def _parser(self, frozen: ArchiveFrozen) -> LineParser | None:
-        """Return what parses the text of samples, None if none of it is read."""
         features = _text_features(frozen)
         if not features and not frozen.bare_json and not self.selection.of_some([one.name for one in frozen.nested]):
             return None
@@ -200,11 +184,7 @@ class ArchiveSource:
         return parser_of(texts, self.rules, self.infer, self.limits.record_bytes, self.selection)
 
     def _batches(self, pieces: Sequence[ArchivePiece], reader: SampleReader) -> Iterator[list[Numbered]]:
-        """Yield the samples of some pieces of one archive, one that is larger than a batch by itself.
-
-        Raises:
-            SourceError: the archive cannot be read, or is not what it was.
-        """
+        """A sample that is larger than a batch comes by itself. Raises `SourceError` as `read` does."""
         if not pieces:
             return
         batch: list[Numbered] = []
@@ -231,10 +211,9 @@ class ArchiveSource:
     def _numbered(
         self, archive: OpenArchive, piece: ArchivePiece, reader: SampleReader, turn: Turn
     ) -> Iterator[Numbered]:
-        """Yield the samples of a piece; of those that are rejects nothing is read, and large ones take turns.
+        """Of samples that are rejects nothing is read, and large ones take turns.
 
-        Raises:
-            SourceError: the archive cannot be read, or is not what it was.
+        Raises `SourceError` as `read` does.
         """
         count, held, held_of = 0, 0, -1
 
@@ -290,7 +269,6 @@ def _samples(archive: OpenArchive, piece: ArchivePiece, naming: Naming, visit: V
 
 
 def _text_features(frozen: ArchiveFrozen) -> tuple[Feature, ...]:
-    """Return the features whose values are text in members, classes as the numbers that they are."""
     bytes_of = {name for name, form in frozen.members if form in (Form.PICTURE, Form.BYTES)}
     others = bytes_of | {KEY, LABEL, CLASS_TEXT}
     features = [one for one in frozen.schema if one.name not in others]
@@ -318,7 +296,6 @@ def _pieces(index: int, entry: SourceEntry, found: ArchiveEvidence) -> Iterator[
 
 
 def _damaged(piece: ArchivePiece, task: int, ordinal: int, reader: SampleReader) -> Rows:
-    """Return the one reject that the rest of a damaged archive is."""
     rows = reader.rows((), piece.name, task, ordinal, piece.entry)
     error = CellError(None, piece.code, "", "a whole archive", _damage_text(piece.offset, piece.error))
     place = Place(piece.name, row=piece.first_row + 1, offset=piece.offset)
@@ -330,7 +307,6 @@ def _damage_text(offset: int, text: str) -> str:
 
 
 def _no_sample(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence]) -> SourceError:
-    """Return the error of archives that hold no sample."""
     number = next((i for i, one in enumerate(archives) if one.damage is not None), 0)
     damage = archives[number].damage
     skipped = _skipped_text(archives[number].skipped)

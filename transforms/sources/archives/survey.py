@@ -85,7 +85,6 @@ class ColumnEvidence:
     most: int = -1
 
     def plus(self, more: ColumnEvidence) -> ColumnEvidence:
-        """Return what two archives show."""
         least = min(self.least, more.least)
         most = max(self.most, more.most)
         return ColumnEvidence(
@@ -113,9 +112,7 @@ class ArchiveEvidence:
 def look_at_archive(entry: SourceEntry, walk: Walk) -> ArchiveEvidence:
     """Return what an archive shows; damage is a part of it.
 
-    Raises:
-        SourceError: it cannot be read.
-        SchemaError: it has too many kinds of members.
+    Raises `SourceError` where it cannot be read, `SchemaError` where it has too many kinds of members.
     """
     look = _Look(entry.name, walk)
     try:
@@ -149,7 +146,6 @@ class _Seen:
     most: int = -1
 
     def add(self, part: Part, place: Callable[[], str]) -> None:
-        """Count a member."""
         self.count += 1
         form = self.column.form
         value = part.value.strip() if form is Form.VALUE and part.value is not None else b""
@@ -162,7 +158,6 @@ class _Seen:
             self.other = place()
 
     def evidence(self) -> ColumnEvidence:
-        """Return what they show."""
         texts, numbers = self.count - self.numbers, self.numbers
         kind = pa.binary() if self.column.form in (Form.PICTURE, Form.BYTES) else pa.string()
         found = Evidence(kind, texts, self.other) if texts else Evidence(pa.int64(), numbers, self.number)
@@ -201,7 +196,6 @@ class _Look:
         return data.strip()[:_LONGEST_INTEGER] if column.form is Form.VALUE else data
 
     def add(self, sample: Sample) -> None:
-        """Count a sample."""
         found = self.found
         if found.samples > self._first and self._size >= self._walk.piece_bytes:
             self._cut(sample.at)
@@ -224,7 +218,6 @@ class _Look:
             self._look_at_json()
 
     def close(self, stop: int) -> None:
-        """End the archive after its last whole sample."""
         self._look_at_json()
         if self.found.samples > self._first:
             self._cut(stop)
@@ -272,7 +265,6 @@ class _Look:
         self._low, self._high = _FAR, 0
 
     def _mark(self, again: npt.NDArray[np.bool_], large: npt.NDArray[np.bool_]) -> None:
-        """Put the marks of samples into the cuts that they are in."""
         first, cuts = 0, []
         for cut in self.found.cuts:
             both = [values[first : first + cut.rows] for values in (again, large)]

@@ -25,7 +25,6 @@ class Table:
 
     @classmethod
     def root(cls, data: bytes) -> Table:
-        """Return the outermost table of a buffer."""
         return cls(data, _read(data, "<I", 0))
 
     def number(self, field: int, form: str, default: int = 0) -> int:
@@ -34,11 +33,9 @@ class Table:
         return default if place is None else _read(self.data, form, place)
 
     def has(self, field: int) -> bool:
-        """Return whether a field is there."""
         return self._place(field) is not None
 
     def table(self, field: int) -> Table:
-        """Return a field that is a table."""
         place = self._place(field)
         if place is None:
             raise DamagedTable(f"field {field} is missing")
@@ -49,7 +46,6 @@ class Table:
         return len(self._vector(field, 4))
 
     def tables(self, field: int) -> Iterator[Table]:
-        """Yield the tables of a vector."""
         for at in self._vector(field, 4):
             yield Table(self.data, at + _read(self.data, "<I", at))
 

@@ -40,7 +40,6 @@ class ArrowFormat(Format[ArrowInput]):
     example_type = "double"
 
     def source(self, options: ArrowInput, settings: Settings) -> Source:
-        """Return the source of Arrow files."""
         from .head import ArrowLimits
         from .source import ArrowSource
 
@@ -57,11 +56,9 @@ class ArrowFormat(Format[ArrowInput]):
         )
 
     def steps(self, options: ArrowInput) -> tuple[Step, ...]:
-        """Return the step that reads columns from the names of folders."""
         return partition_steps(options, options.partitions)
 
     def starter(self, options: ArrowInput, columns: str, column: str) -> str:  # noqa: ARG002
-        """Return the keys that matter most, and those of `schema`."""
         return _STARTER.format(columns=columns, exact=_EXACT.format(column=column) if column else "")
 
 

@@ -69,8 +69,7 @@ class ArrowHead:
 def open_arrow(file: ListedFile, *, mapped: bool = False) -> Iterator[pa.NativeFile]:
     """Open a file; a local one may be mapped, so that a record batch of any size takes no memory of its own.
 
-    Raises:
-        SourceError: it cannot be opened.
+    Raises `SourceError` where it cannot be opened.
     """
     if is_object(file.path):
         with open_listed(file, open_file) as opened, pa.PythonFile(opened, mode="r") as data:
@@ -87,9 +86,8 @@ def open_arrow(file: ListedFile, *, mapped: bool = False) -> Iterator[pa.NativeF
 def read_head(entry: SourceEntry, selection: Selection, limits: ArrowLimits) -> ArrowHead:
     """Return what a file says of its chosen columns and its record batches.
 
-    Raises:
-        SchemaError: a chosen column is not there, or there are too many.
-        SourceError: the file is damaged, not an Arrow file, or two of its columns have one name.
+    Raises `SchemaError` where a chosen column is not there, or there are too many; `SourceError` where the file is
+    damaged, not an Arrow file, or two of its columns have one name.
     """
     check_stamp(entry)
     if entry.bytes == 0:
@@ -131,7 +129,6 @@ def too_large(name: str, error: TooLarge, form: Form) -> SourceError:
 
 
 def schema_of(data: pa.NativeFile, form: Form) -> pa.Schema:
-    """Return the schema of an open file."""
     data.seek(0)
     if form == "file":
         with pa.ipc.open_file(data) as reader:
@@ -140,12 +137,7 @@ def schema_of(data: pa.NativeFile, form: Form) -> pa.Schema:
 
 
 def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> list[int]:
-    """Return the indices of the chosen columns.
-
-    Raises:
-        SchemaError: a chosen column is not there.
-        SourceError: two columns have one name.
-    """
+    """Raises `SchemaError` where a chosen column is not there, `SourceError` where two columns have one name."""
     twice = [column for column, count in Counter(schema.names).items() if count > 1]
     if twice:
         raise SourceError(name, f'two columns are named "{printable(twice[0])}"; rename one of them')
@@ -158,10 +150,8 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the chosen columns of record batches, given by their numbers and offsets; all of a stream in turn.
 
-    What compressed ones take is known before they are inflated, and the largest are alone over all workers.
-
-    Raises:
-        TooLarge: a batch takes more than `most` bytes.
+    What compressed ones take is known before they are inflated, and the largest are alone over all workers. Raises
+    `TooLarge` where a batch takes more than `most` bytes.
     """
     schema = schema_of(data, form)
     if form == "stream in turn":

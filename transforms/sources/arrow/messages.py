@@ -82,9 +82,6 @@ def count_columns(data: pa.NativeFile, size: int, most: int, *, stream: bool) ->
     """Return how many columns the schema has, those within nested ones too.
 
     Where there are far more than `most`, it is the number that was reached.
-
-    Raises:
-        DamagedFile: its metadata are damaged.
     """
     columns = seen = 0
     try:
@@ -113,11 +110,7 @@ def _schema(data: pa.NativeFile, size: int, *, stream: bool) -> Table:
 
 
 def batches_of_file(data: pa.NativeFile, size: int) -> list[BatchPlace]:
-    """Return the record batches of a file in the file format.
-
-    Raises:
-        DamagedFile: it is cut, or its footer or metadata are damaged.
-    """
+    """Raises `DamagedFile` where the file is cut, or its footer or metadata are damaged."""
     try:
         blocks = _footer(data, size).structs(3, _BLOCK)
     except DamagedTable as error:
@@ -137,10 +130,7 @@ def batches_of_stream(data: pa.NativeFile, size: int) -> tuple[list[BatchPlace],
     """Return the record batches of a file in the stream format, and whether they can only be read in turn.
 
     That is so where there are dictionaries among them, or numbers have their high byte first: what reads a stream from
-    its start puts the bytes in this machine's order, what reads one record batch does not.
-
-    Raises:
-        DamagedFile: it is cut, or its metadata are damaged.
+    its start puts the bytes in this machine's order, what reads one record batch does not. Raises `DamagedFile`.
     """
     found, in_turn = [], False
     for kind, _, place in _messages(data, size):
@@ -153,11 +143,8 @@ def batches_of_stream(data: pa.NativeFile, size: int) -> tuple[list[BatchPlace],
 def dictionaries_have_nulls(data: pa.NativeFile, size: int, most: int, *, in_turn: bool) -> bool:
     """Return whether a value of a dictionary is null: rows that name it are null, and no record batch counts them.
 
-    `in_turn` says that the file is in the stream format.
-
-    Raises:
-        DamagedFile: it is cut, or its metadata are damaged.
-        TooLarge: the dictionaries that are held at a time take more than `most` bytes when they are inflated.
+    `in_turn` says that the file is in the stream format. Raises `TooLarge` where the dictionaries that are held at a
+    time take more than `most` bytes when they are inflated.
     """
     have_nulls = False
     held: dict[int, int] = {}
@@ -193,11 +180,7 @@ def _footer(data: pa.NativeFile, size: int) -> Table:
 
 
 def refuse_free_rows(data: pa.NativeFile, size: int, places: Sequence[BatchPlace]) -> None:
-    """Refuse a file that states more rows than its values can be: nulls, runs and values of no bytes cost nothing.
-
-    Raises:
-        TooManyRows: it does.
-    """
+    """Raise `TooManyRows` where a file states more than its values can be: nulls, runs, values of no bytes are free."""
     rows = sum(place.rows for place in places)
     values = sum(max(place.longest, place.rows) for place in places)
     if not may_be_free(values, sum(place.stop - place.start for place in places)):
@@ -213,9 +196,6 @@ def unpacked_bytes(
     """Return what the buffers of a compressed record batch take when they are inflated; 0 of others.
 
     Each begins with that number. Given a schema, only some of its columns count.
-
-    Raises:
-        DamagedFile: its metadata are damaged.
     """
     message, body = _message_at(data, start, size)
     try:
@@ -248,7 +228,6 @@ def _dictionary_bytes(data: pa.NativeFile, start: int, size: int) -> tuple[int, 
 
 
 def _message_at(data: pa.NativeFile, start: int, size: int) -> tuple[Table, int]:
-    """Return the metadata of a message, and the offset of its body."""
     prefix, length = _lengths(data, start, size)
     try:
         return Table.root(_bytes(data, start + prefix, length, size)), start + prefix + length

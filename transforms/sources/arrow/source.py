@@ -102,15 +102,12 @@ class ArrowSource:
 
     @property
     def selection(self) -> Selection:
-        """The columns that are read."""
         return Selection(self.columns, self.exclude, self.union, self.elsewhere)
 
     def selecting(self, selection: Selection) -> ArrowSource:
-        """Return the source that reads other columns."""
         return replace(self, columns=selection.columns, exclude=selection.exclude)
 
     def with_rules(self, rules: dict[str, ColumnRule]) -> ArrowSource:
-        """Return the source whose columns have other declared types."""
         return replace(self, rules=rules)
 
     def following(self, dataset: DatasetSchema) -> ArrowSource:
@@ -118,20 +115,14 @@ class ArrowSource:
         return replace(self, elsewhere=dataset.may_lack) if self.union else self
 
     def list_files(self) -> Listing:
-        """Return the files to read.
-
-        Raises:
-            InputError: a path matches nothing, or folders name columns.
-        """
+        """Raises `InputError` where a path matches nothing, or folders name columns."""
         listing = list_entries(self.paths, self.base, suffixes_of("arrow"), file_format="arrow")
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read the metadata of all files; return the schema that they share, and one piece for each record batch.
 
-        Raises:
-            SchemaError: a column's type has no feature, two files differ, or a named column is not there.
-            SourceError: a file is not sound, or two of its columns have one name.
+        Raises `SchemaError` where a column's type has no feature, two files differ, or a named column is not there.
         """
         look = partial(read_head, selection=self.selection.of_one_among(len(listing.entries)), limits=self.limits)
         heads = run(look, listing.entries)
@@ -144,11 +135,7 @@ class ArrowSource:
         return Survey(found.frozen, found.choices, pieces, found.warnings, fields=found.fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the rows of a task in batches of at most 32,000, and of about 8 MiB at most.
-
-        Raises:
-            SourceError: a record batch is damaged, or a file is not what was listed.
-        """
+        """Batches have 32,000 rows and about 8 MiB at most."""
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, ArrowPiece)]
@@ -228,11 +215,7 @@ def _form(name: str) -> Form:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield a record batch in parts that fit memory as features.
-
-    Raises:
-        pa.ArrowInvalid: its buffers are too short, so that its size cannot be measured.
-    """
+    """Yield parts that fit memory as features. Raises `pa.ArrowInvalid` where buffers are too short to be measured."""
     batch.validate()
     average = batch.nbytes // max(batch.num_rows, 1)
     try:

@@ -94,7 +94,6 @@ class Plan:
 
     @property
     def rows_exact(self) -> bool:
-        """Whether it is known how many rows there are."""
         pieces = self.survey.pieces
         return isinstance(pieces, LazyPieces) or all(piece.rows is not None for piece in pieces)
 
@@ -141,7 +140,6 @@ def _work(output: int, listing: Listing, survey: Survey, rows: int) -> int:
 
 
 def _read_part(listing: Listing, survey: Survey) -> Listing:
-    """Return the listing without the files behind the last row that is read."""
     if survey.limit is None or isinstance(survey.pieces, LazyPieces):
         return listing
     return listing.keep(range(max((piece.entry for piece in survey.pieces), default=-1) + 1))

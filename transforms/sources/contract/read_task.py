@@ -10,7 +10,6 @@ from .source import Frozen, Source, StoredPieces, Task
 
 
 def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | TaskEnd]:
-    """Yield the batches of a task and its end mark, which counts what was read of each entry."""
     if isinstance(task.pieces, StoredPieces):
         task = Task(task.ordinal, task.pieces.load())
     batches = 0

@@ -37,11 +37,7 @@ class Selection:
     elsewhere: tuple[str, ...] = ()
 
     def check_width(self, name: str, count: int, most: int) -> None:
-        """Refuse a file of too many columns before anything is built for each.
-
-        Raises:
-            SchemaError: it has more than `most`, or far more where some are chosen.
-        """
+        """Refuse more than `most` columns, far more where some are chosen, before anything is built for each."""
         if self.columns is None and not self.exclude:
             refuse_columns(f"{name}: ", count, most)
         refuse_far_more(name, count, most)
@@ -49,10 +45,8 @@ class Selection:
     def pick(self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None) -> list[str]:
         """Return the names of the columns to read, in the order of `names`; `where` begins a message.
 
-        `hint` ends the message about a name that is no column.
-
-        Raises:
-            SchemaError: a name is no column, a glob matches none, or no column is left.
+        `hint` ends the message about a name that is no column. Raises `SchemaError`: a name is no column, a glob
+        matches none, or no column is left.
         """
         kept = replace(self, union=False).pick_of_file(names, where=where, hint=hint)
         self.check_excluded(names, where=where, hint=hint)
@@ -77,11 +71,7 @@ class Selection:
     def check_excluded(
         self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None
     ) -> None:
-        """Check that all that is to be left out is there.
-
-        Raises:
-            SchemaError: a name is no column, or a glob matches none.
-        """
+        """Raises `SchemaError` where a name to leave out is no column, or a glob matches none."""
         self._matches("exclude_columns", self.exclude, names, where, hint)
 
     def of_some(self, names: Sequence[str]) -> list[str]:
@@ -105,7 +95,6 @@ class Selection:
     def _matches(
         self, key: str, wanted: Sequence[str], names: Sequence[str], where: str, hint: Callable[[str], str] | None
     ) -> list[str]:
-        """Return the names that a list of names and globs matches, in the order of `names`."""
         known, chosen = frozenset(names), set[str]()
         for one in wanted:
             found = _matching(one, known)
@@ -128,11 +117,6 @@ def _matching(wanted: str, names: frozenset[str]) -> set[str]:
 
 
 def refuse_columns(where: str, count: int, most: int) -> None:
-    """Refuse more columns than may be read.
-
-    Raises:
-        SchemaError: there are more than `most`.
-    """
     if count > most:
         raise SchemaError(
             f"{where}{count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
@@ -141,11 +125,6 @@ def refuse_columns(where: str, count: int, most: int) -> None:
 
 
 def refuse_far_more(name: str, count: int, most: int) -> None:
-    """Refuse a file with so many columns that none is chosen among them.
-
-    Raises:
-        SchemaError: it has.
-    """
     if count > max(_WIDEST, 4 * most):
         raise SchemaError(f"{name}: {count} columns, far over limits.columns: --set limits.columns={count} reads them")
 

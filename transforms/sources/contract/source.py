@@ -31,7 +31,6 @@ class ParallelMap(Protocol):
 
 
 def map_in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:  # noqa: ARG001
-    """Apply a function to each item, one after the other."""
     return [function(item) for item in items]
 
 
@@ -81,7 +80,6 @@ class SourceEntry:
 
     @property
     def stamp(self) -> Stamp:
-        """What the file was when it was listed."""
         return Stamp(self.bytes, self.mtime_ns, self.version)
 
 

@@ -68,7 +68,6 @@ class SampleOptions:
         return cls(encoding, quote, lines, signs.get("comment"), signs.get("escape"), given.get("trim") is True)
 
     def dialect(self, delimiter: str) -> Dialect:
-        """Return the dialect with a delimiter."""
         quote, escape, comment = (None if s is None else ord(s) for s in (self.quote, self.escape, self.comment))
         return Dialect(ord(delimiter), quote, escape, comment, self.trim)
 
@@ -80,10 +79,8 @@ def _is_sign(value: object) -> bool:
 def detect_delimiter(paths: Sequence[str], base: str = "", options: SampleOptions | None = None) -> Delimiter:
     """Return a tab if all CSV files that `paths` name are .tsv, else what the first records say.
 
-    Paths that match nothing, and files that cannot be read, have no say: the listing and the survey refuse them.
-
-    Raises:
-        InputError: more than one sign would do.
+    Paths that match nothing, and files that cannot be read, have no say: the listing and the survey refuse them. Raises
+    `InputError` where more than one sign would do.
     """
     options = options or SampleOptions()
     try:

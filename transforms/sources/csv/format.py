@@ -138,7 +138,6 @@ class CsvFormat(Format[CsvInput]):
         )
 
     def steps(self, options: CsvInput) -> tuple[Step, ...]:
-        """Return the step that reads columns from the names of folders."""
         return partition_steps(options, options.partitions)
 
     def detect(self, given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Detected:  # noqa: ARG002
@@ -149,7 +148,6 @@ class CsvFormat(Format[CsvInput]):
         return Detected(found.sign, found.evidence)
 
     def starter(self, options: CsvInput, columns: str, column: str) -> str:
-        """Return the keys that matter most, and those of `schema`."""
         sign = options.delimiter.replace("\t", "\\t")
         return _STARTER.format(sign=sign, columns=columns, column=column)
 

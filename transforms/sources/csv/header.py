@@ -72,9 +72,8 @@ class FileHead:
 def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
     """Read a file up to its first record, and name its columns.
 
-    Raises:
-        SourceError: the file is damaged, two of its columns have one name, or it has not as many as `names`.
-        SchemaError: it has far too many columns.
+    Raises `SourceError` where the file is damaged, two columns have one name, or they are not as many as `names`;
+    `SchemaError` where it has far too many.
     """
     form = sniff_text(entry, options.encoding)
     text, begin, data, skipped = _first_record(entry, form, options)
@@ -94,9 +93,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
 def shared_names(heads: Sequence[FileHead], *, union: bool = False) -> tuple[str, ...]:
     """Return the column names that all files have, in the order of the first; with `union` those of any file.
 
-    Raises:
-        SchemaError: two files differ.
-        SourceError: no file holds a record.
+    Raises `SchemaError` where two files differ, `SourceError` where no file holds a record.
     """
     full = [head for head in heads if head.names is not None]
     if not full:
@@ -141,7 +138,6 @@ def header_warnings(heads: Sequence[FileHead]) -> list[str]:
 
 
 def compressed_files(heads: Sequence[FileHead]) -> tuple[str, ...]:
-    """Return what is to be said of files that are compressed, though their names do not say so."""
     files: dict[str, list[str]] = {}
     for head in heads:
         if head.form.packing is not None and not says_packed(head.name):
@@ -151,11 +147,7 @@ def compressed_files(heads: Sequence[FileHead]) -> tuple[str, ...]:
 
 
 def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
-    """Refuse one list of names for files whose own headers differ: it would give a column the name of another.
-
-    Raises:
-        SchemaError: two headers differ.
-    """
+    """Raise `SchemaError` for `names` of files whose headers differ: a column would get the name of another."""
     full = [head for head in heads if head.names is not None]
     for head in full[1:]:
         if head.cells != full[0].cells:
@@ -239,7 +231,6 @@ def _looks_like_data(file: str, cells: Sequence[str], else_: str, *, renamed: bo
 
 
 def _line(cells: Sequence[str]) -> str:
-    """Return the first line as a message shows it: of many columns the first ones."""
     return printable(",".join([*cells[:_LINE_CELLS], *(["..."] if len(cells) > _LINE_CELLS else [])]))
 
 

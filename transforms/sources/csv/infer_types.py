@@ -133,7 +133,6 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
 
 
 def _rounded(column: pa.Array, cells: Cells) -> str:
-    """Return an integer that float64 does not hold, with its place; nothing where there is none."""
     if int(cell_bytes(column).max()) < _LONG:
         return ""
     problem = first_problem(column, pa.float64())

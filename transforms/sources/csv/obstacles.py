@@ -50,7 +50,6 @@ class Commas:
     dots: bool
 
     def plus(self, more: Self | None) -> Self:
-        """Return what more rows say together with these."""
         if more is None:
             return self
         both = self.decimal and more.decimal, self.thousands and more.thousands
@@ -67,7 +66,6 @@ class Word:
 
     @property
     def shown(self) -> str:
-        """The word with its place."""
         times = f", {self.count:,} times" if self.count > 1 else ""
         return f'"{printable(self.text)}" ({self.place}{times})'
 
@@ -109,7 +107,6 @@ class Obstacles:
 
 
 def _joined(words: Iterable[Word]) -> tuple[Word, ...]:
-    """Return each word once, with the first of its places and all of its cells."""
     found: dict[str, Word] = {}
     for word in words:
         known = found.get(word.text)

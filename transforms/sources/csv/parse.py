@@ -101,11 +101,7 @@ class Cells:
 
 
 def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located: bool = True) -> Cells:
-    """Parse a chunk; records of another width than the header are rejects.
-
-    Raises:
-        SourceError: the text is not in its encoding.
-    """
+    """Records of another width than the header are rejects. Raises `SourceError`: the text is not in its encoding."""
     origin = CsvOrigin(name, chunk, parser.dialect, located, parser.blank_rows)
     text = chunk.text
     rejects: dict[int, Reject] = {}
@@ -185,11 +181,7 @@ def cast_cells(
 
 
 def check_utf8(cells: Cells, types: Sequence[str], name: str) -> bool:
-    """Return whether the text of a chunk is known to be UTF-8 as a whole; not looked at if a column is binary.
-
-    Raises:
-        SourceError: it is not.
-    """
+    """Return whether all is known to be UTF-8: unknown if a column is binary. Raises `SourceError` if it is not."""
     if cells.utf8:
         return True
     if "binary" in types:
@@ -242,7 +234,6 @@ _OtherWidth = tuple[int, int, bytes]
 
 
 def _run_arrow(parser: Parser, text: bytes, *, utf8: bool = True) -> tuple[list[pa.Array], list[_OtherWidth]]:
-    """Return the kept columns, and the records of another width."""
     if utf8:
         return _read_csv(parser, text)
     # Arrow hands over a record of another width as text, and fails where it is none.
@@ -441,11 +432,9 @@ def _without_large_fields(
 def header_cells(
     text: bytes, dialect: Dialect, encoding: str, name: str, most: int, *, header: bool
 ) -> tuple[str, ...]:
-    """Return the cells of one record as text; `header` tells whether they are names, and not a first row.
+    """Raises `SourceError`: not in its encoding, or text follows a closing quote; `SchemaError`: far over `most` cells.
 
-    Raises:
-        SourceError: it is not in its encoding, or text follows the closing quote of a name.
-        SchemaError: it has far more than `most` cells.
+    `header` says that the cells are names, and not a first row.
     """
     text = usual_text(text, dialect)
     text = to_utf8(text, encoding, name, None if encoding != "utf-8" else 0).rstrip(b"\r\n") + b"\n"

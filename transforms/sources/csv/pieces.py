@@ -69,8 +69,7 @@ def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan |
 def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> Iterator[tuple[CsvPiece, Chunk]]:
     """Yield the text of pieces of one file, in order; small ones that follow each other come as one.
 
-    Raises:
-        SourceError: the file cannot be read, ends too soon, or (a stream) is damaged.
+    Raises `SourceError` where the file cannot be read, ends too soon, or (a stream) is damaged.
     """
     plain = [piece for piece in pieces if not piece.streamed]
     torn = [piece.before.offset for piece in plain if piece.torn]
@@ -100,11 +99,7 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
 
 
 def check_count(piece: CsvPiece, chunk: Chunk, rows: int, parser: Parser) -> None:
-    """Compare the rows that came out of a chunk with the records that the split found in it.
-
-    Raises:
-        SourceError: they differ, so that rows would be lost or made up.
-    """
+    """Raise `SourceError` where the rows of a chunk are not as many as the records that the split found in it."""
     expected = piece.rows
     if chunk.counts is not None:
         expected = _rows(chunk.counts, parser.names)

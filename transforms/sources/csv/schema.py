@@ -45,10 +45,9 @@ class PieceEvidence:
 def look_at_piece(
     piece: CsvPiece, *, parser: Parser, encoding: str, limit: int | None, typed: Sequence[str], binary: bool
 ) -> PieceEvidence:
-    """Return what a piece says of the types of its columns; rows of the file from `limit` on are not looked at.
+    """Return what a piece says of its columns' types, rows of the file from `limit` on aside.
 
-    Raises:
-        SourceError: the file is damaged, or not in its encoding.
+    Raises `SourceError` where the file is damaged, or not in its encoding.
     """
     shared, parser = parser.kept, parser.of_file(piece.columns)
     joined = PieceEvidence(0, 0, tuple(Evidence("null", 0) for _ in parser.kept))
@@ -79,7 +78,6 @@ def look_at_piece(
 
 
 def _count_empty(columns: Sequence[pa.Array]) -> int:
-    """Return the rows that are null in all of several columns."""
     if len(columns) < 2 or not all(column.null_count for column in columns):
         return 0
     return int(pc.sum(reduce(pc.and_, (column.is_null() for column in columns))).as_py() or 0)
@@ -96,10 +94,8 @@ def choose_types(
 ) -> tuple[list[Feature], tuple[Choice, ...], list[tuple[str, Obstacles]]]:
     """Return the feature of each column that is kept, in file order, the reason of each, and what keeps some text.
 
-    `lacking` says in which files a column is missing.
-
-    Raises:
-        SchemaError: a declared type cannot be read from text, or does not fit what else is declared.
+    `lacking` says in which files a column is missing. Raises `SchemaError` where a declared type cannot be read from
+    text, or does not fit what else is declared.
     """
     rows = sum(piece.rows for piece in evidence)
     features, choices, kept_text = [], [], []
@@ -127,11 +123,7 @@ def choose_types(
 
 
 def refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence]) -> None:
-    """Refuse a file whose rows, all that were read, have more columns than its header.
-
-    Raises:
-        SourceError: there is such a file.
-    """
+    """Raise `SourceError` for a file whose rows, all that were read, have more columns than its header."""
     for _, group in groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry):
         pairs = list(group)
         names = pairs[0][0].columns

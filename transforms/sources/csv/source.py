@@ -114,23 +114,16 @@ class CsvSource:
 
     @property
     def selection(self) -> Selection:
-        """The columns that are read."""
         return Selection(self.columns, self.exclude, self.union, self.elsewhere)
 
     def selecting(self, selection: Selection) -> CsvSource:
-        """Return the source that reads other columns."""
         return replace(self, columns=selection.columns, exclude=selection.exclude)
 
     def following(self, dataset: DatasetSchema) -> CsvSource:
-        """Return the source whose files may lack columns that a dataset has."""
         return replace(self, elsewhere=dataset.may_lack) if self.union else self
 
     def list_files(self) -> Listing:
-        """Return the files to read.
-
-        Raises:
-            InputError: a path matches nothing, or folders name columns.
-        """
+        """Raises `InputError` where a path matches nothing, or folders name columns."""
         listing = list_entries(
             self.paths, self.base, suffixes_of("csv"), file_format="csv", traits=Traits(may_be_empty=True)
         )
@@ -139,9 +132,8 @@ class CsvSource:
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB.
 
-        Raises:
-            SchemaError: two files have other columns, a column that is named is not there, or there are too many.
-            SourceError: a file is not sound as a whole, or no file holds a record.
+        Raises `SchemaError` where two files have other columns, a column that is named is not there, or there are too
+        many; `SourceError` where a file is not sound as a whole, or no file holds a record.
         """
         heads = run(partial(read_head, options=self._head_options()), listing.entries)
         self._check_names(heads)
@@ -183,8 +175,7 @@ class CsvSource:
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
         """Return the survey of the text as it is cast to a dataset's types, but for columns that are declared.
 
-        Raises:
-            SchemaError: other columns are there, or of one no cell in a sample can be cast.
+        Raises `SchemaError` where other columns are there, or of one no cell in a sample can be cast.
         """
         cast = as_cast(self.rules, survey.frozen.schema, dataset)
         refuse_others(dataset, cast, _DECLARED)
@@ -193,11 +184,7 @@ class CsvSource:
         return replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), fields=fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the rows of a task, about 2 MiB of text at a time.
-
-        Raises:
-            SourceError: a file is damaged, not in its encoding, or is not what was listed.
-        """
+        """Read about 2 MiB of text at a time."""
         features = {feature.name: feature for feature in frozen.schema}
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
@@ -265,7 +252,6 @@ class CsvSource:
     def _notes(
         self, listing: Listing, kept_text: Sequence[tuple[str, Obstacles]], names: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """Return what is to be said of columns that are numbers but for a few values."""
         named = self.header and self.names is None
         files = tuple(entry.name for entry in listing.entries)
         call = PandasCall(files, self.delimiter, self.encoding, None if named else names, self.call)
@@ -291,7 +277,6 @@ class CsvSource:
     def _look(
         self, listing: Listing, pieces: Sequence[CsvPiece], parser: Parser, run: ParallelMap
     ) -> tuple[list[PieceEvidence], bool]:
-        """Return the evidence of the pieces that inference reads, and whether those are all."""
         whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= self.limits.auto_bytes)
         chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
         limit = None if whole else AUTO_ROWS

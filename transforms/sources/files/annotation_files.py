@@ -79,7 +79,6 @@ def annotations_of(kind: str, folder: bytes, name: bytes, near: bytes | None) ->
 
 
 def _shown(path: bytes) -> str:
-    """Return how a path is typed, relative to the working folder."""
     return printable_path(typed_path(os.fsdecode(path)))
 
 

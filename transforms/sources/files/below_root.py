@@ -55,9 +55,8 @@ class FilesBelow:
     def read(self, path: str) -> bytes:
         """Return the bytes of a file whose path is relative to the root.
 
-        Raises:
-            FileProblem: MISSING_FILE, NOT_A_FILE, OUTSIDE_ROOT, FIELD_TOO_LARGE or UNREADABLE.
-            SourceError: the file changes while it is read, the machine is out of something, or it has not the root.
+        Raises `FileProblem` with a code, `SourceError` where the file changes while it is read, the machine is out of
+        something, or it has not the root.
         """
         if self._last is None or self._last[0] != path:
             self._check_text(path)
@@ -170,7 +169,6 @@ def is_missing_or_empty(folder: bytes) -> bool:
 
 
 def is_inside(path: bytes, root: bytes) -> bool:
-    """Return whether a path is a root folder or is below it, the links of both resolved."""
     return _is_below(os.path.realpath(path), os.path.realpath(root))
 
 

@@ -73,9 +73,6 @@ def file_fingerprint(path: bytes, size: int) -> str:
 
     The content is the first and last 64 KiB, and of a file of over 132 KiB 16 places of 4 KiB, spread evenly over what
     is between.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     with open(path, "rb", buffering=0) as file:
         return _sampled(read_at(file), size)
@@ -96,9 +93,7 @@ def fingerprint_as(entry: SourceEntry, kind: str) -> str:
     """Return the fingerprint that a file on a disk, or an object, would have in another place: `sha256` on a disk.
 
     In a store it is `crc32c`, or `etag` as it is of an object that was uploaded at once: these read all of the file.
-
-    Raises:
-        SourceError: it cannot be read.
+    Raises `SourceError`.
     """
     with open_listed(entry, open_file) as file:
         read = read_at(file)
@@ -122,10 +117,8 @@ def expand_paths(
 ) -> tuple[list[bytes], dict[str, int]]:
     """Return the absolute paths of all files that `paths` name, sorted by their bytes, each once, and what was skipped.
 
-    Relative paths are relative to the folder `base`. With `names_only` the files of a folder are not looked at.
-
-    Raises:
-        InputError: a path matches nothing, is not a regular file or folder, or a folder cannot be read.
+    Relative paths are relative to the folder `base`. With `names_only` the files of a folder are not looked at. Raises
+    `InputError`: a path matches nothing, is not a regular file or folder, or a folder cannot be read.
     """
     found = _find(paths, base, suffixes, names_only=names_only)
     return sorted(found.paths), dict(sorted(found.skipped.items()))  # a folder gives its names in no order of its own
@@ -154,11 +147,7 @@ def _find(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_o
 def list_entries(
     paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, file_format: str = "", traits: Traits = _OF_FILES
 ) -> Listing:
-    """Return the listing of all files that `paths` name: regular files, each with its size, mtime and fingerprint.
-
-    Raises:
-        InputError: a path matches nothing, or a file is not regular or cannot be read.
-    """
+    """Raises `InputError` where a path matches nothing, or a file is not regular or cannot be read."""
     entries, skipped = find_entries(paths, base, suffixes)
     return Listing(file_format, tuple(entries), len(entries), sum(e.bytes for e in entries), skipped, traits)
 
@@ -166,11 +155,7 @@ def list_entries(
 def find_entries(
     paths: Sequence[str], base: str, suffixes: tuple[str, ...]
 ) -> tuple[list[SourceEntry], dict[str, int]]:
-    """Return the entries of all files that `paths` name, in the order of their paths, and what was skipped.
-
-    Raises:
-        InputError: a path matches nothing, or a file is not regular or cannot be read.
-    """
+    """Return the entries in the order of their paths, and what was skipped. Raises as `list_entries` does."""
     found = _find(paths, base, suffixes)
     root = os.path.abspath(os.fsencode(base))
     entries = [found.objects.get(path) or list_file(path, root) for path in sorted(found.paths)]
@@ -180,8 +165,7 @@ def find_entries(
 def list_file(path: bytes, base: bytes) -> SourceEntry:
     """Return the entry of one regular file, or object; `base` is an absolute folder.
 
-    Raises:
-        InputError: it is not a regular file (a named pipe would block forever), or it cannot be read.
+    Raises `InputError` where it is not a regular file (a named pipe would block forever), or cannot be read.
     """
     name = entry_name(path, base)
     if is_object(path):
@@ -225,11 +209,7 @@ def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found
 
 
 def _expand_url(path: str, suffixes: tuple[str, ...], found: _Found) -> bool:
-    """Add what a URL names to `found`; return whether it names any file.
-
-    Raises:
-        InputError: it names nothing.
-    """
+    """Add what a URL names to `found`; return whether it names any file. Raises `InputError` where it names nothing."""
     if found.names_only and has_suffix(path, suffixes):
         found.paths.add(os.fsencode(path))  # its suffix is theirs: a store need not be asked twice
         return True
@@ -284,7 +264,6 @@ def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.D
 
 
 def holds_dataset(folder: bytes) -> bool:
-    """Return whether a folder is a dataset that was written here: its files are no source."""
     return os.path.isfile(os.path.join(folder, b"manifest.json")) and os.path.isdir(os.path.join(folder, b"manifests"))
 
 

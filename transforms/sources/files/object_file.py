@@ -67,13 +67,11 @@ class ObjectFile(SeekableObject):
         self._windows: OrderedDict[int, bytes] = OrderedDict()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read `size` bytes, or all that are left; fewer only at the end."""
         data = self.read_at(self.size if size is None or size < 0 else size, self._at)
         self._at += len(data)
         return data
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        """Fill a buffer, as far as there are bytes, and return how many."""
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data
@@ -93,8 +91,7 @@ class ObjectFile(SeekableObject):
     def read_at(self, size: int, at: int) -> bytes:
         """Read so many bytes from a place on, whatever was read before; fewer only at the end.
 
-        Raises:
-            SourceError: the object is gone, has changed, or cannot be read.
+        Raises `SourceError` where the object is gone, has changed, or cannot be read.
         """
         stop = min(at + size, self.size)
         pieces: list[bytes] = []
@@ -192,7 +189,6 @@ class _Blocks:
         self._starts = [start for start, _ in self._bounds]
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """Return the start and the stop of a block."""
         return self._bounds[index]
 
     def find(self, at: int) -> int | None:

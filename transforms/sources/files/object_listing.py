@@ -39,12 +39,10 @@ class FoundObjects:
     skipped: dict[str, int] = field(default_factory=dict)
 
     def entries(self) -> list[SourceEntry]:
-        """Return the objects as entries of a listing."""
         return [object_entry(object_path(self.url, info.key), info) for info in self.objects]
 
 
 def object_path(url: StoreUrl, key: str) -> bytes:
-    """Return the path of a key in the bucket of a URL."""
     return f"{url.scheme}://{url.bucket}/{key}".encode()
 
 
@@ -59,18 +57,13 @@ def object_name(path: bytes) -> str:
 
 
 def object_entry(path: bytes, info: ObjectInfo) -> SourceEntry:
-    """Return the entry of an object."""
     modified = round(info.modified * 1e9)
     print_ = fingerprint_of(path.partition(b":")[0].decode(), info)
     return SourceEntry(path, object_name(path), info.size, modified, print_, version=info.version)
 
 
 def look_at_object(path: bytes) -> SourceEntry | None:
-    """Return the entry of an object, None if there is none.
-
-    Raises:
-        StoreAccessError, StoreError: it cannot be looked at.
-    """
+    """Return the entry of an object, None if there is none. Raises `StoreError` or `StoreAccessError`."""
     url = parse_store_url(path.decode())
     info = store_at(url).head(url.key)
     return None if info is None else object_entry(path, info)
@@ -90,9 +83,8 @@ def fingerprint_of(scheme: str, info: ObjectInfo) -> str:
 def find_objects(path: str, suffixes: tuple[str, ...]) -> FoundObjects:
     """Return the objects that a URL names; of folders, those that bear one of the suffixes.
 
-    Raises:
-        StoreAccessError: the URL, the credentials, the bucket or a permission is wrong.
-        StoreError: the store cannot be reached.
+    Raises `StoreAccessError` where the URL, the credentials, the bucket or a permission is wrong, `StoreError` where
+    the store cannot be reached.
     """
     url = parse_store_url(path)
     store = store_at(url)
@@ -113,10 +105,7 @@ def find_objects(path: str, suffixes: tuple[str, ...]) -> FoundObjects:
 def match_url(path: str) -> list[tuple[bytes, ObjectInfo | None]]:
     """Return what a URL names: objects, and folders (None), by their paths; a folder may turn out to be empty.
 
-    Raises:
-        StoreAccessError: the URL, the credentials, the bucket or a permission is wrong.
-        StoreError: the store cannot be reached.
-        InputError: it is a glob, and matches nothing.
+    Raises as `find_objects` does, and `InputError` for a glob that matches nothing.
     """
     url = parse_store_url(path)
     found: dict[bytes, ObjectInfo | None] = {}

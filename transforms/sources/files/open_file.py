@@ -44,30 +44,17 @@ def is_object(path: bytes) -> bool:
 
 
 def open_file(file: ListedFile) -> BufferedReader | ObjectFile:
-    """Open a file to read, through a buffer.
-
-    Raises:
-        OSError: it cannot be read.
-    """
     return _open_object(file) if is_object(file.path) else open(file.path, "rb")
 
 
 def open_unbuffered(file: ListedFile) -> FileIO | ObjectFile:
-    """Open a file of which large pieces are read, which a buffer would only copy.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Open a file of which large pieces are read, which a buffer would only copy."""
     return _open_object(file) if is_object(file.path) else open(file.path, "rb", buffering=0)
 
 
 @contextmanager
 def open_listed(file: ListedFile, opener: Callable[[ListedFile], OpenFile]) -> Iterator[OpenFile]:
-    """Open a file by one of the two for the length of a `with`; an error of the disk within is named by the file.
-
-    Raises:
-        SourceError: it cannot be opened.
-    """
+    """Name the file in an error of the disk within the `with`: `SourceError`."""
     try:
         opened = opener(file)
     except OSError as error:
@@ -82,7 +69,6 @@ def open_listed(file: ListedFile, opener: Callable[[ListedFile], OpenFile]) -> I
 
 
 def size_of(opened: OpenFile) -> int:
-    """Return the size of an open file in bytes."""
     return os.fstat(opened.fileno()).st_size if isinstance(opened, _LOCAL) else opened.size
 
 

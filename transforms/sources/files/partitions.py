@@ -73,10 +73,8 @@ def _split_folder(name: str, paths: Sequence[str]) -> str | None:
 def check_folders(listing: Listing, paths: Sequence[str], call: Call, partitions: str | None) -> Listing:
     """Return the listing of files of whose folders nothing is lost; with `partitions` none, nothing is looked at.
 
-    `paths` are as they were typed, by a user who gave the command `call`.
-
-    Raises:
-        InputError: the folders are several splits, or name columns and `partitions` does not say who reads them.
+    `paths` are as they were typed, by a user who gave the command `call`. Raises `InputError`: the folders are several
+    splits, or name columns and `partitions` does not say who reads them.
     """
     if partitions == "none":
         return listing

@@ -67,7 +67,6 @@ class Ignored:
 
     @classmethod
     def of(cls, globs: Sequence[str]) -> Ignored:
-        """Return what some globs ignore."""
         globs = [pattern.rstrip("/") for pattern in globs]
         return cls(
             _any_of([pattern for pattern in globs if "/" not in pattern]),

@@ -15,11 +15,7 @@ from .open_file import is_object
 
 
 def check_stamp(file: ListedFile) -> None:
-    """Compare a file with what it was when it was listed.
-
-    Raises:
-        SourceError: the file is gone, or is not what it was.
-    """
+    """Raise `SourceError` where a file is gone, or is not what it was when it was listed."""
     if is_object(file.path):
         return
     try:

@@ -39,16 +39,13 @@ class FolderSplits:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The column that it looks at."""
         return (self.column,)
 
     @property
     def detected(self) -> str:
-        """Which splits there are."""
         return f"splits {', '.join(self.splits)}, from the names of folders" if self.splits else ""
 
     def of_files(self, files: Sequence[str]) -> FolderSplits | None:
-        """Return the step for these tables, None where no folder has the name of a split."""
         found = {_folder_of(file) for file in files}
         if not all(map(_is_split, found)):
             found |= {folder for root in self.roots for folder in _folders_in(root)}
@@ -56,11 +53,10 @@ class FolderSplits:
         return replace(self, splits=splits) if splits else None
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns as they are."""
         return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
-        """Return the batch with the split of each row; a row that has none is a problem."""
+        """A row without a split is a problem."""
         known = {split: code for code, split in enumerate(self.splits)}
         table = known.get(_folder_of(file).lower())
         if table is not None:
@@ -78,7 +74,6 @@ class FolderSplits:
 
 
 def _folder_of(file: str) -> str:
-    """Return the name of the folder that a file is in, as its name is shown."""
     return os.path.basename(os.path.dirname(file))
 
 

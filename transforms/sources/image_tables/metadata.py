@@ -53,8 +53,7 @@ class Metadata:
 def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
     """Return the tables in the folders that `paths` name, and in the folders in these; None if there is none.
 
-    Raises:
-        InputError: they have several suffixes, not every path has one, or none of their columns names pictures.
+    Raises `InputError`: they have several suffixes, not every path has one, or none of their columns names pictures.
     """
     found = {path: _tables_in(path, base) for path in paths if "://" not in path}
     files = [file for tables in found.values() for file in tables]
@@ -93,8 +92,7 @@ def _alone() -> str:
 def _tables_in(path: str, base: str) -> list[str]:
     """Return the tables in a folder, and in each folder in it.
 
-    Raises:
-        InputError: one is deeper, or is in one of several folders of splits alone.
+    Raises `InputError` where one is deeper, or is in one of several folders of splits alone.
     """
     root = os.path.join(base, path)
     found: dict[str, list[str]] = {}
@@ -125,7 +123,6 @@ def _splits_in(root: str) -> list[str]:
 
 
 def _feature_of(column: str) -> str | None:
-    """Return the name of the features of the pictures that a column names, None if it names none."""
     for suffix, plain in (("file_name", "image"), ("file_names", "images")):
         if column == suffix:
             return plain

@@ -19,10 +19,8 @@ def of_metadata(
 ) -> Resolved | None:
     """Return what reads the tables beside pictures, None if there is none.
 
-    `given` is the section; `own` are the options that only images have, with their defaults.
-
-    Raises:
-        InputError: the tables do not fit, or an option is for folders alone.
+    `given` is the section; `own` are the options that only images have, with their defaults. Raises `InputError` where
+    the tables do not fit, or an option is for folders alone.
     """
     found = find_metadata(paths, base)
     if found is None:
@@ -44,8 +42,7 @@ def of_metadata(
 def _not_excluded(columns: Mapping[str, str], given: Mapping[str, Any], also: str = "") -> dict[str, str]:
     """Return the columns that name pictures, without those that are left out; `also` is what helps, too.
 
-    Raises:
-        InputError: all of them are.
+    Raises `InputError` where all of them are.
     """
     globs = [one for one in given.get("exclude_columns") or () if isinstance(one, str)]
     left = {name: of for name, of in columns.items() if not any(fnmatchcase(name, one) for one in globs)}
@@ -68,8 +65,7 @@ def of_annotations(
 ) -> Resolved:
     """Return what reads files of annotations, which name the pictures of one folder.
 
-    Raises:
-        InputError: an option is for folders alone, or there is not one folder.
+    Raises `InputError` where an option is for folders alone, or there is not one folder.
     """
     kind = next(key for key in ("coco", "voc", "yolo") if annotations[key] is not None)
     files = annotations["coco"] if kind == "coco" else [annotations[kind]]

@@ -38,32 +38,26 @@ class UnnamedPictures:
 
     @property
     def looks_at(self) -> tuple[str, ...]:
-        """The columns that name pictures."""
         return self.columns
 
     @property
     def learns(self) -> bool:
-        """Whether it has not counted yet."""
         return self.count is None
 
     @property
     def detected(self) -> str:
-        """How many pictures no row names, if there are some."""
         if not self.count:
             return ""
         pictures, are = ("1 picture", "is") if self.count == 1 else (f"{self.count:,} pictures", "are")
         return f"{pictures} that no row names {are} left out, as {self.example}"
 
     def at(self, path: bytes) -> UnnamedPictures:
-        """Return the step for the rows of a table, whose absolute path is given."""
         return self if self.begin else replace(self, begin=os.path.dirname(path))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns as they are."""
         return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
-        """Return the batch as it is."""
         return batch
 
     def look(self, batch: pa.RecordBatch) -> pa.Array:
@@ -73,11 +67,9 @@ class UnnamedPictures:
         return pc.unique(_absolute(self.begin, pa.concat_arrays(texts))) if texts else pa.nulls(0, pa.large_binary())
 
     def merge(self, one: pa.Array, other: pa.Array) -> pa.Array:
-        """Return the paths of both."""
         return pc.unique(pa.concat_arrays([one, other]))
 
     def learned(self, summary: pa.Array | None) -> UnnamedPictures:
-        """Return the step that has counted."""
         named, count, example = summary if summary is not None else pa.nulls(0, pa.large_binary()), 0, ""
         for paths in _pictures_of(self.roots):
             unnamed = paths.filter(pc.invert(pc.is_in(paths, value_set=named)))
@@ -95,7 +87,6 @@ def _absolute(folder: bytes, paths: pa.Array) -> pa.Array:
 
 
 def _pictures_of(roots: Sequence[str]) -> Iterator[pa.Array]:
-    """Yield the paths of all files that may be pictures, some at a time."""
     paths = chain.from_iterable(pictures_below(os.fsencode(root)) for root in roots)
     while some := list(islice(paths, _AT_ONCE)):
         yield pa.array(some, pa.large_binary())

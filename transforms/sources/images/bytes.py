@@ -43,12 +43,9 @@ Fetched: TypeAlias = Future[bytes] | None
 def read_image_bytes(path: bytes, root: bytes, size: int, mtime_ns: int, memory: memoryview) -> memoryview:
     """Read a file whose size in bytes and mtime are those of the listing to the start of `memory`; return its bytes.
 
-    `memory` has room for one byte more, so that a file that has grown shows.
-
-    Raises:
-        ImageProblem: MISSING_FILE, UNREADABLE, NOT_A_FILE or OUTSIDE_ROOT.
-        SourceError: it is not what it was when it was listed, the machine is out of something, or it has not the root
-            folder: that is one error, and no reject for each image.
+    `memory` has room for one byte more, so that a file that has grown shows. Raises `ImageProblem`, but `SourceError`
+    where the file is not what was listed, the machine is out of something, or has not the root folder: that is one
+    error, and no reject for each image.
     """
     if size == NOT_READABLE:
         raise _explain(path, root)
@@ -155,12 +152,7 @@ def _begin(pool: ThreadPoolExecutor, folder: ReadFolder, image: ImageFile) -> Fe
 
 
 def read_image_object(path: bytes, image: ImageFile) -> bytes:
-    """Return the bytes of an image in a store, which is what it was when it was listed.
-
-    Raises:
-        ImageProblem: MISSING_FILE or UNREADABLE.
-        SourceError: it is not what it was, or the store cannot be reached.
-    """
+    """Raises `ImageProblem`, or `SourceError` where the image is not what it was or the store cannot be reached."""
     url = parse_store_url(path.decode())
     try:
         return store_at(url).read_numbered(url.key, image.size, image.mtime_ns)

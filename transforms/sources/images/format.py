@@ -90,7 +90,6 @@ class ImagesFormat(Format[ImagesInput]):
     projects = True
 
     def source(self, options: ImagesInput, settings: Settings) -> Source:
-        """Return the source of images."""
         from ...pictures.check import READABLE_FORMATS
         from .source import ImageSource
 
@@ -116,10 +115,9 @@ class ImagesFormat(Format[ImagesInput]):
         )
 
     def resolved(self, given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
-        """Return what reads the table beside the pictures, if there is one, and `metadata` is not `none`.
+        """Read the table beside the pictures, if there is one.
 
-        Raises:
-            InputError: the tables do not fit, or an option is for folders alone.
+        Raises `InputError` where it does not fit the options.
         """
         from ..image_tables.resolve import of_annotations, of_metadata
 
@@ -134,11 +132,9 @@ class ImagesFormat(Format[ImagesInput]):
         return of_metadata(given, own, paths, base) if given.get("metadata") is None else None
 
     def starter(self, options: ImagesInput, columns: str, column: str) -> str:  # noqa: ARG002
-        """Return what folders mean, how files are checked, and the shuffle."""
         return _STARTER
 
     def field_bytes(self, limits: Limits) -> int:
-        """Return the largest file."""
         return limits.image_bytes
 
     def split_twice(self, options: ImagesInput, frozen: Frozen) -> str:  # noqa: ARG002
@@ -150,11 +146,7 @@ class ImagesFormat(Format[ImagesInput]):
     def settled(
         self, options: ImagesInput, schema: Schema, labels: Mapping[str, Sequence[str]], where: str
     ) -> ImagesInput:
-        """Return how images are read to give the features of the dataset, where the config does not say.
-
-        Raises:
-            UsageError: the config wants other class numbers.
-        """
+        """Return how images are read to give the dataset's features. Raises `UsageError` for other class numbers."""
         from .rows import LABEL, SHA256, image_schema
         from .source import unused_labels
 

@@ -122,11 +122,7 @@ def _shown(name: bytes) -> str:
 
 
 def role_of(folder: bytes, layout: Layout) -> FolderRole:
-    """Return what a folder, whose path is below the root, means in a layout.
-
-    Raises:
-        UsageError: its split cannot be named, or its class holds a line break.
-    """
+    """Raises `UsageError` where the split cannot be named, or the class holds a line break; folders are below the root."""
     try:
         parts = folder.decode().split("/") if folder else []
     except UnicodeDecodeError:
@@ -165,11 +161,7 @@ def empty_classes(folders: Iterable[bytes], layout: Layout, classes: Sequence[st
 
 
 def refuse_labels(layout: Layout) -> None:
-    """Refuse classes that are given for folders without classes.
-
-    Raises:
-        UsageError: the layout has none.
-    """
+    """Raise `UsageError` where classes are given for folders without classes."""
     if "label" not in layout:
         fix = "where they are: --set input.layout=split_label" if layout == "split" else "read the folder above"
         raise UsageError(

@@ -49,7 +49,6 @@ class ImageListing(Listing):
         return [folder.below_apex if self.as_one else folder.below_root for folder in folders]
 
     def keep(self, wanted: Sequence[int]) -> ImageListing:
-        """Return the listing of some folders only, given by their indices, in order."""
         moved = np.full(len(self.folders), -1, np.int32)
         moved[list(wanted)] = np.arange(len(wanted), dtype=np.int32)
         images = self.images.take(np.flatnonzero(moved[self.images.folders] >= 0))
@@ -89,11 +88,9 @@ def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignor
 
     A path that exists is taken literally, else it is a glob; relative ones are relative to the folder `base`. The root
     of a file that is named is its folder. Names are relative to the nearest folder above all roots, so that they are
-    unique. `scan` lists folders that are in no file system. `ignore` are globs of names, or
-    of paths below the root, that are left out.
-
-    Raises:
-        InputError: a path matches nothing, is in another one, holds no file, or a folder cannot be read.
+    unique. `scan` lists folders that are in no file system. `ignore` are globs of names, or of paths below the root,
+    that are left out. Raises `InputError`: a path matches nothing, is in another one, holds no file, or a folder cannot
+    be read.
     """
     root = os.path.abspath(os.fsencode(base))
     folders, files = _expand(paths, root)

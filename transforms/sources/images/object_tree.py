@@ -33,18 +33,15 @@ class ObjectEntry:
     info: ObjectInfo | None
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - there are no links
-        """Return whether it is a folder."""
         return self.info is None
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002
-        """Return size and version of an object."""
         assert self.info is not None
         size, number = measure_object(self.info)
         return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, size, 0, 0, 0), {"st_mtime_ns": number})
 
 
 def measure_object(info: ObjectInfo) -> tuple[int, int]:
-    """Return the size of an object, and the number of its version."""
     return info.size, number_of(info.version)
 
 
@@ -55,18 +52,12 @@ class ObjectTree:
         self._begun: dict[bytes, Iterator[Level]] = {}
 
     def scan(self, folder: bytes) -> AbstractContextManager[Iterable[FolderEntry]]:
-        """Return what a folder holds, in any order.
-
-        Raises:
-            StoreAccessError, StoreError: it cannot be listed.
-            InputError: a folder in it has no name.
-        """
+        """Raises `StoreAccessError` or `StoreError`, and `InputError` for a folder without a name."""
         if not is_object(folder):
             return os.scandir(folder)
         return nullcontext(self._entries(folder))
 
     def holds_dataset(self, folder: bytes) -> bool:
-        """Return whether a folder is a dataset that was written here: its files are no source."""
         if not is_object(folder):
             return holds_dataset(folder)
         url = parse_store_url(folder.decode() + "/")

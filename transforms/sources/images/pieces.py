@@ -50,7 +50,6 @@ class ImagePiece(Piece):
     images: ImageTable
 
     def rows_by_entry(self) -> dict[int, int | None]:
-        """Return how many files the piece has of each folder."""
         entries, counts = np.unique(self.images.folders, return_counts=True)
         return dict(zip(entries.tolist(), counts.tolist(), strict=True))
 
@@ -72,7 +71,6 @@ class ImagePieces(LazyPieces):
 
     @property
     def outputs(self) -> npt.NDArray[np.int64]:
-        """The bytes of the records of each piece."""
         outputs = np.empty(len(self), np.int64)
         for first in range(0, len(self), _AT_ONCE):
             stops = self.stops[first : first + _AT_ONCE].astype(np.int64)
@@ -86,7 +84,6 @@ class ImagePieces(LazyPieces):
 
     @property
     def rows(self) -> int:
-        """How many files there are in all pieces."""
         return int(self.stops[-1]) - self.start if len(self.stops) else 0
 
     def __len__(self) -> int:
@@ -97,7 +94,6 @@ class ImagePieces(LazyPieces):
     @overload
     def __getitem__(self, index: slice) -> ImagePieces: ...
     def __getitem__(self, index: int | slice) -> ImagePiece | ImagePieces:
-        """Return one piece, or a range of them without a step."""
         if isinstance(index, slice):
             first, last, _ = index.indices(len(self))
             start, stops = self._begin(first), self.stops[first:last]
@@ -120,11 +116,9 @@ class ImagePieces(LazyPieces):
         )
 
     def files(self) -> Iterator[ImageFile]:
-        """Yield the files of all pieces, in order."""
         return iter(self._images(self.start, self.start + self.rows))
 
     def rows_by_entry(self) -> dict[int, int | None]:
-        """Return how many files there are of each folder."""
         rows = slice(self.start, self.start + self.rows)
         folders = self.table.folders[rows] if self.order is None else self.table.folders[self.order[rows]]
         counts = np.bincount(folders)
@@ -137,17 +131,14 @@ class ImagePieces(LazyPieces):
         return ImagePieces(self.table, self.order, self.folders, self.start, stops, self.with_bytes)
 
     def mark(self) -> bytes:
-        """Return bytes that tell these pieces from others of the same listing."""
         digest = hashlib.sha256((self.stops - self.start).astype("<i4").data)
         digest.update(self.outputs.astype("<i8", copy=False).data)
         return digest.digest()
 
     def forget(self) -> None:
-        """Release the table of all files."""
         self.table.forget()
 
     def to_document(self) -> dict[str, Any]:
-        """Return what `from_document` takes: buffers, numbers and text of these pieces alone."""
         images = self._images(self.start, self.start + self.rows)
         used = np.unique(images.folders).tolist()
         return {
@@ -160,7 +151,6 @@ class ImagePieces(LazyPieces):
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> ImagePieces:
-        """Return the pieces that a document states."""
         folders = {n: ReadFolder(*f) for n, f in zip(document["numbers"], document["folders"], strict=True)}
         stops = np.frombuffer(document["stops"], "<i4")
         return cls(ImageTable.from_buffers(*document["images"]), None, folders, 0, stops, document["with_bytes"])

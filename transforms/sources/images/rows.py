@@ -86,27 +86,18 @@ class ImageOrigin:
     files: tuple[tuple[str, bytes], ...]
 
     def place(self, row: int) -> Place:
-        """Return the file of a row."""
         return image_place(*self.files[row])
 
     def number(self, row: int) -> tuple[str, None]:
-        """Return the file of a row."""
         return self.place(row).source, None
 
 
 def image_place(folder: str, name: bytes) -> Place:
-    """Return the place of a file in a folder whose shown name is given."""
     return Place(printable_path(name) if folder == "." else f"{folder}/{printable_path(name)}")
 
 
 def image_schema(*, labelled: bool, hashed: bool, selection: Selection = EVERY_COLUMN) -> Schema:
-    """Return the features of images: with a class where they are labelled, with a digest where it is asked for.
-
-    `selection` picks those to keep.
-
-    Raises:
-        SchemaError: a chosen column is not there.
-    """
+    """Return the features of images, of which `selection` picks some. Raises `SchemaError` for a missing column."""
     features = sorted(_ALWAYS + (_LABELLED if labelled else ()) + (_HASHED if hashed else ()), key=lambda f: f.name)
     names = [feature.name for feature in features]
     kept = set(selection.pick(names))
@@ -114,13 +105,11 @@ def image_schema(*, labelled: bool, hashed: bool, selection: Selection = EVERY_C
 
 
 def image_fields(schema: Schema) -> tuple[pa.Field, ...]:
-    """Return the Arrow fields of the batches that `image_batch` returns."""
     kinds = {"int64": pa.int64(), "label": pa.int64(), "image": pa.binary_view()}
     return tuple(pa.field(one.name, kinds.get(one.type, pa.string()), one.nullable) for one in schema)
 
 
 def image_batch(rows: Sequence[ImageRow], buffer: pa.Buffer, schema: Schema) -> pa.RecordBatch:
-    """Return the batch of some images whose bytes are in a buffer."""
     return pa.RecordBatch.from_arrays(
         [_column(one.name, rows, buffer) for one in schema], [feature.name for feature in schema]
     )

@@ -135,30 +135,21 @@ class ImageSource:
             raise UsageError(f"limits.image_bytes: {self.bytes_limit} is more than {_LARGEST_IMAGE}, which is 1GiB")
 
     def following(self, dataset: DatasetSchema) -> ImageSource:
-        """Return the source with the dataset's class numbers.
-
-        Raises:
-            SchemaError: `labels` give a class another number.
-        """
+        """Take the dataset's class numbers. Raises `SchemaError` where `labels` give a class another number."""
         if self.labels is not None:
             known = dataset.labels.get(LABEL, ())
             refuse_other_numbers("input.labels", self.labels, known[unused_labels(known) :])
         return replace(self, known_classes=dataset.labels[LABEL]) if LABEL in dataset.labels else self
 
     def list_files(self) -> Listing:
-        """Return the folders that hold files, and their files.
-
-        Raises:
-            InputError: a path matches nothing, a folder is empty or cannot be read, or two paths overlap.
-        """
+        """Raises `InputError`: a path matches nothing, a folder is empty or cannot be read, or two paths overlap."""
         return list_images(self.paths, self.base, ignore=self.ignore)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened
         """Return the schema, the classes and splits, and the pieces in reading order.
 
-        Raises:
-            UsageError: the layout is unknown, or a folder cannot be a split or a class.
-            SchemaError: a chosen column is not there.
+        Raises `UsageError` where the layout is unknown, or a folder cannot be a split or a class; `SchemaError` where a
+        chosen column is not there.
         """
         if not isinstance(listing, ImageListing):
             raise TypeError("a listing of images comes from ImageSource.list_files")
@@ -196,11 +187,7 @@ class ImageSource:
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the images of a task, in batches; what is not a good image is a reject.
-
-        Raises:
-            SourceError: a file is not what it was when it was listed.
-        """
+        """What is not a good image is a reject. Raises `SourceError` where a file is not what was listed."""
         checker = self._checker()
         limit = self.bytes_limit
         soon = min(limit, ROW_BYTES.beside)  # larger ones are fetched in their turn
@@ -388,7 +375,6 @@ class _Gathered:
 
 
 def _batches(task: Task, limit: int, limits: ImageLimits) -> Iterator[list[tuple[ReadFolder, ImageFile]]]:
-    """Yield the files of a task, by batch."""
     files: list[tuple[ReadFolder, ImageFile]] = []
     size = 0
     for folder, image in _files(task):

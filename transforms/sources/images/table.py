@@ -40,7 +40,6 @@ class ImageTable(Sequence[ImageFile]):
 
     @classmethod
     def of(cls, images: Sequence[ImageFile]) -> ImageTable:
-        """Return the table of some files."""
         columns = ImageColumns()
         for folder, name, size, mtime_ns in images:
             columns.add_all(folder, [(name, size, mtime_ns)])
@@ -73,18 +72,15 @@ class ImageTable(Sequence[ImageFile]):
             yield from map(ImageFile, *columns)
 
     def take(self, rows: npt.NDArray[Any]) -> ImageTable:
-        """Return the files at some rows, copied."""
         places = np.ascontiguousarray(rows, np.int64)
         chosen = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)], null_count=0)
         return ImageTable(self.folders[places], pc.take(self.names, chosen), self.sizes[places], self.mtimes_ns[places])
 
     def in_order_of_names(self) -> ImageTable:
-        """Return the files sorted by the bytes of their names."""
         order = pc.array_sort_indices(self.names)
         return self.take(np.frombuffer(order.buffers()[1], np.uint64)[: len(self)])
 
     def with_folders(self, folders: npt.NDArray[np.int32]) -> ImageTable:
-        """Return the table with other indices of folders."""
         return ImageTable(folders, self.names, self.sizes, self.mtimes_ns)
 
     def bytes_by_folder(self, count: int) -> list[int]:
@@ -105,7 +101,6 @@ class ImageTable(Sequence[ImageFile]):
 
     @classmethod
     def from_buffers(cls, folders: bytes, lengths: bytes, names: bytes, sizes: bytes, mtimes: bytes) -> ImageTable:
-        """Return the table whose columns `to_buffers` gave."""
         ends = np.cumsum(np.frombuffer(lengths, "<i4"), dtype=np.int64)
         return cls(
             np.frombuffer(folders, "<i4"),
@@ -147,7 +142,6 @@ class ImageColumns:
         self._mtimes.extend(mtimes)
 
     def extend(self, images: ImageTable) -> None:
-        """Append files."""
         folders, lengths, names, sizes, mtimes = images.to_buffers()
         ends = np.cumsum(np.frombuffer(lengths, "<i4"), dtype=np.int64) + len(self._names)
         self._ends.frombytes(ends.tobytes())

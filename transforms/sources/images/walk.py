@@ -120,8 +120,7 @@ class ImageWalk:
     def add_tree(self, path: bytes) -> bool:
         """Add all files below a root folder; return whether there are any.
 
-        Raises:
-            InputError: a folder cannot be read.
+        Raises `InputError` for an unreadable folder.
         """
         before = len(self._images)
         open_folders = [self._visit(self._folder(path, path))]  # no recursion: paths are deeper than Python's stack
@@ -223,7 +222,6 @@ class ImageWalk:
         return ImageFolder(path, root, root if self._apex is None else self._apex)
 
     def skip(self, reason: str) -> None:
-        """Count what is passed over."""
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
 

@@ -35,7 +35,6 @@ class Column:
 
 
 def kept_value(column: Column, cell: Value) -> Any:
-    """Return the value of a cell that its column is made of."""
     return cell.text if column.as_json and cell.value is not None and not _is_text(cell.value) else cell.value
 
 

@@ -53,7 +53,6 @@ class Chosen:
 
     @property
     def nested(self) -> tuple[pa.Field, ...]:
-        """The nested columns."""
         return tuple(one for one in self.fields if not is_flat(one.type))
 
 
@@ -62,8 +61,7 @@ def known_columns(
 ) -> dict[str, Evidence]:
     """Return the columns of a source: also those that are declared, where not all lines were looked at.
 
-    Raises:
-        SchemaError: a rule is for a key that no line has, or no line has any key; `name` is a file's.
+    Raises `SchemaError` where a rule is for a key that no line has, or no line has any key; `name` is a file's.
     """
     for column, rule in rules.items():
         if column in found:
@@ -90,10 +88,8 @@ def choose_columns(
 ) -> Chosen:
     """Return the feature of each column that is kept, and the reason of each.
 
-    `name` is that of the first file; `known` are the nested columns of a dataset that is appended to.
-
-    Raises:
-        SchemaError: values of a column have no common type, no feature holds them, or a declared type does not fit.
+    `name` is that of the first file; `known` are the nested columns of a dataset that is appended to. Raises
+    `SchemaError` where values of a column have no common type, no feature holds them, or a declared type does not fit.
     """
     columns = []
     for column in kept:

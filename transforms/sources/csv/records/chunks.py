@@ -52,7 +52,6 @@ class ScanJob:
 
     @property
     def size(self) -> int:
-        """The size of the file when it was listed."""
         return self.stamp.size
 
 
@@ -116,7 +115,6 @@ class CsvOrigin:
     _lines: npt.NDArray[np.int64] | None = field(default=None, repr=False)
 
     def place(self, row: int) -> Place:
-        """Return the file, the row, its line and offset; `row` counts from 0 in the batch."""
         return self.place_of_record(self._record(row))
 
     def number(self, row: int) -> tuple[str, int]:
@@ -133,7 +131,6 @@ class CsvOrigin:
         return before.records + (before.blanks if self.blank_rows else 0)
 
     def place_of_record(self, record: int) -> Place:
-        """Return the place of a record, counted from 0 in the chunk."""
         before, rows = self.chunk.before, self._rows_before()
         starts, lines = self._layout()
         offset = before.offset + int(starts[record]) if self.located else None
@@ -148,7 +145,6 @@ class CsvOrigin:
         return start, self.chunk.header_lines + self.chunk.before.lines + int(lines[record]) + inside + 1
 
     def starts(self) -> npt.NDArray[np.int64]:
-        """Return where each record of the chunk starts."""
         return self._layout()[0]
 
     def sizes(self) -> npt.NDArray[np.int64]:
@@ -180,17 +176,12 @@ class CsvOrigin:
 
 
 def plan_scan(file: ListedFile, text_start: int, job_bytes: int) -> list[ScanJob]:
-    """Return the scan jobs of a plain file, of so many bytes each."""
     edges = [*range(text_start, file.stamp.size, job_bytes), file.stamp.size]
     return [ScanJob(file.path, file.name, file.stamp, text_start, a, b) for a, b in itertools.pairwise(edges)]
 
 
 def run_scan(job: ScanJob, dialect: Dialect, block_bytes: int) -> list[BlockScan]:
-    """Scan the blocks of one job.
-
-    Raises:
-        SourceError: the file cannot be read, or ends too soon.
-    """
+    """Raises `SourceError` where the file cannot be read, or ends too soon."""
     try:
         with open_unbuffered(job) as file:
             expect(file, [(max(job.start - 1, 0), job.stop - 1)])  # the end is looked at first, and by itself
@@ -260,8 +251,7 @@ def cut_stream(
 ) -> Iterator[Records]:
     """Yield chunks of about 1 MiB of whole records; the last may lack its end.
 
-    Raises:
-        SourceError: a quote is never closed, or a record is larger than the limit.
+    Raises `SourceError` where a quote is never closed, or a record is larger than the limit.
     """
     held, offset, wanted = b"", start, limits.block_bytes
     gathered, size = list[bytes](), 0  # joined when there is enough of them: a long record is not copied for each block
@@ -322,11 +312,7 @@ class _LongRecord:
         self._in_long_cell = self._is_dropped = False
 
     def read(self, blocks: Iterator[bytes]) -> bytes:
-        """Read to the end of the record, and return what follows it in the last block.
-
-        Raises:
-            SourceError: its last quote is never closed, or it is larger than the limit.
-        """
+        """Read to the end of the record, and return what follows it in the last block. Raises as `cut_stream` does."""
         left = b""
         for block in blocks:
             text = left + block
@@ -474,7 +460,6 @@ class _LongRecord:
         self._kept, self._in_long_cell = len(self._parts[0]), True
 
     def _beginning(self, size: int) -> bytes:
-        """Return the first bytes of what is kept."""
         held, parts = b"", iter(self._parts)
         while len(held) < size and (part := next(parts, b"")):
             held += part[: size - len(held)]
@@ -500,7 +485,6 @@ def skip_lines(blocks: Iterator[bytes], count: int) -> tuple[int, int, Iterator[
 
 
 def unclosed_quote(name: str, offset: int) -> SourceError:
-    """Return the error of a quoted field that runs to the end of the file."""
     return SourceError(
         name,
         f"the quote at byte {offset} is never closed: all that follows it would be one value; close it, or, where "

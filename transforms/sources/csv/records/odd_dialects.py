@@ -68,7 +68,6 @@ class Solid:
 
     @classmethod
     def of(cls, data: Bytes, blanks: bytes) -> Solid:
-        """Return those of a text."""
         solid = np.ones(len(data), bool)
         for blank in blanks:
             solid &= data != blank

@@ -121,7 +121,6 @@ class Scratch:
         self._size, self._taken = size, 0
 
     def text(self, size: int) -> memoryview:
-        """Return room for `size` bytes of text."""
         if len(self._text) < size:
             self._text = bytearray(size)
         return memoryview(self._text)[:size]

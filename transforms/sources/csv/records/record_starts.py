@@ -66,7 +66,6 @@ class FileScan:
     torn: tuple[bool, ...]
 
     def is_torn(self, offset: int) -> bool:
-        """Return `torn` of the cut at or before an offset."""
         return self.torn[bisect_right(self.cuts, offset, key=lambda cut: cut.offset) - 1]
 
 
@@ -89,7 +88,6 @@ class RecordEnds:
 
     @property
     def of_records(self) -> Flags:
-        """Which of the ends are those of records."""
         return ~self.blank if self.comment is None else ~(self.blank | self.comment)
 
 
@@ -283,13 +281,11 @@ class _Marks:
         return end + 1 if self.all_ends is None else int(np.searchsorted(self.all_ends, self.ends[end], "right"))
 
     def comments(self, states: Flags) -> Flags | None:
-        """Return which ends are those of comments."""
         if self.starts is None or self.may_be is None:
             return None
         return self.may_be[:-1] & ~states[np.searchsorted(self.positions, self.starts[:-1])]
 
     def tail(self, states: Flags) -> bool:
-        """Return whether what follows the last line end is of a record."""
         if self.starts is None or states[np.searchsorted(self.positions, self.starts[-1])]:
             return True
         return self.rest and not (self.may_be is not None and bool(self.may_be[-1]))
