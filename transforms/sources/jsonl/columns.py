@@ -139,7 +139,6 @@ def _with_text(kind: pa.DataType) -> pa.DataType:
 
 
 def field_of(feature: Feature) -> pa.Field:
-    """Return the Arrow field of the values that become a feature."""
     return pa.field(feature.name, target_type(feature), feature.nullable)
 
 
@@ -150,14 +149,12 @@ def nested_columns(dataset: DatasetSchema) -> dict[str, pa.Field]:
 
 
 def target_type(feature: Feature) -> pa.DataType:
-    """Return the Arrow type of the values that become a feature."""
     return text_type(feature) if feature.shape == () else pa.list_(text_type(feature))
 
 
 def parser_of(
     frozen: Frozen, rules: Mapping[str, ColumnRule], infer: str, record_bytes: int, selection: Selection
 ) -> LineParser:
-    """Return what parses the lines of a task."""
     wanted = {feature.name: target_type(feature) for feature in frozen.schema}
     nested = {one.name: one.type for one in frozen.nested} if isinstance(frozen, JsonFrozen) else {}
     wanted |= {name: nested[name] for name in selection.of_some(list(nested))}

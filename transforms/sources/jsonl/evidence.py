@@ -51,7 +51,6 @@ class Evidence:
     within: tuple[str, ...] = ()
 
     def plus(self, more: Evidence) -> Evidence:
-        """Return what two pieces of evidence show together."""
         values, place = self.values + more.values, self.place or more.place
         if self.mixed or more.mixed:
             first = self if self.mixed else more
@@ -89,7 +88,6 @@ class PieceEvidence:
     columns: Mapping[str, Evidence] = field(default_factory=dict)
 
     def plus(self, more: PieceEvidence) -> PieceEvidence:
-        """Return what two pieces show together; columns are in the order in which they are met."""
         return PieceEvidence(
             self.rows + more.rows,
             self.rejects + more.rejects,
@@ -118,9 +116,7 @@ def joined_columns(found: Iterable[Mapping[str, Evidence]]) -> dict[str, Evidenc
 def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most_columns: int) -> PieceEvidence:
     """Return what a piece shows of its columns; rows of the file from `limit` on are not looked at.
 
-    Raises:
-        SourceError: the file is damaged.
-        SchemaError: there are more than `most_columns` keys.
+    Raises `SourceError` where the file is damaged, `SchemaError` where there are more than `most_columns` keys.
     """
     found = PieceEvidence()
     for _, lines in read_lines([piece], sizes, blank_rows=False):
@@ -137,11 +133,7 @@ def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most
 
 
 def check_columns(name: str, columns: Mapping[str, Evidence], most: int) -> None:
-    """Refuse too many keys, those of objects within included.
-
-    Raises:
-        SchemaError: there are more than `most`.
-    """
+    """Raise `SchemaError` for more than `most` keys, those of objects within included."""
     count = sum(count_features(one.type) for one in columns.values())
     if count > most:
         raise SchemaError(
@@ -184,7 +176,6 @@ class _Look:
     sparse: bool = False
 
     def fast(self, text: bytes, part: I64) -> PieceEvidence | None:
-        """Look at some lines as pyarrow parses them."""
         if len(text) > self.record_bytes:
             return None
         table = self._parsed(text, len(part))
@@ -225,7 +216,6 @@ class _Look:
                 continue
 
     def slow(self, part: I64) -> PieceEvidence:
-        """Look at some lines one by one."""
         columns: dict[str, Evidence] = {}
         nested: dict[str, list[Evidence]] = {}
         more = Counter[str]()
@@ -286,11 +276,7 @@ def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
 
 
 def refuse_mixed(name: str, evidence: Evidence) -> None:
-    """Refuse a column whose values have types that nothing holds together.
-
-    Raises:
-        SchemaError: it is one.
-    """
+    """Raise `SchemaError` for a column whose values have types that nothing holds together."""
     if evidence.mixed is None:
         return
     (one, here), (other, there) = evidence.mixed

@@ -38,7 +38,6 @@ class JsonLinesFormat(Format[JsonLinesInput]):
     shows_columns = True
 
     def source(self, options: JsonLinesInput, settings: Settings) -> Source:
-        """Return the source of JSON lines."""
         from .source import JsonLinesSource, LineLimits
 
         limits = settings.limits
@@ -57,11 +56,9 @@ class JsonLinesFormat(Format[JsonLinesInput]):
         )
 
     def steps(self, options: JsonLinesInput) -> tuple[Step, ...]:
-        """Return the step that reads columns from the names of folders."""
         return partition_steps(options, options.partitions)
 
     def starter(self, options: JsonLinesInput, columns: str, column: str) -> str:  # noqa: ARG002
-        """Return the keys that matter most, and those of `schema`."""
         return _STARTER.format(columns=columns, column=column)
 
 

@@ -183,7 +183,6 @@ def _keys_in(text: bytes) -> set[str]:
 
 
 def _some_lines(lines: Lines, index: I64, first: int, stop: int) -> Lines:
-    """Return the records from `first` to `stop`, whose lines are given by `index`."""
     low, high = int(index[first]), int(index[stop - 1]) + 1
     start, end = int(lines.starts[low]), int(lines.ends[high - 1])
     before = Cut(
@@ -255,7 +254,6 @@ def both_lanes(
 def _tried(
     text: bytes, starts: I64, ends: I64, part: I64, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
 ) -> Iterator[T]:
-    """Yield what becomes of lines of a text, whose numbers are `part`."""
     whole = starts[0] == 0 and int(ends[-1]) == len(text)
     found = fast(text if whole else text[starts[0] : ends[-1]], part)
     if found is not None:

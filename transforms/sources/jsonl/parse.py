@@ -40,11 +40,9 @@ class LineParser:
 
     @property
     def schema(self) -> pa.Schema:
-        """What pyarrow is to parse."""
         return pa.schema([*(pa.field(one.name, one.wire) for one in self.columns), *self.others])
 
     def of(self, keys: frozenset[str]) -> LineParser:
-        """Return the parser of lines that have some of the keys."""
         kept = [i for i, column in enumerate(self.columns) if column.name in keys]
         return replace(
             self,
@@ -94,7 +92,6 @@ def parse_in_parts(parser: LineParser, lines: Lines, name: str, entry: int) -> I
 
 
 def parse_lines(parser: LineParser, lines: Lines, name: str, entry: int) -> ParsedLines:
-    """Parse some lines of a file."""
     work = _Work.of(parser, lines)
     sparse = is_sparse(lines.text, len(work.index) * len(parser.columns))
     parts = list(both_lanes(lines, len(work.index), None if sparse else work.fast, work.slow))
@@ -136,14 +133,12 @@ class _Work:
 
     @classmethod
     def of(cls, parser: LineParser, lines: Lines) -> _Work:
-        """Return how a parser's columns are found in some lines."""
         known = {column.name: column for column in parser.columns}
         others = frozenset(field.name for field in parser.others)
         plain = not (parser.ignores or others or any(column.as_json for column in parser.columns))
         return cls(parser, lines, lines.records, known, others, plain)
 
     def fast(self, text: bytes, part: I64) -> _Part | None:
-        """Parse some lines with pyarrow."""
         parser = self.parser
         if self._sizes(part).max(initial=0) > parser.record_bytes:
             return None
@@ -155,7 +150,6 @@ class _Work:
         return _Part(arrays, part, [], [])
 
     def slow(self, part: I64) -> _Part:
-        """Parse some lines one by one."""
         cells: dict[str, tuple[list[int], list[Any]]] = {column.name: ([], []) for column in self.parser.columns}
         kept: list[int] = []
         errors = []
@@ -215,7 +209,6 @@ class _Work:
 
 
 def _spread(values: pa.Array, rows: list[int], count: int) -> pa.Array:
-    """Return values in the rows that have them, of so many rows; the others are null."""
     index, valid = np.zeros(count, np.int64), np.zeros(count, np.bool_)
     index[rows] = np.arange(len(rows))
     valid[rows] = True

@@ -57,7 +57,6 @@ class LineLimits:
 
     @property
     def sizes(self) -> LineSizes:
-        """The sizes of the work."""
         return LineSizes(self.record_bytes, self.field_bytes, json=True)
 
 
@@ -85,23 +84,16 @@ class JsonLinesSource:
 
     @property
     def selection(self) -> Selection:
-        """The columns that are read."""
         return Selection(self.columns, self.exclude)
 
     def selecting(self, selection: Selection) -> JsonLinesSource:
-        """Return the source that reads other columns."""
         return replace(self, columns=selection.columns, exclude=selection.exclude)
 
     def following(self, dataset: DatasetSchema) -> JsonLinesSource:
-        """Return the source whose nested columns are those of a dataset, where their values fit."""
         return replace(self, nested=nested_columns(dataset))
 
     def list_files(self) -> Listing:
-        """Return the files to read.
-
-        Raises:
-            InputError: a path matches nothing, or folders name columns.
-        """
+        """Raises `InputError` where a path matches nothing, or folders name columns."""
         listing = list_entries(
             self.paths, self.base, suffixes_of("jsonl"), file_format="jsonl", traits=Traits(may_be_empty=True)
         )
@@ -110,9 +102,9 @@ class JsonLinesSource:
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB.
 
-        Raises:
-            SchemaError: values of a column have no common type or no feature, or a column that is named is not there.
-            SourceError: a file is not sound as a whole, no file holds a line, or no line of one is an object.
+        Raises `SchemaError` where values of a column have no common type or no feature, or a column that is named is
+        not there; `SourceError` where a file is not sound as a whole, no file holds a line, or no line of one is an
+        object.
         """
         pieces = line_pieces(listing.entries, self.limits.sizes, run, blank_rows=False)
         evidence, found, whole = self._look(listing, pieces, run)
@@ -144,8 +136,7 @@ class JsonLinesSource:
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
         """Return the survey of the values as they are cast to a dataset's types, but for columns that are declared.
 
-        Raises:
-            SchemaError: other columns are there, or of one no value in a sample can be cast.
+        Raises `SchemaError` where other columns are there, or of one no value in a sample can be cast.
         """
         frozen = survey.frozen
         empty = frozen.empty if isinstance(frozen, JsonFrozen) else ()
@@ -157,11 +148,7 @@ class JsonLinesSource:
         return replace(survey, frozen=replace(frozen, schema=dataset.schema), fields=(*fields, *new.values()))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the rows of a task, about 2 MiB of text at a time.
-
-        Raises:
-            SourceError: a file is damaged, or is not what was listed.
-        """
+        """Read about 2 MiB of text at a time."""
         parser = parser_of(frozen, self.rules, self.infer, self.limits.record_bytes, self.selection)
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
@@ -181,8 +168,7 @@ class JsonLinesSource:
     ) -> tuple[list[PieceEvidence], dict[str, Evidence], bool]:
         """Return the rows of the pieces that inference reads, the columns of all, and whether those are all pieces.
 
-        Raises:
-            SchemaError: there are more keys than `limits.columns`.
+        Raises `SchemaError` where there are more keys than `limits.columns`.
         """
         whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= self.limits.auto_bytes)
         chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
@@ -201,11 +187,7 @@ class JsonLinesSource:
 def _refuse_no_lines(
     entries: Sequence[SourceEntry], pieces: Sequence[TextPiece], evidence: Sequence[PieceEvidence]
 ) -> None:
-    """Refuse files without a line, and a file none of whose lines, all that were read, is an object.
-
-    Raises:
-        SourceError: there is such a file.
-    """
+    """Raise `SourceError` for files without a line, and for a file none of whose lines that were read is an object."""
     if not any(one.rows for one in evidence):
         others = {1: "", 2: ", and so is the other file"}.get(
             len(entries), f", and so are the {len(entries) - 1} other files"
@@ -228,11 +210,7 @@ def _jq(found: PieceEvidence, name: str) -> str:
 
 
 def _check_count(pieces: Sequence[TextPiece], count: int) -> None:
-    """Compare the rows that came out of some pieces with the lines that were counted in them.
-
-    Raises:
-        SourceError: they differ, so that rows would be lost or made up.
-    """
+    """Raise `SourceError` where pieces did not give as many rows as lines were counted in them."""
     expected = [piece.rows for piece in pieces]
     if None not in expected and sum(rows or 0 for rows in expected) != count:
         first = pieces[0].first_row + 1

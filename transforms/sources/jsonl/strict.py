@@ -78,10 +78,9 @@ _scan_ignored: Final = _scanner(None)
 
 
 def values_of_line(line: bytes) -> dict[str, Any]:
-    """Return the values of the object in a line by their keys, as `parse_line` has them, and in a third of its time.
+    """Return the values of the object in a line, as `parse_line` has them, in a third of its time.
 
-    Raises:
-        LineError: it is not one JSON object, or a key comes twice.
+    Raises `LineError`.
     """
     if line.isascii() and b"\\" not in line:  # keys need no look of their own
         text = _decoded(line)
@@ -103,11 +102,7 @@ def _decoded(line: bytes) -> str:
 
 
 def parse_line(line: bytes, ignores: Callable[[str], bool]) -> dict[str, Value]:
-    """Return the members of the object in a line, without those whose names are ignored.
-
-    Raises:
-        LineError: it is not one JSON object, or a key comes twice.
-    """
+    """Return the members without those ignored. Raises `LineError`: not one JSON object, or a key comes twice."""
     text = _decoded(line)
     try:
         return _members(text, ignores)

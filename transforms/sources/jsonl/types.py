@@ -28,20 +28,17 @@ class MixedTypes(Exception):
         self.within = within
 
     def of(self, member: str) -> MixedTypes:
-        """Return the same of a member of an object."""
         return MixedTypes(*self.types, (member, *self.within))
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Return whether a type is that of arrays."""
     return any(test(kind) for test in _LISTS)
 
 
 def type_of(value: Any) -> pa.DataType:
     """Return the type of a value as `strict` gives it; an integer is one also where it is beyond int64.
 
-    Raises:
-        MixedTypes: an array holds values of several types.
+    Raises `MixedTypes` where an array holds values of several types.
     """
     if value is None:
         return pa.null()
@@ -92,11 +89,7 @@ def shared_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def type_of_all(kinds: Iterable[pa.DataType]) -> pa.DataType:
-    """Return the type that holds the values of several; each member of an object is looked at once.
-
-    Raises:
-        MixedTypes: there is none.
-    """
+    """Return `shared_type` of several; each member of an object is looked at once."""
     different = [kind for kind, _ in groupby(kinds) if not pa.types.is_null(kind)]
     if len(different) > 1 and all(map(pa.types.is_struct, different)):
         members: dict[str, list[pa.DataType]] = {}

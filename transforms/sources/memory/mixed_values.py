@@ -43,11 +43,7 @@ def mixed_column_error(
 
 
 def refuse_rounded_integers(name: str, values: Sequence[object], array: npt.NDArray[np.float64], *, fix: str) -> None:
-    """Refuse Python integers beyond 2**53 that NumPy rounded, since floats are beside them in a list.
-
-    Raises:
-        SchemaError: there is one that no float64 holds.
-    """
+    """Raise `SchemaError` for integers beyond 2**53 that NumPy rounded, since floats are beside them in a list."""
     if not (np.abs(array) >= _EXACT).any():
         return
     for row, cells in enumerate(np.array(values, object).reshape(len(array), -1), 1):
@@ -57,7 +53,6 @@ def refuse_rounded_integers(name: str, values: Sequence[object], array: npt.NDAr
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the text of an error of pyarrow or NumPy in one line."""
     return "; ".join(printable(part) for part in error.args) or type(error).__name__
 
 

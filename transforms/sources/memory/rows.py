@@ -32,9 +32,7 @@ Row = Mapping[Any, Any]
 def table_of_rows(rows: Sequence[Row]) -> pa.Table:
     """Return rows as a table: a column for each key, in the order in which they first appear.
 
-    Raises:
-        SchemaError: a column's values have no common type.
-        DataError: a key is not a string.
+    Raises `SchemaError` where a column's values have no common type, `DataError` where a key is not a string.
     """
     return _table(rows, 1)
 
@@ -42,9 +40,8 @@ def table_of_rows(rows: Sequence[Row]) -> pa.Table:
 def tables_of_rows(rows: Iterator[Row], *, chunk_rows: int = _CHUNK_ROWS) -> Iterator[pa.Table]:
     """Yield rows as tables of at most `chunk_rows`, all of one schema, which the first one decides.
 
-    Raises:
-        SchemaError: a later row has another column, or a value that the column's type does not hold exactly.
-        DataError: a key is not a string, or an item is no dict.
+    Raises `SchemaError` where a later row has another column, or a value that the column's type does not hold exactly;
+    `DataError` where a key is not a string, or an item is no dict.
     """
     schema, number = None, 1
     for chunk in _chunks(rows, chunk_rows):
@@ -57,8 +54,7 @@ def tables_of_rows(rows: Iterator[Row], *, chunk_rows: int = _CHUNK_ROWS) -> Ite
 def tables_of_parts(parts: Iterable[object], as_table: Callable[[object], pa.Table]) -> Iterator[pa.Table]:
     """Yield parts of one data set as tables of one schema, which the first one decides; `as_table` takes one part.
 
-    Raises:
-        SchemaError: a later part has other columns, or values that a column's type does not hold exactly.
+    Raises `SchemaError` where a later part has other columns, or values that a column's type does not hold exactly.
     """
     schema = None
     for number, part in enumerate(parts, 1):
@@ -87,11 +83,7 @@ def _is_in_ns(value: object) -> bool:
 
 
 def first_of(items: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
-    """Return the first item, and an iterator that has it still.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return the first item, and an iterator that has it still. Raises `UsageError` where there is none."""
     try:
         first = next(items)
     except StopIteration:

@@ -52,15 +52,10 @@ class MemorySource:
     warnings: tuple[str, ...] = ()
 
     def with_rules(self, rules: dict[str, ColumnRule]) -> MemorySource:
-        """Return the source whose columns have other declared types."""
         return dataclasses.replace(self, rules=rules)
 
     def list_files(self) -> Listing:
-        """Return the one file.
-
-        Raises:
-            InputError: it is gone.
-        """
+        """Raises `InputError` where the one file is gone."""
         entry = dataclasses.replace(
             list_file(self.path, b"/"), name=self.name, fingerprint=f"sha256:{self.digest}", mtime_ns=_SPOOLED_NS
         )
@@ -69,9 +64,8 @@ class MemorySource:
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002
         """Return the schema, nullable where there are nulls, and a piece for each batch.
 
-        Raises:
-            SchemaError: a column's type has no feature, or a rule names no column.
-            SourceError: the file was changed.
+        Raises `SchemaError` where a column's type has no feature, or a rule names no column; `SourceError` where the
+        file was changed.
         """
         (entry,) = listing.entries
         pieces: list[MemoryPiece] = []
@@ -93,11 +87,7 @@ class MemorySource:
         return Survey(Frozen(schema), choices, tuple(pieces), self.warnings, fields=tuple(fields))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
-        """Yield the rows of a task, a batch for each piece; nothing is copied out of the mapped file.
-
-        Raises:
-            SourceError: the file is gone or was changed.
-        """
+        """Nothing is copied out of the mapped file. Raises `SourceError` where the file is gone or was changed."""
         with self._open(task.pieces[0]) as reader:
             for ordinal, piece in enumerate(task.pieces):
                 assert isinstance(piece, MemoryPiece)

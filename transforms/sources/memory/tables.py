@@ -54,10 +54,8 @@ class MemoryTable:
     def even_batches(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Yield the chosen columns as batches of at most 32,000 rows and of about 32 MiB, checked.
 
-        Dictionaries become their values, since an Arrow file may hold one dictionary only for each column.
-
-        Raises:
-            UsageError: the data is not sound Arrow, or holds a value that its type does not have.
+        Dictionaries become their values, since an Arrow file may hold one dictionary only for each column. Raises
+        `UsageError` where the data is not sound Arrow, or holds a value that its type does not have.
         """
         chosen = self.schema.names if columns is None else [name for name in self.schema.names if name in set(columns)]
         indices = [self.schema.get_field_index(name) for name in chosen]
@@ -79,11 +77,7 @@ class MemoryTable:
             yield batch
 
     def plain_schema(self, columns: Sequence[str] | None) -> pa.Schema:
-        """Return the schema of `even_batches`.
-
-        Raises:
-            SchemaError: a chosen column is not there.
-        """
+        """Return the schema of `even_batches`. Raises `SchemaError` where a chosen column is not there."""
         for column in columns or ():
             if column not in self.schema.names:
                 hint = nearest_name(column, self.schema.names)

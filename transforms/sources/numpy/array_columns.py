@@ -17,10 +17,8 @@ _ARROW_UNITS: Final = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us",
 def column_type(name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> pa.DataType:
     """Return the Arrow type of a column whose rows have this dtype and shape (`()` for a scalar).
 
-    One axis becomes a fixed-size list, more become a tensor, whose type keeps their sizes.
-
-    Raises:
-        SchemaError: no feature can hold such rows.
+    One axis becomes a fixed-size list, more become a tensor, whose type keeps their sizes. Raises `SchemaError` where
+    no feature can hold such rows.
     """
     value = _value_type(name, np.dtype(dtype))
     if not shape:
@@ -36,10 +34,8 @@ def column_type(name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> pa.D
 def column_of_array(name: str, array: npt.NDArray[Any]) -> pa.Array:
     """Return the rows of an array, of at least one axis, as an Arrow column; native C-ordered numbers are not copied.
 
-    Big-endian and Fortran-ordered arrays are converted. NaN stays a value, NaT is a null.
-
-    Raises:
-        SchemaError: no feature can hold such rows.
+    Big-endian and Fortran-ordered arrays are converted. NaN stays a value, NaT is a null. Raises `SchemaError` where no
+    feature can hold such rows.
     """
     kind = column_type(name, array.dtype, array.shape[1:])
     flat = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(-1)
@@ -66,10 +62,7 @@ def _value_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
 
 
 def _values(name: str, flat: npt.NDArray[Any]) -> pa.Array:
-    """Return a native one-dimensional array as an Arrow array.
-
-    Out of buffers and not by `pa.array`, which imports pandas (1.4 s of CPU) to ask whether it was given a Series.
-    """
+    """Out of buffers: `pa.array` imports pandas (1.4 s of CPU) to ask whether it was given a Series."""
     if flat.dtype.kind == "U":
         _check_text(name, flat.view(np.uint32))
     if flat.dtype.kind in "US":

@@ -42,11 +42,7 @@ class ArrayChoice:
     limits: NumpyLimits = field(default_factory=NumpyLimits)
 
     def pick(self, arrays: dict[str, Any]) -> list[str]:
-        """Return the names of the arrays to read, sorted.
-
-        Raises:
-            NpyError: one that is asked for is not there (BAD_WIDTH).
-        """
+        """Return the names, sorted. Raises `NpyError` where one that is asked for is not there (BAD_WIDTH)."""
         try:
             return self.selection.pick(sorted(arrays))
         except SchemaError as error:
@@ -71,11 +67,7 @@ class ArrayStream:
             expect(cast(OpenFile, self.file), [(start, stop)])
 
     def read_exactly(self, count: int) -> bytes:
-        """Read the next `count` bytes.
-
-        Raises:
-            NpyError: there are fewer (TRUNCATED), or what is packed cannot be unpacked (CORRUPT).
-        """
+        """Raises `NpyError` where there are fewer bytes (TRUNCATED), or what is packed cannot be unpacked (CORRUPT)."""
         try:
             data = self.file.read(count)
         except ShardmillError:
@@ -89,8 +81,7 @@ class ArrayStream:
     def read_to_end(self) -> None:
         """Meet the end of a packed array, which is where `zipfile` compares its CRC32.
 
-        Raises:
-            NpyError: the CRC32 is wrong, or data follows (CORRUPT).
+        Raises `NpyError` where the CRC32 is wrong, or data follows (CORRUPT).
         """
         try:
             rest = self.file.read(1)
@@ -107,10 +98,7 @@ def open_arrays(listed: ListedFile, choice: ArrayChoice, *, whole: bool) -> Iter
     """Open the chosen arrays of a file, sorted by name; each header has been checked against the file's size.
 
     The kind is detected by content. With `whole`, the file is to be loaded at once, and so must be under the limit.
-
-    Raises:
-        NpyError: the file or one of its arrays is not sound, or not one that can be written.
-        OSError: it cannot be read.
+    Raises `NpyError` where the file or one of its arrays is not sound, or cannot be written.
     """
     limit = choice.record_bytes if whole else None
     with open_file(listed) as file:

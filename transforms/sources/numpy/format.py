@@ -34,7 +34,6 @@ class NumpyFormat(Format[NumpyInput]):
     takes_types = True
 
     def source(self, options: NumpyInput, settings: Settings) -> Source:
-        """Return the source of NumPy files."""
         from .source import NumpySource
 
         return NumpySource(
@@ -50,7 +49,6 @@ class NumpyFormat(Format[NumpyInput]):
         )
 
     def starter(self, options: NumpyInput, columns: str, column: str) -> str:  # noqa: ARG002
-        """Return the two keys."""
         return _STARTER
 
     def field_bytes(self, limits: Limits) -> int:

@@ -29,10 +29,8 @@ Headers = Mapping[str, NpyHeader]
 def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str, ...]:
     """Return what a user should know of the first file that is read, if its arrays may be columns of a table.
 
-    With `others` only of a `.npy` file: many `.npz` files are records, as a rule.
-
-    Raises:
-        SchemaError: they are columns of one file, surely.
+    With `others` only of a `.npy` file: many `.npz` files are records, as a rule. Raises `SchemaError` where they are
+    columns of one file, surely.
     """
     groups = {rows: names for rows, names in _by_rows(headers).items() if rows > 1}
     if not groups or (others and not entry.path.lower().endswith(b".npy")):
@@ -55,10 +53,9 @@ def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str
 
 
 def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]]) -> None:
-    """Refuse `.npy` files that are columns of one table.
+    """Raise `SchemaError` for `.npy` files that are columns of one table.
 
-    Raises:
-        SchemaError: two files have as many rows, of another kind of dtype or rank; or one has labels by its name.
+    Two have as many rows, of another kind of dtype or rank; or one has labels by its name.
     """
     folder = os.path.commonpath([os.path.dirname(os.path.abspath(entry.path)) for entry, _ in files]) if files else b""
     named = {os.fsdecode(os.path.relpath(os.path.abspath(e.path), folder))[: -len(".npy")]: e for e, _ in files}

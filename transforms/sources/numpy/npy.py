@@ -83,11 +83,7 @@ class NpyHeader:
         return self.dtype.kind in _ROWS_ONLY
 
     def check_whole(self) -> None:
-        """Check that a record can hold the array as a whole, by its shape and bytes.
-
-        Raises:
-            NpyError: its dtype is one that only rows have (BAD_DTYPE).
-        """
+        """Raise `NpyError` (BAD_DTYPE) where only rows hold such arrays."""
         kind = _ROWS_ONLY.get(self.dtype.kind)
         if kind is not None:
             raise NpyError(
@@ -101,8 +97,7 @@ class NpyHeader:
     def check_size(self, size: int) -> None:
         """Check the shape against the size of the whole file (or zip member) in bytes, before anything is allocated.
 
-        Raises:
-            NpyError: TRUNCATED where the file is too short; CORRUPT where something follows the array.
+        Raises `NpyError`: TRUNCATED where the file is too short, CORRUPT where something follows the array.
         """
         expected = self.data_offset + self.data_bytes
         described = f"{self.dtype.name} of shape {_shown_shape(self.shape)}"
@@ -128,9 +123,8 @@ class NpyHeader:
 def parse_header(head: bytes) -> NpyHeader:
     """Parse the header at the beginning of a file; `head` is its first `HEADER_READ_BYTES`, or all of it.
 
-    Raises:
-        NpyError: it is no `.npy` header (CORRUPT), it is cut (TRUNCATED), or its dtype is not one that can be
-            written (BAD_DTYPE): an object array above all, which is a pickle, and is never loaded.
+    Raises `NpyError`: it is no `.npy` header (CORRUPT), it is cut (TRUNCATED), or its dtype cannot be written
+    (BAD_DTYPE): an object array above all, which is a pickle, and is never loaded.
     """
     if head[:6] != _MAGIC:
         if not head:
@@ -162,7 +156,6 @@ def dtype_text(dtype: npt.DTypeLike) -> str:
 
 
 def _fields(text: str) -> tuple[object, bool, tuple[int, ...]]:
-    """Return `descr`, `fortran_order` and `shape` of a header's dictionary."""
     try:
         # Only literals are evaluated, and at most 10,000 characters: longer ones can exhaust the parser's stack.
         fields = ast.literal_eval(_LONG.sub("", text).strip())

@@ -56,9 +56,7 @@ class _BoundedFile(io.BufferedReader):
 def open_npz(listed: ListedFile, *, directory_limit: int = DIRECTORY_LIMIT) -> Iterator[zipfile.ZipFile]:
     """Open an archive for the length of a `with`; whatever is wrong with it, then or later, is an NpyError.
 
-    Raises:
-        NpyError: the archive is damaged or its directory is too large (CORRUPT), or its end is missing (TRUNCATED).
-        OSError: it cannot be read.
+    It is damaged or its directory is too large (CORRUPT), or its end is missing (TRUNCATED).
     """
     with _BoundedFile(open_unbuffered(listed)) as file:
         file.limit = directory_limit

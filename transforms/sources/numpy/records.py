@@ -32,11 +32,9 @@ class FileOrigin:
     sources: tuple[str, ...]
 
     def place(self, row: int) -> Place:
-        """Return the file of a row."""
         return Place(self.sources[row])
 
     def number(self, row: int) -> tuple[str, None]:
-        """Return the file of a row."""
         return self.sources[row], None
 
 
@@ -76,22 +74,18 @@ class _Batch:
 
 
 def shape_key(name: str) -> str:
-    """Return the key of an array's shape."""
     return f"{name}/shape" if name else "shape"
 
 
 def data_key(name: str) -> str:
-    """Return the key of an array's bytes."""
     return f"{name}/data" if name else "data"
 
 
 def survey_records(listing: Listing, choice: ArrayChoice, *, told: bool) -> Survey:
     """Take the schema from the first sound file; every file is a piece of one row.
 
-    `told` says that the user asked for records.
-
-    Raises:
-        SchemaError: no file is sound, or the files, or the arrays of the only one, look like columns of one table.
+    `told` says that the user asked for records. Raises `SchemaError` where no file is sound, or the files, or the
+    arrays of the only one, look like columns of one table.
     """
     refuse_pairs([(entry, header) for entry, header in few_headers(listing, choice) if not header.is_for_rows])
     first, headers, choices = _first_headers(listing, choice)
@@ -115,11 +109,7 @@ def few_headers(listing: Listing, choice: ArrayChoice) -> list[tuple[SourceEntry
 
 
 def read_records(task: Task, frozen: Frozen, choice: ArrayChoice) -> Iterator[Rows]:
-    """Yield the files of a task as rows; what is damaged, or of another dtype or rank, is a reject.
-
-    Raises:
-        SourceError: a file is gone, or is not what was listed.
-    """
+    """Yield the files of a task as rows; what is damaged, or of another dtype or rank, is a reject."""
     expected = _expected(frozen.schema)
     batch, ordinal = _Batch(expected), 0
     for piece in task.pieces:
@@ -152,7 +142,6 @@ class _RejectError(Exception):
 def _load(
     piece: Piece, choice: ArrayChoice, expected: dict[str, _Expected]
 ) -> tuple[tuple[NpyHeader, memoryview], ...]:
-    """Return header and bytes of every array of a file, in the order of `expected`."""
     try:
         with open_arrays(piece, choice, whole=True) as arrays:
             errors = _differences(arrays, expected)

@@ -52,9 +52,8 @@ class _Layout:
 def survey_rows(listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: dict[str, ColumnRule]) -> Survey:
     """Read all headers; return the schema that all files share, and the pieces.
 
-    Raises:
-        SchemaError: an array has no feature, two files differ or look like columns of one table, a rule names no array.
-        SourceError: a file is damaged, or its arrays differ in length.
+    Raises `SchemaError` where an array has no feature, two files differ or look like columns of one table, or a rule
+    names no array; `SourceError` where a file is damaged, or its arrays differ in length.
     """
     refuse_pairs(few_headers(listing, choice))
     layouts = run(partial(_read_layout, choice=choice), listing.entries)
@@ -87,11 +86,7 @@ def survey_rows(listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: 
 
 
 def read_rows(task: Task, choice: ArrayChoice) -> Iterator[Rows]:
-    """Yield the rows of a task, in batches of at most 32,000 rows and of about 16 MiB.
-
-    Raises:
-        SourceError: a file is damaged, or is not what was listed.
-    """
+    """Batches have 32,000 rows and about 16 MiB at most."""
     ordinal = 0
     for entry, group in groupby(task.pieces, key=lambda piece: piece.entry):
         pieces = [piece for piece in group if isinstance(piece, NumpyPiece)]
@@ -171,7 +166,6 @@ def _pieces(index: int, entry: SourceEntry, layout: _Layout, piece_bytes: int) -
 
 
 def _read_file(piece: NumpyPiece, start: int, stop: int, choice: ArrayChoice) -> Iterator[pa.RecordBatch]:
-    """Yield rows `start` to `stop` of a file."""
     try:
         with open_arrays(piece, choice, whole=False) as arrays:
             readers = {name: _RowReader.of(array, piece.path, (start, stop), choice) for name, array in arrays.items()}
@@ -210,7 +204,6 @@ class _RowReader:
 
     @classmethod
     def of(cls, array: ArrayStream, path: bytes, rows: tuple[int, int], choice: ArrayChoice) -> _RowReader:
-        """Return what reads the rows of an array from the first to before the last."""
         header = array.header
         scattered = header.fortran_order and len(header.shape) > 1
         loaded = None

@@ -33,7 +33,8 @@ class NumpySource:
 
     `paths` are files, folders and globs, relative to the folder `base`; `rows` says that the first axis is the row;
     `feature` names the array of a `.npy` file (without rows it may be "": bare `shape` and `data`); `columns` are the
-        return ArrayChoice(self.feature, Selection(self.columns, self.exclude), self.record_bytes, self.limits)
+    ones to keep (None: all), `exclude` those to leave out; `rules` are declared types of rows. `record_bytes` caps what
+    one file takes in memory, and `limits` what is read at a time. `as_records` says that the user asked for records.
     """
 
     paths: tuple[str, ...]
@@ -57,40 +58,26 @@ class NumpySource:
             )
 
     def list_files(self) -> Listing:
-        """Return the files to read.
-
-        Raises:
-            InputError: a path matches nothing.
-        """
+        """Raises `InputError` where a path matches nothing."""
         return list_entries(self.paths, self.base, suffixes_of("numpy"), file_format="numpy")
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Return the schema and the pieces: a file each, or with `rows` runs of rows of about 4 MiB.
 
         Without `rows` the first sound file sets the schema, and a file that differs is a reject when it is read. With
-        `rows` all headers are read, and must agree.
-
-        Raises:
-            RunError: all files are damaged.
-            SchemaError: no array has a known dtype; an array has no feature; with `rows`, two files differ.
-            SourceError: with `rows`, a file is damaged.
+        `rows` all headers are read, and must agree, or a `SchemaError` or `SourceError` is raised.
         """
         if self.rows:
             return survey_rows(listing, run, self._choice, self.rules)
         return survey_records(listing, self._choice, told=self.as_records)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the rows of a task. Without `rows`, files that are damaged or of another dtype or rank are rejects.
-
-        Raises:
-            SourceError: a file is not what was listed; with `rows`, it is damaged.
-        """
+        """Without `rows`, files that are damaged or of another dtype or rank are rejects; with it, a `SourceError`."""
         if self.rows:
             return read_rows(task, self._choice)
         return read_records(task, frozen, self._choice)
 
     def with_rules(self, rules: dict[str, ColumnRule]) -> NumpySource:
-        """Return the source whose columns have other declared types."""
         return replace(self, rules=rules)
 
     @property

@@ -33,7 +33,6 @@ class Table:
     columns: Mapping[str, str]
 
     def rows(self, headers: Mapping[str, NpyHeader]) -> dict[str, int]:
-        """Return how many rows each array has."""
         return {name: headers[name].shape[0] for name in self.columns.values()}
 
 
@@ -67,7 +66,6 @@ def _by_split(names: Iterable[str]) -> list[Table]:
 
 
 def by_rows(headers: Mapping[str, NpyHeader]) -> dict[int, list[str]]:
-    """Return the names of the arrays that have each number of rows."""
     groups: dict[int, list[str]] = {}
     for name, header in headers.items():
         if header.shape:

@@ -62,10 +62,8 @@ class ChunkGroup:
 def count_columns(footer: bytes, most: int) -> int:
     """Return how many columns the schema has, those within nested ones too.
 
-    Where they must be more than `most`, groups such as lists count as well.
-
-    Raises:
-        ThriftError: the footer is damaged, or nested so deep that pyarrow would end the process.
+    Where they must be more than `most`, groups such as lists count as well. Raises `ThriftError` where the footer is
+    damaged, or nested so deep that pyarrow would end the process.
     """
     reader = ThriftReader(footer)
     for number, kind in reader.fields():
@@ -95,9 +93,7 @@ def count_columns(footer: bytes, most: int) -> int:
 def read_groups(footer: bytes, leaves: Sequence[int], columns: int) -> tuple[int, tuple[ChunkGroup, ...]]:
     """Return the rows of the file and its row groups, with the chunks of the wanted `leaves` (sorted) of `columns`.
 
-    Raises:
-        ThriftError: the footer is damaged.
-        EncryptedError: the file is encrypted.
+    Raises `ThriftError` where the footer is damaged, `EncryptedError` where the file is encrypted.
     """
     reader = ThriftReader(footer)
     rows = 0

@@ -124,13 +124,9 @@ def open_parquet(
 ) -> pq.ParquetFile:
     """Open a file after a look at both of its ends; `columns` are to be read, each through a buffer of its own.
 
-    `opened` is the same file, open to read.
-
-    INT96 has the type `timestamp[us]`. With `changes` columns are what the changed footer says: see `lists` and
-    `int96_reader`.
-
-    Raises:
-        SourceError: it is not a Parquet file, it is cut, encrypted, or its footer cannot be read.
+    `opened` is the same file, open to read. INT96 has the type `timestamp[us]`. With `changes` columns are what the
+    changed footer says: see `lists` and `int96_reader`. Raises `SourceError` where it is not a Parquet file, cut,
+    encrypted, or its footer cannot be read.
     """
     footer_bytes = _check_ends(opened, file.name)
     buffer_bytes = min(max(_BUFFERS_BYTES // max(columns, 1), _SMALLEST_BUFFER_BYTES), _LARGEST_BUFFER_BYTES)
@@ -156,11 +152,9 @@ def open_parquet(
 def read_footer(entry: SourceEntry, selection: Selection, units: Mapping[str, str | None], most_columns: int) -> Footer:
     """Return what the footer of a listed file says of the chosen columns (None: all of them).
 
-    `units` are declared, by column: INT96 has none of its own.
-
-    Raises:
-        SchemaError: a chosen column is not there, or there are more than `most_columns`.
-        SourceError: the file is damaged, two of its columns have one name, or it is not what was listed.
+    `units` are declared, by column: INT96 has none of its own. Raises `SchemaError` where a chosen column is not there,
+    or there are too many; `SourceError` where the file is damaged, two of its columns have one name, or it is not what
+    was listed.
     """
 
     def check(footer: bytes) -> None:
@@ -181,11 +175,8 @@ def read_footer(entry: SourceEntry, selection: Selection, units: Mapping[str, st
 def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> tuple[list[int], list[int]]:
     """Return the indices of the chosen columns, and of their leaves in the file.
 
-    By index, since a Parquet reader that is asked for `a.b` also returns the field `b` of a struct `a`.
-
-    Raises:
-        SchemaError: a chosen column is not there.
-        SourceError: two columns have one name.
+    By index, since a Parquet reader that is asked for `a.b` also returns the field `b` of a struct `a`. Raises
+    `SchemaError` where a chosen column is not there, `SourceError` where two columns have one name.
     """
     twice = [column for column, count in Counter(schema.names).items() if count > 1]
     if twice:

@@ -42,7 +42,6 @@ class ParquetFormat(Format[ParquetInput]):
     example_type = "double"
 
     def source(self, options: ParquetInput, settings: Settings) -> Source:
-        """Return the source of Parquet files."""
         from .source import ParquetSource
 
         return ParquetSource(
@@ -59,11 +58,9 @@ class ParquetFormat(Format[ParquetInput]):
         )
 
     def steps(self, options: ParquetInput) -> tuple[Step, ...]:
-        """Return the step that reads columns from the names of folders."""
         return partition_steps(options, options.partitions)
 
     def starter(self, options: ParquetInput, columns: str, column: str) -> str:  # noqa: ARG002
-        """Return the keys that matter most, and those of `schema`."""
         return _STARTER.format(columns=columns, exact=_EXACT.format(column=column) if column else "")
 
 

@@ -46,11 +46,7 @@ class Moments:
 
     @classmethod
     def of(cls, values: pa.Array) -> Moments:
-        """Take binary values of 12 bytes apart.
-
-        Raises:
-            pa.ArrowInvalid: a value has another length.
-        """
+        """Take binary values of 12 bytes apart; raise `pa.ArrowInvalid` for another length."""
         raw = raw_values(values.cast(pa.binary(RAW_BYTES)), _RAW)
         days, nanos = raw["day"].astype(np.int64) - _EPOCH_DAY, raw["nanos"].astype(np.int64)
         valid = valid_mask(values)
@@ -74,17 +70,13 @@ class Moments:
         return self.days * a_day + whole, exact
 
     def total(self, position: int) -> int:
-        """Return the nanoseconds from 1970-01-01 to one of the moments."""
         return int(self.days[position]) * _DAY + int(self.nanos[position])
 
 
 def exact_timestamps(name: str, column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, tuple[CellProblem, ...]]:
     """Return a column whose raw INT96 values, at any depth, are times of the units of `kind`, and its inexact rows.
 
-    The cells of these rows are null.
-
-    Raises:
-        pa.ArrowException: a value is not of 12 bytes.
+    The cells of these rows are null. Raises `pa.ArrowException` where a value is not of 12 bytes.
     """
     return fit_times(name, column, kind, _ticks_of, is_binary)
 
@@ -97,7 +89,6 @@ def _ticks_of(values: pa.Array, feature: Feature) -> tuple[I64, list[tuple[int, 
 
 
 def _bad_value(total: int, feature: Feature, unit: str) -> BadValues:
-    """Return what is wrong with a moment that has no exact number of a unit."""
     exact_in = next((other for other in reversed(UNITS) if _is_exact(total, other)), None)
     if exact_in is None:
         fix = "no unit keeps it exact: round it in the file"

@@ -33,15 +33,13 @@ _LENGTH: Final = bytes((0x05, 2 << 1, RAW_BYTES << 1))
 
 
 def has_int96(schema: pq.ParquetSchema, leaves: Sequence[int]) -> bool:
-    """Return whether one of some leaves is INT96."""
     return any(schema.column(leaf).physical_type == "INT96" for leaf in leaves)
 
 
 def footer_of_raw_int96(footer: bytes) -> bytes:
     """Return a footer (the bytes between the pages and its length) whose INT96 columns are 12 bytes a value.
 
-    Raises:
-        ThriftError: the footer is damaged.
+    Raises `ThriftError` where the footer is damaged.
     """
     reader = ThriftReader(footer)
     parts = []

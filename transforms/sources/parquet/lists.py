@@ -37,8 +37,7 @@ def footer_of_plain_lists(footer: bytes) -> bytes:
 def cast_as_written(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return a column that was read without the Arrow schema as a type that holds what `kind`, its type there, holds.
 
-    Raises:
-        pa.ArrowInvalid: a list has another length.
+    Raises `pa.ArrowInvalid` where a list has another length.
     """
     if isinstance(kind, pa.FixedShapeTensorType):
         return pa.ExtensionArray.from_storage(kind, column.cast(kind.storage_type))

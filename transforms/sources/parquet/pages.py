@@ -77,7 +77,6 @@ def pack_spans(chunks: Sequence[Chunk]) -> PackedSpans:
 
 
 def chunk_ranges(spans: PackedSpans) -> Iterator[tuple[int, int]]:
-    """Yield where the chunks of one row group begin and end."""
     for start, size, _ in np.frombuffer(spans, np.int64).reshape(-1, 3).tolist():
         yield start, start + size
 
@@ -85,10 +84,8 @@ def chunk_ranges(spans: PackedSpans) -> Iterator[tuple[int, int]]:
 def check_pages(read: ReadAt, spans: PackedSpans, rows: int) -> None:
     """Walk the pages of the chunks of one row group, which `pack_spans` has packed; `read` reads in their file.
 
-    Raises:
-        ThriftError: a header is damaged, or a number in it is none that its page can have.
-        PageBombError: a page unpacks to more than it may.
-        OSError: the file cannot be read.
+    Raises `ThriftError` where a header is damaged, or a number in it is none that its page can have; `PageBombError`
+    where a page unpacks to more than it may.
     """
     for number, (start, size, values) in enumerate(np.frombuffer(spans, np.int64).reshape(-1, 3).tolist()):
         _check_chunk(read, ChunkSpan(number, start, size, values, -(-values // max(rows, 1))))

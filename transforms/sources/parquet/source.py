@@ -97,15 +97,12 @@ class ParquetSource:
 
     @property
     def selection(self) -> Selection:
-        """The columns that are read."""
         return Selection(self.columns, self.exclude, self.union, self.elsewhere)
 
     def selecting(self, selection: Selection) -> ParquetSource:
-        """Return the source that reads other columns."""
         return replace(self, columns=selection.columns, exclude=selection.exclude)
 
     def with_rules(self, rules: dict[str, ColumnRule]) -> ParquetSource:
-        """Return the source whose columns have other declared types."""
         return replace(self, rules=rules)
 
     def following(self, dataset: DatasetSchema) -> ParquetSource:
@@ -113,20 +110,15 @@ class ParquetSource:
         return replace(self, elsewhere=dataset.may_lack) if self.union else self
 
     def list_files(self) -> Listing:
-        """Return the files to read.
-
-        Raises:
-            InputError: a path matches nothing, or folders name columns.
-        """
+        """Raises `InputError` where a path matches nothing, or folders name columns."""
         listing = list_entries(self.paths, self.base, suffixes_of("parquet"), file_format="parquet")
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all footers; return the schema that all files share, and one piece for each row group.
 
-        Raises:
-            SchemaError: a column's type has no feature, two files differ, or a named column is not there.
-            SourceError: a file is not sound, or two of its columns have one name.
+        Raises `SchemaError` where a column's type has no feature, two files differ, or a named column is not there;
+        `SourceError` where a file is not sound, or two of its columns have one name.
         """
         footers = run(
             partial(
@@ -147,11 +139,7 @@ class ParquetSource:
         return Survey(found.frozen, found.choices, pieces, found.warnings, remarks=remarks, fields=found.fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the rows of a task in batches of at most 32,000, and of about 32 MiB at most.
-
-        Raises:
-            SourceError: a page is damaged, or a file is not what was listed.
-        """
+        """Batches have 32,000 rows and about `batch_bytes` at most."""
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, ParquetPiece)]
@@ -234,7 +222,6 @@ class _Columns:
     int96: dict[int, pa.DataType]
 
     def batches(self, row_group: int, rows: int) -> Iterator[pa.RecordBatch]:
-        """Decode a row group, in batches of so many rows."""
         batches: Iterator[pa.RecordBatch] = self.file.reader.iter_batches(
             rows, row_groups=[row_group], column_indices=self.leaves, use_threads=False
         )

@@ -86,14 +86,12 @@ class ThriftReader:
         return (value >> 1) ^ -(value & 1)
 
     def binary(self) -> bytes:
-        """Read bytes."""
         size = self._varint()
         at = self._at
         self._advance(size)
         return bytes(self._data[at : at + size])
 
     def skip(self, kind: int, depth: int = 0) -> None:
-        """Skip a value of a type."""
         if depth > _DEEPEST:
             raise ThriftError("nested too deep")
         if kind in NUMBERS:

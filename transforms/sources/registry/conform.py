@@ -102,9 +102,7 @@ class Uniting(Source, Protocol):
     """A source of files whose columns may differ, with `union`: a file may lack some."""
 
     @property
-    def union(self) -> bool:
-        """Whether they may."""
-        ...
+    def union(self) -> bool: ...
 
 
 @runtime_checkable
@@ -121,13 +119,9 @@ class Ruled(Source, Protocol):
     """A source of typed columns, whose form (`as: bytes`, the unit, a time zone of UTC) rules decide."""
 
     @property
-    def rules(self) -> dict[str, ColumnRule]:
-        """The declared types, by column."""
-        ...
+    def rules(self) -> dict[str, ColumnRule]: ...
 
-    def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
-        """Return the source with other rules."""
-        ...
+    def with_rules(self, rules: dict[str, ColumnRule]) -> Self: ...
 
 
 @runtime_checkable
@@ -137,23 +131,19 @@ class Casting(Source, Protocol):
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
         """Return the survey of the values as they are cast, given the source's own.
 
-        Raises:
-            SchemaError: values cannot be cast, or other features are there.
+        Raises `SchemaError` where values cannot be cast, or other features are there.
         """
         ...
 
 
 def follow(source: Source, dataset: DatasetSchema) -> Source:
-    """Return the source as it follows the dataset, if it does."""
     return source.following(dataset) if isinstance(source, Following) else source
 
 
 def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: DatasetSchema) -> tuple[Source, Survey]:
     """Return the source as it is to be read, and its survey under the dataset's schema.
 
-    Raises:
-        SchemaError: a feature is added, missing or re-typed; or what the source's own survey raises.
-        SourceError: a file is corrupt as a whole.
+    Raises `SchemaError` where a feature is added, missing or re-typed, and what the source's own survey raises.
     """
     read = source.source if isinstance(source, RecipeSource) else source
     dataset = replace(dataset, may_unite=isinstance(read, Uniting) and not read.union)
@@ -311,11 +301,7 @@ def _with_columns(survey: Survey, features: Sequence[Feature]) -> Survey:
 
 
 def _refuse_other_types(dataset: DatasetSchema, columns: Sequence[ColumnEntry]) -> None:
-    """Refuse a source whose nested columns or decimals are not of the dataset's types: one feature says too little.
-
-    Raises:
-        SchemaError: a column is of another type.
-    """
+    """Raise `SchemaError` for nested columns or decimals of other types: one feature says too little of them."""
     found = {column.name: column.type for column in columns}
     for column in dataset.columns:
         if column.features == (column.name,) and not str(column.type).startswith("decimal"):
@@ -334,11 +320,7 @@ def _shown(document: Any) -> str:
 
 
 def refuse_others(dataset: DatasetSchema, found: Schema, retype: str) -> None:
-    """Refuse a source of other features; `retype` is the fix for one of another type.
-
-    Raises:
-        SchemaError: it has; the text shows both schemas.
-    """
+    """Raise `SchemaError` for other features, with both schemas; `retype` is the fix for one of another type."""
     marked = differing_features(dataset.schema, found)
     if not marked:
         return

@@ -27,11 +27,8 @@ class UnclearFormat(InputError):
 def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None) -> str:
     """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
 
-    `call` is the command that an error proposes.
-
-    Raises:
-        InputError: a path matches nothing, or a suffix is that of a format that is not read.
-        UnclearFormat: no suffix is known, or there are several formats.
+    `call` is the command that an error proposes. Raises `InputError` where a path matches nothing, or a suffix is that
+    of a format that is not read; `UnclearFormat` where no suffix is known, or there are several formats.
     """
     files = _without_tables(_without_lists(_known_files(paths, base)))
     if files and all(map(_is_picture_table, files)) and _names_pictures(paths, base):

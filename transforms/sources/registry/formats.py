@@ -38,7 +38,6 @@ class FormatEntry:
     magic_at: int = 0
 
     def load(self) -> Format[Any]:
-        """Import the module, and return what it says of the format."""
         return import_module(self.module, __package__).FORMAT  # type: ignore[no-any-return]
 
 

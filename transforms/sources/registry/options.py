@@ -19,11 +19,7 @@ STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by
 
 
 def check_path(value: str) -> str:
-    """Return a path or URL as it is.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """Raises `ValueError` where a value is no path and no URL."""
     if not value or "\0" in value:
         raise ValueError(f"{quoted(value)} is not a path")
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
@@ -36,11 +32,7 @@ def check_path(value: str) -> str:
 
 
 def check_classes(value: list[object]) -> list[str]:
-    """Return the names of classes: text, or whole numbers.
-
-    Raises:
-        ValueError: one is neither, or two classes have one name.
-    """
+    """Take text and whole numbers. Raises `ValueError` for another value, or where two classes have one name."""
     for name in value:
         if isinstance(name, bool) or not isinstance(name, str | int):
             raise ValueError(f'{quoted(name)} is no name of a class; put it in quotes: ["no", "yes"]')

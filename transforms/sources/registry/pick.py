@@ -21,11 +21,9 @@ from .settings import Settings
 def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool = False) -> Source:
     """Return the source that reads these files, globs or folders: by their suffixes, and CSV by its delimiter.
 
-    `base` is the folder that relative paths start from, and that names are shown relative to: the working folder.
-    With `records` it may be a source of whole records.
-
-    Raises:
-        InputError: a path matches nothing, the formats differ, or a format is unknown or has a source elsewhere.
+    `base` is the folder that relative paths start from, and that names are shown relative to: the working folder. With
+    `records` it may be a source of whole records. Raises `InputError` where a path matches nothing, the formats differ,
+    or a format is unknown or has a source elsewhere.
     """
     folder = os.getcwd() if base is None else base
     kind = detect_format(paths, folder)

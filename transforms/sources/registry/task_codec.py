@@ -30,11 +30,7 @@ def encode_pieces(pieces: Sequence[Piece]) -> bytes:
 
 
 def decode_pieces(line: bytes) -> Sequence[Piece]:
-    """Return the pieces that `encode_pieces` wrote; the module of their source has been imported.
-
-    Raises:
-        KeyError: there is no such class.
-    """
+    """Read what `encode_pieces` wrote; the module of their source has been imported, else `KeyError` is raised."""
     document = json.loads(line)
     if isinstance(document, dict):
         lazy: dict[str, type[LazyPieces]] = {kind.__name__: kind for kind in _below(LazyPieces)}
@@ -74,7 +70,6 @@ def _read(value: Any, kinds: dict[str, Callable[..., Any]]) -> Any:
 
 
 def _below(kind: type[Any]) -> Iterator[type[Any]]:
-    """Yield a class and all that derive from it."""
     yield kind
     derived: list[type[Any]] = kind.__subclasses__()
     for each in derived:

@@ -118,7 +118,6 @@ def first_problem(cells: pa.Array, target: pa.DataType) -> tuple[int, str] | Non
 
 
 def nullify(cells: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
-    """Return the cells with those of some rows made null."""
     keep = np.ones(len(cells), bool)
     keep[rows] = False
     return pc.if_else(array_of(keep), cells, null_of(cells.type))

@@ -17,16 +17,11 @@ from ..registry.conform import DatasetSchema
 
 
 def text_type(feature: Feature) -> pa.DataType:
-    """Return the Arrow type that the text of a column is cast to, for the feature that it becomes."""
     return column_type(feature).arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
 
 
 def declared_type(name: str, rule: ColumnRule) -> pa.DataType:
-    """Return the Arrow type that a declared column is cast to.
-
-    Raises:
-        SchemaError: text cannot be read as this type, or the time zone is not known.
-    """
+    """Raises `SchemaError` where text cannot be read as the declared type, or the time zone is not known."""
     declared = named_type(rule.type)
     if declared is None or not declared.text:
         raise SchemaError(

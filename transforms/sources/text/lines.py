@@ -102,7 +102,6 @@ class Lines:
 
     @property
     def records(self) -> I64:
-        """The indices of the lines that are records."""
         return np.flatnonzero(~self.blank)
 
     def too_large(self, line: int, record_bytes: int) -> tuple[str, str] | None:
@@ -144,16 +143,13 @@ class LineOrigin:
     offsets: I64
 
     def place(self, row: int) -> Place:
-        """Return the file, the row, its line and its offset."""
         return Place(self.source, row=int(self.rows[row]), line=int(self.lines[row]), offset=int(self.offsets[row]))
 
     def number(self, row: int) -> tuple[str, int]:
-        """Return the file and the row."""
         return self.source, int(self.rows[row])
 
 
 def origin_of(lines: Lines, name: str, kept: npt.NDArray[np.int64]) -> LineOrigin:
-    """Return the origin of some records, counted from 0 in these lines."""
     before, index = lines.before, lines.records[kept]
     return LineOrigin(name, before.records + kept + 1, before.lines + index + 1, before.offset + lines.starts[index])
 
@@ -163,8 +159,7 @@ def line_pieces(
 ) -> list[TextPiece]:
     """Return the pieces of some files: about 1 MiB of whole lines each, counted; a compressed file is one.
 
-    Raises:
-        SourceError: a file cannot be read.
+    Raises `SourceError` where a file cannot be read.
     """
     forms = run(partial(sniff_text, encoding="utf-8", fix=_AS_UTF8), entries)
     jobs = [
@@ -218,10 +213,9 @@ def _piece(index: int, entry: SourceEntry, before: Cut, stop: int, rows: int | N
 
 
 def count_lines(job: LineJob, block_bytes: int, *, blank_rows: bool) -> list[LineBlock]:
-    """Count the lines that begin in a part of a file, block by block.
+    """Count the lines that begin in each block.
 
-    Raises:
-        SourceError: the file cannot be read, or ends too soon.
+    Raises `SourceError` where the file cannot be read, or ends too soon.
     """
     try:
         with open_unbuffered(job) as file:
@@ -299,8 +293,7 @@ def blank_lines(text: bytes, starts: I64, ends: I64) -> npt.NDArray[np.bool_]:
 def read_lines(pieces: Sequence[TextPiece], sizes: LineSizes, *, blank_rows: bool) -> Iterator[tuple[TextPiece, Lines]]:
     """Yield the lines of pieces of one file, in order; small pieces that follow each other come as one.
 
-    Raises:
-        SourceError: the file cannot be read, ends too soon, or (a stream) is damaged.
+    Raises `SourceError` where the file cannot be read, ends too soon, or (a stream) is damaged.
     """
     for piece in pieces:
         if piece.streamed:
@@ -370,7 +363,6 @@ class _Held:
         self.last = Cut(0, 0, 0, 0)
 
     def add(self, text: bytes) -> None:
-        """Add what follows in the line; from where it is known to be too large on the text is dropped."""
         if not text:
             return
         self.size += len(text)
@@ -400,7 +392,6 @@ class _Held:
         return self.value.size > sizes.field_bytes
 
     def whole(self, before: Cut, *, blank_rows: bool) -> Lines:
-        """Return the lines that are held."""
         text = b"".join(self.parts)
         if self.large:
             one = np.zeros(1, np.int64)
@@ -425,7 +416,6 @@ class _Value:
         self.escaped = False
 
     def add(self, text: bytes) -> None:
-        """Read on."""
         self.seen = True
         if self.escaped:
             text = b"_" + text[1:]

@@ -18,13 +18,10 @@ from .missing_keys import MOST_VALUES, missing_keys
 def refuse_misfits(
     read: Callable[[Task, Frozen], Iterator[Rows]], survey: Survey, cast: Schema, dataset: DatasetSchema
 ) -> None:
-    """Refuse text of which a column has no cell that can be cast to the dataset's type, in a sample.
+    """Raise `SchemaError` for a column of which no cell, in a sample, can be cast to the dataset's type.
 
     Single cells that cannot are rejects; but if none can, and no reject is allowed, the column has become another one,
-    or keys are missing that the dataset was made with.
-
-    Raises:
-        SchemaError: there is such a column; the text shows both schemas, and the keys.
+    or keys are missing that the dataset was made with. The text shows both schemas, and the keys.
     """
     if not dataset.no_rejects:
         return

@@ -64,11 +64,7 @@ class TextForm:
 
 @lru_cache
 def plain_encoding(encoding: str) -> str:
-    """Return the codec's own name, with `utf-8` for all that is read as UTF-8.
-
-    Raises:
-        LookupError: Python has no such encoding.
-    """
+    """Return the codec's own name, `utf-8` for all that is read as such; raise `LookupError` for an unknown one."""
     name = codecs.lookup(encoding).name
     return "utf-8" if name in ("utf-8", "utf-8-sig", "ascii") else name
 
@@ -97,8 +93,8 @@ def _stands_alone(byte: int, encoding: str) -> bool:
 def sniff_text(file: ListedFile, encoding: str, fix: str = _DECLARE_WIDE) -> TextForm:
     """Look at the first bytes of a file; `fix` says what to do about one in UTF-16 or UTF-32.
 
-    Raises:
-        SourceError: it cannot be read, or begins as UTF-16 or UTF-32, with a mark or without, though `encoding` is not.
+    Raises `SourceError` where it cannot be read, or begins as UTF-16 or UTF-32, with a mark or without, though
+    `encoding` is not.
     """
     transparent = is_transparent(encoding)
     try:
@@ -122,11 +118,8 @@ def stream_text(
 ) -> Iterator[bytes]:
     """Yield the text in blocks of about 1 MiB: decompressed, without its byte order mark.
 
-    It is in UTF-8 if the encoding is not ASCII-transparent; else as it is in the file. `whole` tells whether it
-    will be read to its end.
-
-    Raises:
-        SourceError: the file is damaged, or not in this encoding.
+    It is in UTF-8 if the encoding is not ASCII-transparent; else as it is in the file. `whole` tells whether it will be
+    read to its end. Raises `SourceError` where the file is damaged, or not in this encoding.
     """
     blocks: Iterable[bytes] = file_blocks(file, form.start, whole=whole)
     if form.packing is not None:
@@ -151,8 +144,7 @@ def stream_text(
 def to_utf8(text: bytes, encoding: str, name: str, offset: int | None) -> bytes:
     """Return text of an ASCII-transparent encoding as UTF-8; a header that is UTF-8 is checked.
 
-    Raises:
-        SourceError: the text is not in this encoding; the message names the byte.
+    Raises `SourceError` with the byte where the text is not in this encoding.
     """
     plain = plain_encoding(encoding)
     if text.isascii():
@@ -186,7 +178,6 @@ def encoding_hint(text: bytes) -> str:
 
 
 def is_utf8(text: bytes) -> bool:
-    """Return whether bytes are UTF-8."""
     try:
         return text.isascii() or text.decode() is not None
     except UnicodeDecodeError:
@@ -222,11 +213,7 @@ def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
 
 
 def file_blocks(file: ListedFile, start: int, *, whole: bool) -> Iterator[bytes]:
-    """Yield the bytes of a file from an offset on, 1 MiB at a time.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
+    """Yield 1 MiB at a time. Raises `SourceError` where the file cannot be read."""
     try:
         with open_file(file) as opened:
             if whole:

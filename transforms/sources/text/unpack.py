@@ -49,8 +49,7 @@ def says_packed(name: str) -> bool:
 def unpacked(blocks: Iterable[bytes], packing: str, name: str) -> Iterator[bytes]:
     """Yield the contents of a packed file, in pieces of at most 1 MiB; they are whole when the iterator has ended.
 
-    Raises:
-        SourceError: a stream is damaged or cut, or something that is none follows the last one.
+    Raises `SourceError` where a stream is damaged or cut, or something that is none follows the last one.
     """
     if packing == "gzip":
         try:
@@ -72,7 +71,6 @@ _STREAMS: Final[dict[str, Callable[[], Any]]] = {
 
 
 def _by_streams(blocks: Iterable[bytes], packing: str, name: str) -> Iterator[bytes]:
-    """Yield the contents of bzip2 or xz, which are one stream after another."""
     source, left, taken = iter(blocks), b"", 0
     while True:
         stream, start = _STREAMS[packing](), taken - len(left)
@@ -121,7 +119,6 @@ class _Blocks:
         self._blocks, self._left = blocks, b""
 
     def read(self, size: int) -> bytes:
-        """Return at most so many bytes, none at the end."""
         self._left = self._left or next(self._blocks, b"")
         piece, self._left = self._left[:size], self._left[size:]
         return piece

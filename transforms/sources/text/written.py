@@ -67,14 +67,12 @@ class Written:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The column that it looks at."""
         return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns, this one with its type; where it is left out they stay as they are.
+        """Where the type is left out, columns stay as they are.
 
-        Raises:
-            SchemaError: it holds no text, or text is not read as the type that is declared.
+        Raises `SchemaError` where text does not become the type.
         """
         known = {column.name: column for column in columns}
         if self.column not in known:
@@ -104,7 +102,7 @@ class Written:
         return [made if one.name == self.column else one for one in columns]
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch with the values; cells that are not written so are problems."""
+        """Cells that are not written so are problems."""
         if self.column not in batch.schema.names:
             return Stepped(batch)
         held = as_text(batch[self.column])
@@ -117,11 +115,7 @@ class Written:
         return Stepped(with_column(batch, self.column, values), None, tuple(problems))
 
     def _check_strip(self) -> None:
-        """Refuse to strip what makes another number of a number.
-
-        Raises:
-            SchemaError: `strip` has a sign, a digit or the decimal sign.
-        """
+        """Raise `SchemaError` where `strip` makes another number: it has a sign, a digit or the decimal sign."""
         given = self.strip if isinstance(self.strip, str) else ""
         bad = [sign for sign in given if sign in _SIGNS or sign == self.decimal or sign.isnumeric()]
         if not bad:

@@ -38,17 +38,12 @@ _FIX = f"records stay as they are: convert one of the sources again so that both
 
 
 def stated_by(dataset: InputDataset) -> Stated:
-    """Return what the manifest of a dataset states of its records."""
     manifest = dataset.manifest
     return Stated(dataset.name, manifest.schema, manifest.labels, manifest.columns)
 
 
 def agree_on_schema(datasets: Sequence[Stated]) -> Schema:
-    """Return the schema of several datasets.
-
-    Raises:
-        SchemaError: two of them differ, or one has none.
-    """
+    """Raises `SchemaError` where two of the datasets differ, or one has no schema."""
     agreed = _schema_of(datasets[0])
     for dataset in datasets[1:]:
         other = _schema_of(dataset)
@@ -60,11 +55,7 @@ def agree_on_schema(datasets: Sequence[Stated]) -> Schema:
 
 
 def agree_on_columns(datasets: Sequence[Stated]) -> tuple[ColumnEntry, ...]:
-    """Return what several datasets state of the columns of their sources; nothing if none does.
-
-    Raises:
-        SchemaError: two of them say different things of a column.
-    """
+    """Return nothing if no dataset states columns. Raises `SchemaError` where two say different things of one."""
     agreed: dict[str, ColumnEntry] = {}
     for dataset in datasets:
         found = {column.name: column for column in dataset.columns}
@@ -80,10 +71,9 @@ def agree_on_columns(datasets: Sequence[Stated]) -> tuple[ColumnEntry, ...]:
 
 
 def agree_on_labels(datasets: Sequence[Stated]) -> Labels:
-    """Return the label map of several datasets: the longer one, where one begins with the other.
+    """Return the longer label map, where one begins with the other.
 
-    Raises:
-        SchemaError: a number has two names.
+    Raises `SchemaError` where a number has two names.
     """
     agreed: Labels = {}
     stated_by: dict[str, str] = {}
@@ -106,8 +96,8 @@ def agree_on_labels(datasets: Sequence[Stated]) -> Labels:
 def agree_with_files(name: str, schema: Schema | None, observations: Sequence[Observation]) -> Schema:
     """Return the schema of files, or that of the dataset `name` if their records can be of it.
 
-    Raises:
-        SchemaError: two files differ in the kind of a feature, or a file has other features than the dataset, or none.
+    Raises `SchemaError` where two files differ in the kind of a feature, or a file has other features than the dataset,
+    or none.
     """
     first: dict[str, Observation] = {}
     for one in observations:

@@ -40,7 +40,6 @@ class TfrecordFormat(Format[TfrecordInput]):
     has_rows = False
 
     def source(self, options: TfrecordInput, settings: Settings) -> Source:
-        """Return the source of existing records."""
         from .source import TfrecordSource
 
         return TfrecordSource(
@@ -55,7 +54,6 @@ class TfrecordFormat(Format[TfrecordInput]):
         )
 
     def starter(self, options: TfrecordInput, columns: str, column: str) -> str:  # noqa: ARG002
-        """Return the one key."""
         return _STARTER
 
 

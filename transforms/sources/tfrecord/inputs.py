@@ -75,7 +75,6 @@ def split_of_folder(name: str) -> str | None:
 
 
 def _split_in_folders(path: bytes, root: bytes) -> str | None:
-    """Return the split that the folders of a file state below a root."""
     folders = os.fsdecode(os.path.dirname(path)[len(root) :]).split("/")
     return next(filter(None, map(split_of_folder, folders)), None)
 
@@ -123,10 +122,9 @@ class Inputs:
 def find_inputs(paths: Sequence[str], base: str) -> Inputs:
     """Return what paths, relative to the folder `base`, name: datasets, files, folders and globs of files.
 
-    Raises:
-        InputError: a path matches nothing, a file is named twice, or is in a dataset that does not name it.
-        ReplacedError: a dataset was replaced meanwhile.
-        DamageError: a manifest is damaged, or a shard is missing.
+    Raises `InputError` where a path matches nothing, a file is named twice, or is in a dataset that does not name it;
+    `ReplacedError` where a dataset was replaced meanwhile; `DamageError` where a manifest is damaged, or a shard is
+    missing.
     """
     inputs = Inputs()
     finder = _Finder(inputs, os.path.abspath(os.fsencode(base)))

@@ -62,11 +62,7 @@ class Observation:
         return self.bad > 0 and not self.features
 
     def add(self, payloads: Payloads) -> None:
-        """Look at some records.
-
-        Raises:
-            SchemaError: a feature is of two kinds.
-        """
+        """Raises `SchemaError` where a feature is of two kinds."""
         if not self.features:
             first = payloads.head(_FIRST_RECORDS)
             self._add_one_by_one(first, range(len(first)))
@@ -113,7 +109,6 @@ class Observation:
         return seen
 
     def schema(self) -> Schema:
-        """Return the schema of the records that were seen."""
         return Schema(tuple(self._feature(name) for name in sorted(self.features)))
 
     def _feature(self, name: str) -> Feature:

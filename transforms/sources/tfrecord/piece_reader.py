@@ -44,7 +44,6 @@ def pass_over(_: Damage) -> None:
 
 
 def rows_without(count: int, left_out: Iterable[int]) -> npt.NDArray[np.int64]:
-    """Return the rows of a run but those that are left out."""
     return np.delete(np.arange(count), list(left_out))
 
 
@@ -61,10 +60,7 @@ def read_runs(
 ) -> Iterator[RecordRun]:
     """Yield the records of a listed file in runs, then call `on_crc` with the CRC32C of the bytes that were read.
 
-    The rest is as in `scan_file`.
-
-    Raises:
-        SourceError: it cannot be opened.
+    The rest is as in `scan_file`. Raises `SourceError` where it cannot be opened.
     """
     with open_listed(file, open_unbuffered) as opened:
         size = size_of(opened)
@@ -93,11 +89,9 @@ class RecordOrigin:
     rows: npt.NDArray[np.int64]
 
     def place(self, row: int) -> Place:
-        """Return the file, and the record's number and offset there."""
         return self.reader.place(self.run, int(self.rows[row]))
 
     def number(self, row: int) -> tuple[str, int | None]:
-        """Return the file, and the record's number there."""
         place = self.place(row)
         return place.source, place.record
 
@@ -120,11 +114,7 @@ class PieceReader:
     _first: int = 0
 
     def read(self, task: int, first: int) -> Iterator[FramedRows]:
-        """Yield the records of the piece; `first` is the ordinal of the first batch in its task.
-
-        Raises:
-            SourceError: the framing is damaged.
-        """
+        """Start at ordinal `first` of the task. Raises `SourceError` where the framing is damaged."""
         piece = self.piece
         decoder = None
         if piece.check or self.looked_at:
@@ -206,7 +196,6 @@ class PieceReader:
         return Reject(piece.entry, self.place(run, row), (error,), piece.split)
 
     def place(self, run: RecordRun, row: int) -> Place:
-        """Return the number and the offset in the file of a record of a run."""
         number = self._records_before() + run.first_record + row
         return Place(self.piece.name, record=number, offset=int(run.offsets[row]))
 

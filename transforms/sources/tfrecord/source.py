@@ -87,12 +87,7 @@ class TfrecordSource:
         return replace(self, dataset=stated, split=dataset.wanted_split)
 
     def list_files(self) -> Listing:
-        """Return the files to read.
-
-        Raises:
-            InputError: a path matches nothing, or a file is named twice.
-            DamageError: a dataset's manifest is damaged.
-        """
+        """Raises `InputError`: a path matches nothing, or a file comes twice; `DamageError`: a manifest is damaged."""
         inputs = self._inputs()
         entries = tuple(file.entry for file in inputs.files)
         traits = Traits(whole_records=True)
@@ -102,9 +97,8 @@ class TfrecordSource:
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Return the schema that all inputs have, and the ranges of their files.
 
-        Raises:
-            SchemaError: two inputs differ in schema or labels.
-            SourceError: a foreign file is damaged, so that its schema is unknown.
+        Raises `SchemaError` where two inputs differ in schema or labels, `SourceError` where a foreign file is damaged,
+        so that its schema is unknown.
         """
         inputs = self._listed(listing)
         if self.split is None and not self.splits_anew:
@@ -122,11 +116,7 @@ class TfrecordSource:
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the records of a task, framed as they are; damaged ones are rejects.
-
-        Raises:
-            SourceError: the framing is damaged, so that what follows cannot be found, or the file changed.
-        """
+        """Damaged records are rejects. Raises `SourceError` where the framing is damaged, or the file changed."""
         ordinal = before = 0
         for piece in task.pieces:
             assert isinstance(piece, RecordsPiece)
@@ -247,11 +237,7 @@ class TfrecordSource:
 
 
 def _refuse_stray(inputs: Inputs) -> None:
-    """Refuse a file that is in no folder of a split, where the folders of others are several splits.
-
-    Raises:
-        InputError: there is one.
-    """
+    """Raise `InputError` for a file that is in no folder of a split, where folders of others are several splits."""
     foreign = [file for file in inputs.files if file.dataset is None]
     splits = sorted({file.stated for file in foreign if file.stated and not split_in_name(file.entry.path)})
     stray = next((file.entry for file in foreign if file.stated is None), None)

@@ -27,7 +27,6 @@ class TextFormat(Format[TextInput]):
     rows_are_lines = True
 
     def source(self, options: TextInput, settings: Settings) -> Source:
-        """Return the source of text files."""
         from ..text.lines import LineSizes
         from .source import TextSource
 
@@ -41,7 +40,6 @@ class TextFormat(Format[TextInput]):
         )
 
     def steps(self, options: TextInput) -> tuple[Step, ...]:
-        """Return the steps that read columns from the names of folders, and keep columns."""
         return (*partition_steps(options, options.partitions), *super().steps(options))
 
 

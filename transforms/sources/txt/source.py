@@ -50,20 +50,15 @@ class TextSource:
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
     def list_files(self) -> Listing:
-        """Return the files to read.
-
-        Raises:
-            InputError: a path matches nothing, or folders name columns.
-        """
+        """Raises `InputError` where a path matches nothing, or folders name columns."""
         traits = Traits(may_be_empty=True)
         listing = list_entries(self.paths, self.base, suffixes_of("txt"), file_format="txt", traits=traits)
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Count the lines of all plain files; return pieces of about 1 MiB.
+        """Count lines; pieces have about 1 MiB.
 
-        Raises:
-            SourceError: a file cannot be read, or there is no line.
+        Raises `SourceError` where a file cannot be read, or there is no line.
         """
         pieces = line_pieces(listing.entries, self.sizes, run, blank_rows=True)
         if not pieces:
@@ -77,11 +72,7 @@ class TextSource:
         return Survey(Frozen(Schema((feature,))), (choice,), pieces, empty, detected=detected, fields=(FIELD,))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
-        """Yield the rows of a task, about 2 MiB of text at a time.
-
-        Raises:
-            SourceError: a file is damaged, or is not what was listed.
-        """
+        """Read about 2 MiB of text at a time."""
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, TextPiece)]

@@ -56,9 +56,7 @@ def shared_columns(footers: Sequence[FileColumns], *, union: bool = False) -> Sh
 
     A column is nullable where any file's is, and of the type that holds the values of all exactly. With `union` they
     are the columns of any file, as they come first, and null where a file lacks one; integers and floats are promoted.
-
-    Raises:
-        SchemaError: two files differ; the message names both, the field and its types.
+    Raises `SchemaError` with both files, the field and its types where two files differ.
     """
     first = footers[0]
     fields: dict[str, pa.Field] = {}
@@ -108,11 +106,7 @@ def _common_type(known: pa.DataType, other: pa.DataType, *, union: bool) -> pa.D
 
 
 def _check_names(first: FileColumns, other: FileColumns) -> None:
-    """Check that two files have the same columns, in any order.
-
-    Raises:
-        SchemaError: one has a column that the other lacks.
-    """
+    """Raise `SchemaError` where one file has a column that the other lacks; their order is free."""
     for one, two in ((first, other), (other, first)):
         column = next((column for column in one.schema if column.name not in two.schema.names), None)
         if column is not None:

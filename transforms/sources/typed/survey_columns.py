@@ -38,8 +38,7 @@ def survey_columns(
 ) -> SurveyedColumns:
     """Return what the chosen columns of some files become, under declared types.
 
-    Raises:
-        SchemaError: a column's type has no feature, two files differ, or a named column is not there.
+    Raises `SchemaError` where a column's type has no feature, two files differ, or a named column is not there.
     """
     first = files[0]
     known = dict.fromkeys(name for file in files for name in file.columns)
