@@ -14,7 +14,6 @@ def may_be_free(values: int, size: int) -> bool:
 
 
 def free_rows(values: int, size: int, *, what: str = "rows") -> str:
-    """Return what is wrong with a file that states too many values for its bytes."""
     return (
         f"states {values} {what}, whose values take {size} bytes: above {FREE_ROWS} rows there must be a byte for "
         f"each {ROWS_PER_BYTE} of them; write a column of values beside nulls, runs and empty values"

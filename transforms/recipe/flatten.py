@@ -81,7 +81,6 @@ class Flatten:
         return planned
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch with the flat columns; rows with a null in a list are problems."""
         wanted, names, arrays = self._wanted(), list[str](), list[pa.Array]()
         problems: list[CellProblem] = []
         for name, array in zip(batch.schema.names, batch.columns, strict=True):

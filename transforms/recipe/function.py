@@ -153,7 +153,6 @@ def _pickled(value: object, name: str) -> bytes:
 
 
 def _said(error: Exception) -> str:
-    """Return what a user's function raised, and in which line of it."""
     text = f"{type(error).__name__}: {printable(error)}"
     frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is our call
     own = [frame for frame in frames if frame.filename != __file__][:1]

@@ -30,7 +30,6 @@ _INSTALLED: Final = tuple(
 
 
 def identity_of(value: object) -> str:
-    """Return the digest of a function, or of an object that is called or is a step."""
     return _Digests().of_root(value)
 
 
@@ -152,7 +151,6 @@ def _file_of(module: str) -> str:
 
 
 def _unwrapped(attribute: object) -> object:
-    """Return the function that an attribute of a class stands for, or the attribute."""
     if isinstance(attribute, staticmethod | classmethod):
         return attribute.__func__
     return attribute.fget if isinstance(attribute, property) else attribute

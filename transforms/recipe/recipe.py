@@ -52,7 +52,6 @@ class Recipe:
     steps: tuple[Step, ...] = ()
 
     def of_files(self, files: Sequence[str]) -> Recipe:
-        """Return the recipe for a source with these files, without the steps that have nothing to do there."""
         steps = (step.of_files(files) if isinstance(step, FileStep) else step for step in self.steps)
         return Recipe(tuple(step for step in steps if step is not None))
 
@@ -70,7 +69,6 @@ class Recipe:
         return next((step.splits for step in self.steps if isinstance(step, SplittingStep)), ())
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Recipe:
-        """Return the recipe that gives its columns the types and classes of a dataset, where steps can."""
         steps = (step.under(dataset, labels) if isinstance(step, TypedStep) else step for step in self.steps)
         return Recipe(tuple(steps))
 
@@ -92,7 +90,6 @@ class Recipe:
         return found
 
     def merge(self, one: Sequence[Any] | None, other: Sequence[Any] | None) -> Sequence[Any] | None:
-        """Return what the steps that learn found in both; None where there were no rows."""
         if one is None or other is None:
             return other if one is None else one
         return [step.merge(*pair) for step, *pair in zip(self.learning, one, other, strict=True)]
@@ -103,10 +100,6 @@ class Recipe:
         return Recipe(tuple(steps))
 
     def plan(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """Return the columns after the last step.
-
-        Raises `SchemaError` where a step does not fit, or a name comes twice.
-        """
         for step in self.steps:
             columns = step.plan(columns)
             counts = Counter(column.name for column in columns)
@@ -192,7 +185,6 @@ def _others(known: Sequence[CellProblem], found: Sequence[CellProblem]) -> list[
 def _chosen(
     keep: pa.BooleanArray, kept: npt.NDArray[np.int64], problems: Sequence[CellProblem]
 ) -> npt.NDArray[np.int64]:
-    """Return the rows to keep, counted in the batch as it is now: those with a bad cell stay, to be rejected."""
     flags = keep.fill_null(False).to_numpy(zero_copy_only=False)
     if problems:
         flags = flags | np.isin(kept, [problem.row for problem in problems])

@@ -63,7 +63,6 @@ class RecipeSource:
         return self.source.list_files()
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Raises `SchemaError` where a step does not fit the columns, or a column's type has no feature."""
         found = self.of_files(listing)
         survey = found.source.survey(listing, run)
         return found.after(survey, run) if found.has_work(survey) else survey
@@ -164,7 +163,6 @@ def with_steps(
 
 
 def fields_of(survey: Survey) -> pa.Schema:
-    """Return the Arrow fields of a source's batches: those that it states, or those of its features."""
     if survey.fields:
         return pa.schema(survey.fields)
     return pa.schema([pa.field(one.name, arrow_type_of(one), one.nullable) for one in survey.frozen.schema])
@@ -193,7 +191,6 @@ def _coarser(kind: pa.DataType, unit: str) -> str:
 
 
 def _features(columns: Sequence[Column], survey: Survey) -> tuple[list[Feature], tuple[Choice, ...]]:
-    """Return the features of the columns after the recipe, and why they are what they are."""
     own = {feature.name: feature for feature in survey.frozen.schema}
     why = {choice.column: choice for choice in survey.choices}
     features, choices = [], []

@@ -171,7 +171,6 @@ class ExampleDecoder:
         return Decoded(both.take(pa.array(order, mask=null)), tuple(problems))
 
     def _make_canonical(self, message: ExampleMessage) -> bytes:
-        """Return an Example of the schema's features, in the order that the walk expects."""
         message.DiscardUnknownFields()
         features = message.features.feature
         entries = b"".join(

@@ -232,7 +232,6 @@ def _split_one_list(data: memoryview) -> tuple[list[int], list[int], bool]:
 
 
 def _to_arrow(values: _Values, type_: pa.DataType, form: Form, present: Mask | None) -> tuple[pa.Array, Mask]:
-    """Return values as Arrow values of a type, null where not present, and which ones do not fit the type."""
     if form.read is not None:
         plain, _ = _to_arrow(values, _PLAIN[form.kind], replace(form, read=None), present)
         return form.read(plain, type_)

@@ -399,7 +399,6 @@ def _is_sparse(batch: pa.RecordBatch) -> bool:
 
 
 def _excused(errors: Mapping[int, list[CellError]], start: int) -> dict[str | None, set[int]]:
-    """Return the rows of a run, by column, whose cell is known to be bad and so is null."""
     excused: dict[str | None, set[int]] = defaultdict(set)
     for row, found in errors.items():
         for error in found:

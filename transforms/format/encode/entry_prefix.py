@@ -110,7 +110,6 @@ class EntryPrefixes:
         return self.of(size) if size < _TABLE_LIMIT else entry_prefix(self._key, self._kind, size, bare=self._bare)
 
     def _learn(self, sizes: I64) -> None:
-        """Extend the table to all of these sizes."""
         top = int(sizes.max())
         if top < len(self._known) and bool(self._known.take(sizes).all()):
             return

@@ -165,7 +165,6 @@ class ExampleLayout:
         self._append(self._refer(starts, np.full(self._rows, width), pa.py_buffer(block)))
 
     def write(self) -> SegmentedRecords:
-        """Write the records, all but their spliced payloads."""
         pieces = [self._heads(), *self._pieces]
         data, ends = gather(pieces, self._rows, self._buffers)
         cuts = [*(1 + piece for piece in self._spliced_pieces), len(pieces) - 1]
@@ -184,7 +183,6 @@ class ExampleLayout:
         return frame_in_place([openings, *self._pieces], lengths, [*self._buffers, _OPENING_TEXTS], opened=True)
 
     def _heads(self) -> Views:
-        """Return the head of each record: `0A varint(size of its features)`."""
         return tagged_lengths(self._sizes)
 
     def _append(self, views: Views) -> None:
@@ -214,7 +212,6 @@ class ExampleLayout:
         self._spliced_pieces.append(len(self._pieces) - 1)
 
     def _payload(self, column: FeatureColumn) -> Views:
-        """Return the payload of each row as views into buffers that are the layout's own."""
         if column.offsets is not None:
             return self._list_payload(column, column.offsets)
         if column.kind == "int64":

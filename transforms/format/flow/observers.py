@@ -94,7 +94,6 @@ class Seen:
     number: tuple[int, int] = (0, 0)
 
     def written(self, split: str | None = None) -> npt.NDArray[np.int64]:
-        """Return the numbers of the rows that became records, of one split or of all."""
         if split is None:
             return np.flatnonzero(self.splits >= 0)
         return np.flatnonzero(self.splits == self.names.index(split)) if split in self.names else np.array([], np.int64)
@@ -271,7 +270,6 @@ def warned_summary(warned: Sequence[str]) -> Summaries:
 
 
 def warnings_check(observed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the warnings of pictures as a check, under its name; nothing if there are none."""
     if WARNED not in observed:
         return {}
     count, first = observed[WARNED]

@@ -78,7 +78,6 @@ def shortened(sidecars: Sequence[str], shards: Sequence[str]) -> tuple[str, ...]
 
 
 def lengthened(sidecars: Sequence[str], shards: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths of sidecars that a manifest of these shards lists."""
     if ALL_INDEXES not in sidecars:
         return tuple(sidecars)
     read = (path for path in shards if not path.startswith("manifests/"))  # the others are parts, of which none is

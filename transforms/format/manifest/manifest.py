@@ -121,7 +121,6 @@ class Manifest:
 
     @property
     def own_shards(self) -> tuple[ShardEntry, ...]:
-        """The shards that this very generation added."""
         shards = (shard for split in self.splits.values() for shard in split.shards)
         return tuple(shard for shard in shards if shard.generation == self.generation)
 

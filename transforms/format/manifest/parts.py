@@ -93,7 +93,6 @@ def in_parts(shards: Sequence[ShardEntry]) -> Iterator[Part]:
 
 
 def behind_parts(shards: Sequence[ShardEntry]) -> Sequence[ShardEntry]:
-    """Return the shards of a split that are in the manifest itself."""
     return shards[len(shards) // PART_SHARDS * PART_SHARDS :]
 
 

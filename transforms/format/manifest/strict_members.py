@@ -55,7 +55,6 @@ def choice(*choices: str) -> Take[str]:
 
 
 def path(allowed: Callable[[str], bool], expected: str) -> Take[str]:
-    """Take a path that stays in the folder, and is allowed."""
     safe = only(
         lambda value: isinstance(value, str) and is_safe_path(value),
         "a relative path of letters, digits and ._=/- that stays in the folder",
@@ -70,7 +69,6 @@ def integer(least: int = 0, most: int = INTEGER_LIMIT - 1) -> Take[int]:
 
 
 def number() -> Take[float]:
-    """Take a number of 64 bits."""
     small = only(
         lambda value: type(value) is float or (type(value) is int and abs(value) < INTEGER_LIMIT),
         "a number of 64 bits",

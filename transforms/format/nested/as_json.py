@@ -57,7 +57,6 @@ def _other(value: Any) -> str:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """Return a value whose maps are objects or lists of pairs."""
     if value is None:
         return None
     kind = stored_type(kind)

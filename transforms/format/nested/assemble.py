@@ -48,7 +48,6 @@ def _rows(name: str, kind: pa.DataType, columns: Columns) -> pa.Array:
 
 
 def _regrouped(array: pa.Array, kind: pa.DataType, sizes: tuple[int, ...], inner: pa.DataType) -> pa.Array:
-    """Return one flat list of each row as fixed-size lists within each other."""
     found = _folded(_scalars(array.drop_null().flatten(), inner), kind, sizes)
     return _with_nulls(found, array.is_null()) if array.null_count else found
 
@@ -92,7 +91,6 @@ def _lists(name: str, kind: pa.DataType, columns: Columns) -> pa.Array:
 
 
 def _gather(name: str, kind: pa.DataType, rank: int, columns: Columns, leaves: dict[str, _Leaf]) -> None:
-    """Collect the leaves below a type, by their names."""
     sizes, inner = grid_of(kind)
     if types.is_struct(kind):
         for child in kind:
@@ -155,7 +153,6 @@ def _element(kind: pa.DataType) -> pa.DataType:
 
 
 def _scalars(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values of a feature as a scalar type: decimals from text or scaled integers."""
     if types.is_null(kind):
         return pa.nulls(len(values))
     if types.is_decimal(kind) and types.is_integer(values.type):

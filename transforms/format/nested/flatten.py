@@ -67,14 +67,12 @@ class _Levels:
     nullable: bool
 
     def inner(self, offsets: I64) -> _Levels:
-        """Return the levels of the elements of lists, given their offsets."""
         return replace(self, ends=(*self.ends, offsets[self.ends[-1]]), lengths=(*self.lengths, np.diff(offsets)))
 
     def row_of(self, positions: I64) -> I64:
         return np.searchsorted(self.ends[-1], positions, "right") - 1
 
     def as_lists(self, values: pa.Array, ends: I64) -> pa.Array:
-        """Return values as a list for each row."""
         mask = None if self.present is None else pa.array(~self.present)
         return pa.LargeListArray.from_arrays(array_of(ends), values, mask=mask)
 
@@ -123,7 +121,6 @@ class _Flattener:
         self._elements(name, cells.values, levels)
 
     def _grid(self, name: str, array: pa.Array, *, nullable: bool) -> None:
-        """Add fixed-size lists of fixed-size lists as one tensor for each row."""
         sizes, _ = grid_of(array.type)
         rows = np.flatnonzero(np.asarray(array.is_valid()))
         dense = array.take(array_of(rows)) if array.null_count else array
@@ -176,7 +173,6 @@ class _Flattener:
         return decimal_text(array)
 
     def _unfolded(self, name: str, array: pa.Array, row_of: RowOf) -> pa.Array:
-        """Return the scalars of fixed-size lists within each other."""
         while types.is_fixed_size_list(array.type):
             self._no_nulls(name, array, row_of)
             size = array.type.list_size
@@ -225,7 +221,6 @@ def empty_array(kind: pa.DataType) -> pa.Array:
 
 
 def stored(array: pa.Array) -> pa.Array:
-    """Return the values of an array without extension, dictionary and run ends."""
     while stored_type(array.type) != array.type:
         array = plain_array(array)
         if types.is_run_end_encoded(array.type):

@@ -79,7 +79,6 @@ def _impossible(path: str, array: pa.Array, rows: I64) -> Iterator[tuple[int, st
 
 
 def _wider(digits: int, kind: pa.DataType) -> str:
-    """Return what to do with a decimal of so many digits, which its type does not have."""
     bits = next((bits for bits, most in _BITS if digits <= most), None)
     wider = "text" if bits is None else f"decimal{bits}({digits}, {kind.scale}) or wider"
     return f"the type of its column: it has {digits} digits; write the column as {wider}"

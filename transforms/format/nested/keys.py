@@ -49,12 +49,10 @@ def stored_type(kind: pa.DataType) -> pa.DataType:
 
 
 def is_any_list(kind: pa.DataType) -> bool:
-    """Return whether values of a stored type are lists, of one length or of any; maps are not."""
     return is_list(kind) or types.is_fixed_size_list(kind)
 
 
 def is_flat(kind: pa.DataType) -> bool:
-    """Return whether one feature holds a column of this type as it is."""
     return why_unsupported(kind) is None and not types.is_run_end_encoded(plain_type(kind))
 
 
@@ -73,7 +71,6 @@ def grid_of(kind: pa.DataType) -> tuple[tuple[int, ...], pa.DataType]:
 
 
 def is_scalar(kind: pa.DataType) -> bool:
-    """Return whether a stored type holds one value, which a feature or a decimal's text can hold."""
     return types.is_decimal(kind) or (not types.is_nested(kind) and is_flat(kind))
 
 

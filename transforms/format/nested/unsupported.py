@@ -47,6 +47,5 @@ def _fix(found: Sequence[pa.Field], leave_out: Callable[[Sequence[str]], str] | 
 
 
 def without_json(columns: Iterable[pa.Field], rules: Mapping[str, ColumnRule]) -> list[pa.Field]:
-    """Return the columns that a config does not keep as JSON text, or that cannot be."""
     kept = {name for name, rule in rules.items() if rule.as_ == "json"}
     return [column for column in columns if column.name not in kept or not has_json(column.type)]

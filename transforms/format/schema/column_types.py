@@ -96,7 +96,6 @@ class ColumnType:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names by which a config may declare it."""
         return (*self.aliases, self.name, *self.foreign)
 
     @property
@@ -226,12 +225,10 @@ def form_of(feature: Feature) -> Form:
 
 
 def natural_type(arrow: pa.DataType) -> ColumnType | None:
-    """Return the type that columns of a plain Arrow type have unless another is declared, None if there is none."""
     return next((one for one in TYPES.values() if one.natural(arrow)), None)
 
 
 def named_type(name: str | None) -> ColumnType | None:
-    """Return the type that a config declares by a name, None if there is none."""
     return next((one for one in TYPES.values() if one.declarable and name in one.names), None)
 
 
@@ -245,7 +242,6 @@ def declarable_names() -> tuple[str, ...]:
 
 
 def is_kept_as(name: str, kind: str) -> bool:
-    """Return whether there is a type of this name, and records may keep its values in lists of a kind."""
     return name in TYPES and TYPES[name].form(kind) is not None
 
 

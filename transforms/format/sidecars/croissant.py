@@ -135,7 +135,6 @@ def _classes(feature: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def classes_of(feature: str) -> str:
-    """Return the name of the record set that has the classes of a label."""
     return f"classes/{quote(feature)}"
 
 

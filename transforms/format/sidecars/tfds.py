@@ -280,7 +280,6 @@ def _has_labels(feature: Feature, labels: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _raw_dtype(feature: Feature) -> str | None:
-    """Return the dtype of values that are as raw bytes in one bytes value, where TFDS restores it."""
     if feature.kind != "bytes" or feature.nullable or feature.shape != () or feature.dtype is None:
         return None
     return _RAW_DTYPES.get(feature.dtype)

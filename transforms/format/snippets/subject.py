@@ -52,24 +52,20 @@ class Subject:
 
     @property
     def globs(self) -> list[str]:
-        """The globs of the split's shards, with the folder."""
         return [f"{self.folder_glob}/{name}" for name in self.names]
 
     @property
     def names(self) -> list[str]:
-        """The globs of the split's shards, without the folder."""
         splits = self.manifest.splits
         others = [shard.path for name, split in splits.items() if name != self.split for shard in split.shards]
         return shard_globs([shard.path for shard in splits[self.split].shards], others)
 
     @property
     def pictures(self) -> tuple[Feature, ...]:
-        """The features that have one picture in each record."""
         return tuple(one for one in self.features if one.type == "image" and one.shape == () and not one.nullable)
 
     @property
     def label(self) -> Feature | None:
-        """The feature that is a label of the whole record, the first one."""
         return next((one for one in self.features if one.name in self.manifest.labels and one.shape == ()), None)
 
     @property

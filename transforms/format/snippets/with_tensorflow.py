@@ -156,7 +156,6 @@ def _spec(feature: Feature, *, is_unknown: bool) -> str:
 
 
 def _note(feature: Feature) -> str:
-    """Return what the kind of list does not say of a feature."""
     what = feature.type if feature.type not in ("int64", "float32", "string", "binary") else ""
     if feature.unit is not None:
         what = f"{what} in {feature.unit}"

@@ -75,7 +75,6 @@ class ColumnSplits:
             raise SchemaError(f'split.column: "{name}" holds {feature.type}, and splits are named by {_TAKEN}; {fix}')
 
     def shares(self) -> dict[str, float]:
-        """Return nothing: only reading tells."""
         return {}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
@@ -90,7 +89,6 @@ class ColumnSplits:
         return Assigned(names, codes)
 
     def _look(self, given: Candidates) -> tuple[tuple[str, ...], I64, dict[int, CellError]]:
-        """Return the splits that occur, the number of each row's, and what is wrong where that is negative."""
         there = present_rows(given.columns[self.column], given.rows)
         texts, values = self._texts(given)
         known, names = self._known(given), dict[str, int]()

@@ -80,7 +80,6 @@ class TimeSplits:
             )
 
     def shares(self) -> dict[str, float]:
-        """Return nothing: only reading tells."""
         return {}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
@@ -137,7 +136,6 @@ def microseconds(moment: dt.datetime) -> int:
 
 
 def _bound(feature: Feature, text: str) -> int:
-    """Return the first value of a feature that is not before a bound."""
     moment = parse_moment(text)
     if feature.timezone is not None and moment.tzinfo is None:
         local = pc.assume_timezone(

@@ -63,7 +63,6 @@ class ExactSplits:
 
     @property
     def in_order(self) -> bool:
-        """True: it counts."""
         return True
 
     def check(self, schema: Schema) -> None:
@@ -113,7 +112,6 @@ class ExactSplits:
         observed: Any,
         look: Callable[[str], Iterable[Candidates]],  # noqa: ARG002
     ) -> Settlement:
-        """Return what deals the records that were set aside: each split gets what it lacks of each class."""
         counts: Mapping[str, list[int]] = observed or {}
         classes = sorted(counts)
         lacks = lacking(self.fractions, [(counts[one][0], counts[one][1:]) for one in classes])
@@ -134,7 +132,6 @@ class ExactSplits:
         return Settlement((), (set_aside(0),), deal)
 
     def _order(self, given: Candidates, count: int) -> I64:
-        """Return the splits of the first records that are dealt in a task, and of some more."""
         known: I64 | None = given.memory.get("order")
         if known is None or len(known) < count:
             known = given.memory["order"] = dealt(self.fractions, max(2 * count, 1024), given.task)

@@ -67,7 +67,6 @@ class FolderSplits:
 
 
 def settling(splitter: Splitter | None) -> Settling | None:
-    """Return what sets records aside of a splitter, None where nothing does."""
     if isinstance(splitter, FolderSplits):
         splitter = splitter.inner
     return splitter if isinstance(splitter, Settling) else None

@@ -65,7 +65,6 @@ class Candidates:
     entry: int | I64 = 0
 
     def take(self, rows: I64, names: tuple[str, ...]) -> Candidates:
-        """Return some of the rows, with the scalar features of these names."""
         columns = {name: _taken(self.columns[name], rows) for name in names}
         return replace(
             self,

@@ -107,12 +107,9 @@ def inflate(
 ) -> Iterator[bytes]:
     """Yield the contents of a compressed stream in pieces of at most 1 MiB; none of its `chunks` is empty.
 
-    With `to_last_byte` also what comes of a chunk before its damage, which takes longer.
-
-    The last piece comes before the end is proven: take the stream for whole only when the iterator has ended.
-
-    Raises:
-        InflateError: a member is damaged or cut, something follows the last one, or a limit is passed.
+    With `to_last_byte` also what comes of a chunk before its damage, which takes longer. The last piece comes before
+    the end is proven: take the stream for whole only when the iterator has ended. Raises `InflateError`: a member is
+    damaged or cut, something follows the last one, or a limit is passed.
     """
     limits = limits or InflateLimits()
     flag = igzip_lib.DECOMP_GZIP if form == "gzip" else igzip_lib.DECOMP_ZLIB

@@ -118,7 +118,6 @@ def scan_records(
 
 
 def is_record_header(head: bytes) -> bool:
-    """Return whether bytes begin with a record's length and the right CRC of it."""
     return len(head) >= HEADER_BYTES and mask(crc32c(head[:8])) == int.from_bytes(head[8:HEADER_BYTES], "little")
 
 

@@ -79,7 +79,6 @@ class Boxes:
         return planned
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch with the keys of its objects; an object that is none is a problem of its row."""
         if self.column not in batch.schema.names:
             return Stepped(batch)
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))

@@ -122,7 +122,6 @@ class Objects:
         return found
 
     def values(self, corners: npt.NDArray[np.float64]) -> dict[str, pa.Array]:
-        """Return the values of all keys, one for each object."""
         values = {f"bbox/{side}": array_of(corners[:, i].astype(np.float32)) for i, side in enumerate(SIDES)}
         for name, field in self.fields.items():
             if name not in _NO_KEYS and _is_plain(field.type):
@@ -166,7 +165,6 @@ class Objects:
         return pa.LargeListArray.from_arrays(array_of(self.ends), items, mask=values.is_null())
 
     def bad_points(self) -> npt.NDArray[np.int64]:
-        """Return the objects whose keypoints are not three numbers each."""
         if not _has_points(self.kinds):
             return np.zeros(0, np.int64)
         numbers, ends, counts = self._triples()

@@ -62,7 +62,6 @@ class Pictures:
     by_type: bool = False
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Raises `SchemaError` where there is no such column, or it holds no bytes."""
         known, nulls = {column.name: column for column in columns}, dict(self.columns)
         for name in nulls:
             if name not in known:
@@ -78,7 +77,6 @@ class Pictures:
         return planned
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch with the features of its pictures; what is no picture, or a damaged one, is a problem."""
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         keep: pa.BooleanArray | None = None
         problems: list[CellProblem] = []
@@ -214,7 +212,6 @@ def _check_type(column: Column) -> None:
 
 
 def item_type(kind: pa.DataType) -> pa.DataType:
-    """Return the stored type of what a column, or each of its lists, holds."""
     kind = stored_type(kind)
     return stored_type(kind.value_type) if is_any_list(kind) else kind
 

@@ -139,7 +139,6 @@ class _Work:
             yield ready
 
     def _ready(self, picture: str, row: int, data: memoryview, facts: ImageFacts, check: ImageCheck) -> Ready | None:
-        """Return a picture made ready, None where its row is dropped or nothing is to be done."""
         options, maker = self.step.options, PictureMaker(self.step.options, self.step.codec, self.step.pixels_limit)
         is_mask = picture in options.masks
         self.keep[row] &= is_mask or options.wanted.takes(facts.width, facts.height)

@@ -29,7 +29,6 @@ class Keep:
         return ()
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Raises `SchemaError` where a name is no column, a glob matches none, or no column is left."""
         kept = set(self.selection.pick([column.name for column in columns]))
         return [column for column in columns if column.name in kept]
 

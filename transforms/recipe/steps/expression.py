@@ -28,10 +28,7 @@ _DEEPEST: Final = 50
 
 
 def read_expression(text: str) -> ast.expr:
-    """Return an expression, checked: it names columns, values, operators and functions only.
-
-    Raises `ValueError` with what else it has.
-    """
+    """Return an expression of columns, values, operators and functions; raise `ValueError` with what else it has."""
     if len(text) > _LONGEST:
         raise ValueError(f"is longer than {_LONGEST:,} characters; filter the rows by a function: map=")
     if not text.strip():
@@ -66,7 +63,6 @@ def _columns(node: ast.expr) -> Iterator[str]:
 
 
 def column_of(node: ast.expr) -> str | None:
-    """Return the column that a name, or a call of `col`, stands for."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "col":

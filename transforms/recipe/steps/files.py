@@ -54,7 +54,6 @@ class Files:
     _table: bytes | None = field(default=None, repr=False, compare=False)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Raises `SchemaError` where there is no such column, or it holds no text."""
         known = {column.name: column for column in columns}
         for name in self.columns:
             if name not in known:
@@ -78,7 +77,6 @@ class Files:
         return stepped
 
     def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
-        """Return the first rows of a batch with the bytes of their files, and how many rows these are."""
         names = [name for name in self.columns if _holds_paths(Column(batch.schema.field(name)))]
         if not names:
             return Stepped(batch), batch.num_rows

@@ -62,7 +62,6 @@ class Label:
         return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Raises `SchemaError` where there is no such column, or it holds neither text nor whole numbers."""
         known = {column.name: column for column in columns}
         if self.column not in known:
             raise NoColumnError("schema.columns", self.column, list(known))
@@ -99,7 +98,6 @@ class Label:
         return self
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch with numbers for the values; what is no class is a problem, and a null unless it is kept."""
         values = _plain(batch[self.column])
         if types.is_integer(values.type) and not self._names_numbers():
             numbers = values.cast(pa.int64(), safe=False)

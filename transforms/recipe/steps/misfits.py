@@ -36,7 +36,6 @@ def operands_of(node: ast.expr) -> list[ast.expr]:
 
 
 def misfit_text(node: ast.expr, operands: Sequence[ast.expr], kinds: Sequence[pa.DataType]) -> str:
-    """Return what is wrong with a part of an expression whose operands are of these types, and what to write."""
     held = [
         f"{printable(ast.unparse(one))} is {printable(type_words(kind))}"
         for one, kind in zip(operands, kinds, strict=True)
@@ -100,7 +99,6 @@ def _compare(operand: ast.expr, kind: pa.DataType) -> str:
 
 
 def _example(kind: pa.DataType) -> str:
-    """Return a value as an expression writes it, of a type that has such values."""
     if types.is_timestamp(kind):
         return '"2024-01-31T12:00:00Z"' if kind.tz is not None else '"2024-01-31T12:00:00"'
     plain = (

@@ -45,11 +45,9 @@ class Nulls:
         return (self.column,)
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Nulls:
-        """Return the step for a column that has the type of a dataset, before and after it."""
         return self if self.column in labels else replace(self, kind=dataset.get(self.column))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Raises `SchemaError` where there is no such column, or its type has no such value."""
         known = {column.name: column for column in columns}
         if self.column not in known:
             raise NoColumnError("schema.columns", self.column, list(known))
@@ -70,7 +68,6 @@ class Nulls:
         return planned
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch without nulls in this column, with those rows to be dropped, or with their problems."""
         values = batch[self.column]
         if self.how == "drop_row":
             return Stepped(batch, values.is_valid() if values.null_count else None)
@@ -128,10 +125,7 @@ def zero_of(kind: pa.DataType) -> Any:
 
 
 def scalar_of(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """Text stands for times too.
-
-    Raises `ValueError`, or an error of Arrow's, where the type does not hold the value.
-    """
+    """Text stands for times too. Raises `ValueError` or an error of Arrow's where the type does not hold the value."""
     if isinstance(value, str) and types.is_floating(kind) and value in ("nan", "inf", "-inf"):
         return pa.scalar(float(value), kind)
     if isinstance(value, str) and not is_string(kind):

@@ -49,10 +49,7 @@ class Partitions:
         return ()
 
     def of_files(self, files: Sequence[str]) -> Partitions | None:
-        """Return None where no folder names a column.
-
-        Raises `SchemaError` where two files have folders for other columns.
-        """
+        """Return None where no folder names a column."""
         found: dict[str, set[str | None]] = {}
         first: tuple[str, ...] | None = None
         for file in files:
@@ -78,7 +75,6 @@ class Partitions:
         )
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Raises `SchemaError` where the files hold such a column too."""
         known = {column.name for column in columns}
         for name, _, _ in self.columns:
             if name in known:

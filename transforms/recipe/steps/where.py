@@ -50,7 +50,6 @@ class Where:
         return columns_in(_read(self.text))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Raises `SchemaError` where there is no such column, or what is done to one does not fit its type."""
         known = {column.name: column.field for column in columns}
         for name in self.reads:
             if name not in known:
@@ -78,7 +77,6 @@ class Where:
 
 
 def _misfit(node: ast.expr, batch: pa.RecordBatch) -> str:
-    """Return what is wrong with the innermost part of an expression that cannot be evaluated."""
     operands, kinds = operands_of(node), []
     if column_of(node) is None:
         for one in operands:
@@ -90,7 +88,6 @@ def _misfit(node: ast.expr, batch: pa.RecordBatch) -> str:
 
 
 def _evaluate(node: ast.expr, batch: pa.RecordBatch) -> Any:
-    """Return an Arrow array or scalar: the value of an expression for each row."""
     name = column_of(node)
     if name is not None:
         return _plain(batch[name])

@@ -72,10 +72,7 @@ class AnnotationSource:
     dataset: str = ""
 
     def following(self, dataset: DatasetSchema) -> AnnotationSource:
-        """Return the source whose classes keep the dataset's numbers.
-
-        Raises `SchemaError` where it would number classes by the names in the new files alone.
-        """
+        """Return the source whose classes keep the dataset's numbers."""
         held = next((names for feature, names in dataset.labels.items() if feature.endswith(CLASS)), None)
         if held is not None:
             return replace(self, dataset=dataset.name, options=replace(self.options, held=held))
@@ -110,7 +107,6 @@ class AnnotationSource:
         return Survey(frozen, choices, pieces, found.warnings, detected=said, fields=tuple(found.schema))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
-        """A file without rows is a reject."""
         for ordinal, piece in enumerate(task.pieces):
             assert isinstance(piece, AnnotationPiece)
             check_stamp(piece)

@@ -45,10 +45,7 @@ _CORNERS: Final = 3
 
 
 def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
-    """Return what the files say; one that is none of YOLO's, or whose picture is not there, has an error.
-
-    Raises `SourceError` where a file cannot be opened, or the file with the names of classes cannot be read.
-    """
+    """Return what the files say; one that is none of YOLO's, or whose picture is not there, has an error."""
     labels = os.path.commonpath([os.path.dirname(entry.path) for entry in entries]) if entries else b""
     beside = beside_labels(os.fsdecode(labels))
     names = options.names if options.names is not None else beside.names
@@ -108,10 +105,7 @@ class _Config(yaml.SafeLoader):
 
 
 def _config_in(path: str) -> Beside:
-    """Read names of classes as they are written, so that `no` is "no".
-
-    Raises `SourceError` where the file is not YAML, or numbers classes as nobody does.
-    """
+    """Read names of classes as they are written, so that `no` is "no"."""
     with open(path, encoding="utf-8-sig", errors="replace") as file:
         text = file.read(CONFIG_BYTES + 1)
     try:
@@ -140,7 +134,6 @@ def _names_in(node: yaml.Node | None, path: str) -> tuple[str, ...]:
 
 
 def _numbers_in(node: yaml.Node | None) -> list[int]:
-    """Return the two numbers of a `kpt_shape`; none where it is of another form."""
     values = [one.value for one in node.value] if isinstance(node, yaml.SequenceNode) else []
     shape = [int(one) for one in values if isinstance(one, str) and one.isdecimal() and len(one) <= _CLASS_DIGITS]
     return shape if len(shape) == len(values) == 2 else []

@@ -139,7 +139,6 @@ class TarArchive:
             block = b""
 
     def read(self, member: Member) -> bytes | memoryview:
-        """If some of the bytes are missing, `members` raises then."""
         return self._source.take(member.data, member.size)
 
     def _member(
@@ -191,10 +190,7 @@ class TarArchive:
             raise Damage(at, "CORRUPT", f"{text}; {_AGAIN}")
 
     def _after_zeros(self, at: int) -> tuple[int, bytes]:
-        """Return where another archive begins after the end mark of one, and its first block; empty if there is none.
-
-        Raises `Damage` where something else follows.
-        """
+        """Return where another archive begins after an end mark, and its first block; empty if there is none."""
         begin = at
         while True:
             at += BLOCK

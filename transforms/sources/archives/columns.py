@@ -80,7 +80,6 @@ class Found:
 
     @property
     def pictures_alone(self) -> bool:
-        """Whether samples are pictures, with nothing beside them."""
         return all(one.form is Form.PICTURE for one in self.columns.values())
 
     @property
@@ -140,10 +139,7 @@ class Folders:
 
     @classmethod
     def of(cls, found: Found, layout: str) -> Folders:
-        """Return what folders mean; with `auto` they are classes only where nothing beside pictures says what they are.
-
-        Raises `UsageError` where the layout is unclear.
-        """
+        """Return what folders mean; with `auto` they are classes only where nothing beside pictures says classes."""
         if not found.pictures or layout == "flat":
             return cls("flat", b"", (), (), "")
         if layout == "auto" and not found.pictures_alone:
@@ -201,10 +197,7 @@ class Columns:
 
 
 def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Columns:
-    """Return the columns that are read; `name` is that of the first archive.
-
-    Raises `SchemaError`: values of a column have no common type, two have one name, or one that is named is none.
-    """
+    """Return the columns that are read; `name` is that of the first archive."""
     check_names(found)
     texts = found.evidence
     rules = {one: rule for one, rule in wanted.rules.items() if one not in found.columns or one in texts}
@@ -263,10 +256,7 @@ def _refuse_twins(names: Sequence[str]) -> None:
 
 
 def _class_numbers(one: ColumnEvidence | None, wanted: Wanted) -> tuple[str, ...]:
-    """Return the names of the classes that `.cls` members number from 0, none where they are no such numbers.
-
-    Raises `SchemaError` where the classes of a dataset have names, and one has none.
-    """
+    """Return the names of the classes that `.cls` members number from 0, none where they are no such numbers."""
     if one is None or CLASS in wanted.rules or wanted.infer == "none" or CLASS in wanted.numbers:
         return ()
     known = () if wanted.labels is None else wanted.labels.get(CLASS, ())

@@ -243,7 +243,6 @@ def _of_member(error: CellError) -> CellError:
 
 
 def _classes(numbers: pa.Array, classes: int) -> tuple[pa.Array, list[CellProblem]]:
-    """Return numbers of classes, and those that are none as problems."""
     values = raw_values(numbers, np.int64)
     bad = true_mask(numbers.is_valid()) & ((values < 0) | (values >= classes))
     if not bad.any():

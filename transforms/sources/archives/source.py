@@ -100,17 +100,12 @@ class ArchiveSource:
         return replace(self, nested=nested_columns(dataset), labels=dict(dataset.labels), numbers=numbers)
 
     def list_files(self) -> Listing:
-        """Raises `InputError` where a path matches nothing, or folders of archives name columns or splits."""
         traits = Traits(names_pictures=False)
         listing = list_entries(self.paths, self.base, suffixes_of(self.kind), file_format=self.kind, traits=traits)
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Look at all archives; return their columns, and pieces of whole samples.
-
-        Raises `SchemaError`: values of a column have no common type, or two columns have one name; `SourceError`: no
-        archive holds a sample; `UsageError`: the layout of folders is unclear.
-        """
+        """Look at all archives; return their columns, and pieces of whole samples."""
         piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
         walk = Walk(self.kind, self.naming, piece_bytes, self.limits, self.selection)
         archives = run(partial(look_at_archive, walk=walk), listing.entries, heavy=True)
@@ -140,10 +135,6 @@ class ArchiveSource:
         )
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
-        """Return the survey of text as it is cast to a dataset's types, but for columns that are declared.
-
-        Raises `SchemaError` where other columns are there, or of one no value in a sample can be cast.
-        """
         frozen = survey.frozen
         assert isinstance(frozen, ArchiveFrozen)
         cast = cast_schema(self.rules, frozen.schema, frozen.empty, dataset)
@@ -211,10 +202,7 @@ class ArchiveSource:
     def _numbered(
         self, archive: OpenArchive, piece: ArchivePiece, reader: SampleReader, turn: Turn
     ) -> Iterator[Numbered]:
-        """Of samples that are rejects nothing is read, and large ones take turns.
-
-        Raises `SourceError` as `read` does.
-        """
+        """Of samples that are rejects nothing is read, and large ones take turns."""
         count, held, held_of = 0, 0, -1
 
         def take(member: Member) -> bytes | memoryview:
@@ -354,7 +342,6 @@ def _skipped_text(skipped: Skipped) -> str:
 
 
 def _detected(found: Found, folders: Folders, layout: str) -> tuple[str, ...]:
-    """Return what folders were taken to mean, where the config does not say."""
     if layout != "auto" or not found.pictures or found.folders == {b""}:
         return ()
     if folders.why:

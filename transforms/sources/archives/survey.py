@@ -110,10 +110,7 @@ class ArchiveEvidence:
 
 
 def look_at_archive(entry: SourceEntry, walk: Walk) -> ArchiveEvidence:
-    """Return what an archive shows; damage is a part of it.
-
-    Raises `SourceError` where it cannot be read, `SchemaError` where it has too many kinds of members.
-    """
+    """Return what an archive shows; damage is a part of it."""
     look = _Look(entry.name, walk)
     try:
         with open_archive(entry, walk.kind, HEADERS) as archive:
@@ -291,7 +288,6 @@ def _repeated(digests: bytes) -> npt.NDArray[np.bool_]:
 
 
 def too_many_columns(name: str, member: bytes) -> SchemaError:
-    """Return the error of names whose dots are no ends of keys."""
     return SchemaError(
         f"{name}: more than {MOST_COLUMNS} kinds of members, of which {printable_path(member)} is one: names have dots "
         f"before their suffix; let keys end at the last dot: --set input.key=last_dot"

@@ -42,7 +42,6 @@ class Table:
         return Table(self.data, place + _read(self.data, "<I", place))
 
     def count(self, field: int) -> int:
-        """Return how many elements a vector of tables has, 0 if it is missing."""
         return len(self._vector(field, 4))
 
     def tables(self, field: int) -> Iterator[Table]:

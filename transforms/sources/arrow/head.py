@@ -67,10 +67,7 @@ class ArrowHead:
 
 @contextmanager
 def open_arrow(file: ListedFile, *, mapped: bool = False) -> Iterator[pa.NativeFile]:
-    """Open a file; a local one may be mapped, so that a record batch of any size takes no memory of its own.
-
-    Raises `SourceError` where it cannot be opened.
-    """
+    """Open a file; a local one may be mapped, so that a record batch of any size takes no memory of its own."""
     if is_object(file.path):
         with open_listed(file, open_file) as opened, pa.PythonFile(opened, mode="r") as data:
             yield data
@@ -84,11 +81,7 @@ def open_arrow(file: ListedFile, *, mapped: bool = False) -> Iterator[pa.NativeF
 
 
 def read_head(entry: SourceEntry, selection: Selection, limits: ArrowLimits) -> ArrowHead:
-    """Return what a file says of its chosen columns and its record batches.
-
-    Raises `SchemaError` where a chosen column is not there, or there are too many; `SourceError` where the file is
-    damaged, not an Arrow file, or two of its columns have one name.
-    """
+    """Return what a file says of its chosen columns and its record batches."""
     check_stamp(entry)
     if entry.bytes == 0:
         raise SourceError(entry.name, "is empty (0 bytes), so it is not an Arrow file")

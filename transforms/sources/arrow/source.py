@@ -111,19 +111,14 @@ class ArrowSource:
         return replace(self, rules=rules)
 
     def following(self, dataset: DatasetSchema) -> ArrowSource:
-        """Return the source whose files may lack columns that a dataset has."""
         return replace(self, elsewhere=dataset.may_lack) if self.union else self
 
     def list_files(self) -> Listing:
-        """Raises `InputError` where a path matches nothing, or folders name columns."""
         listing = list_entries(self.paths, self.base, suffixes_of("arrow"), file_format="arrow")
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Read the metadata of all files; return the schema that they share, and one piece for each record batch.
-
-        Raises `SchemaError` where a column's type has no feature, two files differ, or a named column is not there.
-        """
+        """Read the metadata of all files; return the schema that they share, and one piece for each record batch."""
         look = partial(read_head, selection=self.selection.of_one_among(len(listing.entries)), limits=self.limits)
         heads = run(look, listing.entries)
         found = survey_columns(heads, self.rules, self.selection)
@@ -135,7 +130,6 @@ class ArrowSource:
         return Survey(found.frozen, found.choices, pieces, found.warnings, fields=found.fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Batches have 32,000 rows and about 8 MiB at most."""
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, ArrowPiece)]
@@ -153,7 +147,6 @@ class ArrowSource:
     def _read_file(
         self, pieces: Sequence[ArrowPiece]
     ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], ArrowPiece, int]]:
-        """Yield batches of one file: each with its problems, its piece, and the rows done of that."""
         first = pieces[0]
         done, piece = 0, first
         try:

@@ -34,7 +34,6 @@ def files_apart(files: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
 
 
 def apart_warning(apart: Sequence[str]) -> tuple[str, ...]:
-    """Return what a user should know of such files."""
     if not apart:
         return ()
     if len(apart) == 1:

@@ -71,7 +71,6 @@ class Selection:
     def check_excluded(
         self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None
     ) -> None:
-        """Raises `SchemaError` where a name to leave out is no column, or a glob matches none."""
         self._matches("exclude_columns", self.exclude, names, where, hint)
 
     def of_some(self, names: Sequence[str]) -> list[str]:

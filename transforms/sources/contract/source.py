@@ -117,7 +117,6 @@ class Listing:
     datasets: tuple[tuple[str, int], ...] = ()
 
     def keep(self, wanted: Sequence[int]) -> Listing:
-        """Return the listing of some entries only, given by their indices, in order."""
         entries = tuple(self.entries[index] for index in wanted)
         return replace(self, entries=entries, files=len(entries), bytes=sum(entry.bytes for entry in entries))
 

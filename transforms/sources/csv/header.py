@@ -70,11 +70,7 @@ class FileHead:
 
 
 def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
-    """Read a file up to its first record, and name its columns.
-
-    Raises `SourceError` where the file is damaged, two columns have one name, or they are not as many as `names`;
-    `SchemaError` where it has far too many.
-    """
+    """Read a file up to its first record, and name its columns."""
     form = sniff_text(entry, options.encoding)
     text, begin, data, skipped = _first_record(entry, form, options)
     form = replace(form, start=begin.offset)
@@ -91,10 +87,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
 
 
 def shared_names(heads: Sequence[FileHead], *, union: bool = False) -> tuple[str, ...]:
-    """Return the column names that all files have, in the order of the first; with `union` those of any file.
-
-    Raises `SchemaError` where two files differ, `SourceError` where no file holds a record.
-    """
+    """Return the column names that all files have, in the order of the first; with `union` those of any file."""
     full = [head for head in heads if head.names is not None]
     if not full:
         others = {1: "", 2: ", and so is the other file"}.get(
@@ -128,7 +121,6 @@ def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str
 
 
 def header_warnings(heads: Sequence[FileHead]) -> list[str]:
-    """Return what is odd about the headers, once for all files that share it."""
     files: dict[str, list[str]] = {}
     for head in heads:
         for warning in head.warnings:
@@ -168,7 +160,7 @@ def refuse_data_as_header(
     *,
     renamed: bool,
 ) -> tuple[str, ...]:
-    """Refuse a header that looks like a row.
+    """Refuse a header that looks like a row: raise `SourceError`.
 
     A column of numbers has a number for a name, or a word that means null; or a column of bools has `true` or `false`.
     Years, and numbers in even steps, are names (pandas' own 0, 1, 2). Where the columns of files differ, each header is
@@ -176,9 +168,6 @@ def refuse_data_as_header(
     first row would be lost without a word.
 
     Return what is to be said of one that may be a row, and is taken for names: of numbers, or where all is text.
-
-    Raises:
-        SourceError: the first record of a file is not a header.
     """
     headers = {frozenset(head.names): head for head in reversed(heads) if head.names is not None}
     nulls = _NULL_NAMES.union(null_values) - {""}

@@ -140,7 +140,6 @@ def _rounded(column: pa.Array, cells: Cells) -> str:
 
 
 def _obstacles(column: pa.Array, cells: Cells) -> Obstacles | None:
-    """Return what is in a column of text beside numbers, if these would be numbers by themselves."""
     origin = cells.origin
     found = find_obstacles(column, lambda row: _place(row, cells), origin.chunk.text, origin.dialect.quote)
     if found is None or _is_text(nullify(column, found[0]), cells):

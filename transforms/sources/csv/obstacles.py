@@ -89,7 +89,6 @@ class Obstacles:
     quoted: bool = False
 
     def plus(self, more: Self) -> Self | None:
-        """Return what more rows say together with these; None of too many words."""
         words = _joined([*self.words, *more.words])
         if len(words) > _MOST_WORDS:
             return None

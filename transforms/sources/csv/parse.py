@@ -138,7 +138,6 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
 
 
 def _present(origin: CsvOrigin, rejects: Container[int]) -> list[int] | None:
-    """Return the numbers of the records that are left; None where all are."""
     return [i for i in range(len(origin.starts())) if i not in rejects] if rejects else None
 
 
@@ -147,10 +146,8 @@ def cast_cells(
 ) -> tuple[pa.RecordBatch, list[CellProblem]]:
     """Cast parsed cells to the types of the features; bad cells become null and are returned, in row order.
 
-    A feature that is no column of the file is null. `binary` says that a column is declared so, be it a feature or not.
-
-    Raises:
-        SourceError: text is not UTF-8, and no column is declared binary.
+    A feature that is no column of the file is null. `binary` says that a column is declared so, be it a feature or not:
+    else text that is not UTF-8 raises `SourceError`.
     """
     types = ["binary"] if binary else [feature.type for feature in features.values()]
     checked = check_utf8(cells, types, name)
@@ -315,7 +312,6 @@ def _convert_options(kept: tuple[str, ...], null_values: tuple[str, ...]) -> csv
 
 
 def _is_trailing(parser: Parser, actual: int, row: bytes) -> bool:
-    """Return whether a record is too wide by a delimiter at its end alone."""
     return actual == len(parser.names) + 1 and row.rstrip(b"\r\n").endswith(bytes([parser.dialect.delimiter]))
 
 
@@ -352,7 +348,6 @@ def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
 
 
 def _without_large_records(parser: Parser, origin: CsvOrigin, entry: int) -> tuple[bytes, dict[int, Reject]]:
-    """Cut the records out of a chunk that are over the limit."""
     sizes = origin.sizes()
     limit = parser.limits.record_bytes
     large = np.flatnonzero(sizes > limit).tolist()

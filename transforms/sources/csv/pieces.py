@@ -67,10 +67,7 @@ def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan |
 
 
 def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> Iterator[tuple[CsvPiece, Chunk]]:
-    """Yield the text of pieces of one file, in order; small ones that follow each other come as one.
-
-    Raises `SourceError` where the file cannot be read, ends too soon, or (a stream) is damaged.
-    """
+    """Yield the text of pieces of one file, in order; small ones that follow each other come as one."""
     plain = [piece for piece in pieces if not piece.streamed]
     torn = [piece.before.offset for piece in plain if piece.torn]
     for piece in pieces:

@@ -45,10 +45,7 @@ class PieceEvidence:
 def look_at_piece(
     piece: CsvPiece, *, parser: Parser, encoding: str, limit: int | None, typed: Sequence[str], binary: bool
 ) -> PieceEvidence:
-    """Return what a piece says of its columns' types, rows of the file from `limit` on aside.
-
-    Raises `SourceError` where the file is damaged, or not in its encoding.
-    """
+    """Return what a piece says of its columns' types, rows of the file from `limit` on aside."""
     shared, parser = parser.kept, parser.of_file(piece.columns)
     joined = PieceEvidence(0, 0, tuple(Evidence("null", 0) for _ in parser.kept))
     located = is_transparent(encoding)

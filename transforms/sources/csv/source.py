@@ -123,18 +123,13 @@ class CsvSource:
         return replace(self, elsewhere=dataset.may_lack) if self.union else self
 
     def list_files(self) -> Listing:
-        """Raises `InputError` where a path matches nothing, or folders name columns."""
         listing = list_entries(
             self.paths, self.base, suffixes_of("csv"), file_format="csv", traits=Traits(may_be_empty=True)
         )
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB.
-
-        Raises `SchemaError` where two files have other columns, a column that is named is not there, or there are too
-        many; `SourceError` where a file is not sound as a whole, or no file holds a record.
-        """
+        """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB."""
         heads = run(partial(read_head, options=self._head_options()), listing.entries)
         self._check_names(heads)
         names = shared_names(heads, union=self.union)
@@ -173,10 +168,6 @@ class CsvSource:
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
-        """Return the survey of the text as it is cast to a dataset's types, but for columns that are declared.
-
-        Raises `SchemaError` where other columns are there, or of one no cell in a sample can be cast.
-        """
         cast = as_cast(self.rules, survey.frozen.schema, dataset)
         refuse_others(dataset, cast, _DECLARED)
         refuse_misfits(self.read, survey, cast, dataset)
@@ -184,7 +175,6 @@ class CsvSource:
         return replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), fields=fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Read about 2 MiB of text at a time."""
         features = {feature.name: feature for feature in frozen.schema}
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):

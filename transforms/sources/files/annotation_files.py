@@ -33,7 +33,6 @@ class AnnotationFile:
     beside: bool
 
     def hint(self, folders: Sequence[bytes]) -> str:
-        """Return what to say of it, given the folders that hold pictures."""
         folder = os.path.dirname(self.path)
         files, pictures = folder, folder if self.beside else _pictures_of(folder, folders)
         if self.kind == "coco":
@@ -83,7 +82,6 @@ def _shown(path: bytes) -> str:
 
 
 def _labels_of(folder: bytes) -> bytes:
-    """Return the innermost folder called labels that a folder is or is in."""
     while os.path.basename(folder).lower() != _LABELS and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
     return folder

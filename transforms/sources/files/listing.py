@@ -147,7 +147,6 @@ def _find(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_o
 def list_entries(
     paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, file_format: str = "", traits: Traits = _OF_FILES
 ) -> Listing:
-    """Raises `InputError` where a path matches nothing, or a file is not regular or cannot be read."""
     entries, skipped = find_entries(paths, base, suffixes)
     return Listing(file_format, tuple(entries), len(entries), sum(e.bytes for e in entries), skipped, traits)
 

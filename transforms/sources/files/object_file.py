@@ -78,7 +78,6 @@ class ObjectFile(SeekableObject):
         return len(data)
 
     def close(self) -> None:
-        """Discard what was read, and what is being fetched."""
         self._forget()
         self._windows.clear()
         super().close()
@@ -89,10 +88,7 @@ class ObjectFile(SeekableObject):
         self._blocks = _Blocks(ranges, self._limits, in_turn=in_turn)
 
     def read_at(self, size: int, at: int) -> bytes:
-        """Read so many bytes from a place on, whatever was read before; fewer only at the end.
-
-        Raises `SourceError` where the object is gone, has changed, or cannot be read.
-        """
+        """Read so many bytes from a place on, whatever was read before; fewer only at the end."""
         stop = min(at + size, self.size)
         pieces: list[bytes] = []
         while at < stop:
@@ -116,7 +112,6 @@ class ObjectFile(SeekableObject):
         return data[at - start : stop - start]
 
     def _window(self, at: int, stop: int) -> bytes:
-        """Return some bytes from `at` on that nobody announced, at most up to `stop`."""
         end, limits = self._blocks.next_start(at, self.size), self._limits
         if stop - at > limits.block:
             return self._whole(at, min(stop, end))
@@ -192,12 +187,10 @@ class _Blocks:
         return self._bounds[index]
 
     def find(self, at: int) -> int | None:
-        """Return the block that holds a place."""
         index = bisect_right(self._starts, at) - 1
         return index if index >= 0 and at < self._bounds[index][1] else None
 
     def next_start(self, at: int, size: int) -> int:
-        """Return where the first block after a place begins; `size` where there is none."""
         index = bisect_right(self._starts, at)
         return self._starts[index] if index < len(self._starts) else size
 

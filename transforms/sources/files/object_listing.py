@@ -138,7 +138,6 @@ def _matches(store: ObjectStore, key: str) -> Iterator[ObjectInfo | str]:
 
 
 def _expand(store: ObjectStore, prefix: str, parts: list[str], *, folders_only: bool) -> Iterator[ObjectInfo | str]:
-    """Yield what the parts of a glob match below a prefix, level by level."""
     part, rest = parts[0], parts[1:]
     if part == "**":
         yield from _expand_deep(store, prefix, rest, folders_only=folders_only)

@@ -73,7 +73,6 @@ def size_of(opened: OpenFile) -> int:
 
 
 def read_at(opened: OpenFile) -> ReadAt:
-    """Return what reads `size` bytes of an open file from an offset on, and moves no position."""
     return partial(os.pread, opened.fileno()) if isinstance(opened, _LOCAL) else opened.read_at
 
 

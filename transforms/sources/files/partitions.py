@@ -48,7 +48,6 @@ def partition_values(name: str, paths: Sequence[str]) -> dict[str, str]:
 
 
 def folders_below(name: str, paths: Sequence[str]) -> list[str]:
-    """Return the folders of a file's name that were typed relative, or found below a path."""
     below = name
     if os.path.isabs(name) or "://" in name:
         roots = [_root(path) for path in paths]
@@ -63,7 +62,6 @@ def _root(path: str) -> str:
 
 
 def _split_folder(name: str, paths: Sequence[str]) -> str | None:
-    """Return the path of the folder with a split's name that a file is in."""
     for folder in folders_below(name, paths):
         if is_split_folder(os.fsencode(folder)):
             return name[: f"/{name}".index(f"/{folder}/") + len(folder)]

@@ -74,7 +74,6 @@ class Ignored:
         )
 
     def __call__(self, folder: bytes, name: bytes) -> bool:
-        """Return whether a name in a folder, whose path is relative too, is ignored."""
         if self.names is not None and self.names.match(os.fsdecode(name)):
             return True
         return self.paths is not None and bool(self.paths.match(os.fsdecode(os.path.join(folder, name))))

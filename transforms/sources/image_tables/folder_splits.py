@@ -34,7 +34,6 @@ class FolderSplits:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """No column: it adds none."""
         return ()
 
     @property
@@ -56,7 +55,6 @@ class FolderSplits:
         return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
-        """A row without a split is a problem."""
         known = {split: code for code, split in enumerate(self.splits)}
         table = known.get(_folder_of(file).lower())
         if table is not None:
@@ -78,7 +76,6 @@ def _folder_of(file: str) -> str:
 
 
 def _first_folder(path: object) -> str:
-    """Return the first folder of a path in lower case, empty if there is none."""
     parts = [part for part in str(path or "").split("/") if part not in ("", ".")]
     return parts[0].lower() if len(parts) > 1 else ""
 

@@ -90,10 +90,7 @@ def _alone() -> str:
 
 
 def _tables_in(path: str, base: str) -> list[str]:
-    """Return the tables in a folder, and in each folder in it.
-
-    Raises `InputError` where one is deeper, or is in one of several folders of splits alone.
-    """
+    """Return the tables in a folder, and in each folder in it."""
     root = os.path.join(base, path)
     found: dict[str, list[str]] = {}
     for folder, below, names in os.walk(root):
@@ -132,7 +129,6 @@ def _feature_of(column: str) -> str | None:
 
 
 def _columns_of(path: str, kind: str) -> Iterable[str]:
-    """Return the columns of a table, as far as its beginning shows them."""
     if kind == "parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq

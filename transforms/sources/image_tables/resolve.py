@@ -40,10 +40,7 @@ def of_metadata(
 
 
 def _not_excluded(columns: Mapping[str, str], given: Mapping[str, Any], also: str = "") -> dict[str, str]:
-    """Return the columns that name pictures, without those that are left out; `also` is what helps, too.
-
-    Raises `InputError` where all of them are.
-    """
+    """Return the columns that name pictures, without those that are left out; `also` is what helps, too."""
     globs = [one for one in given.get("exclude_columns") or () if isinstance(one, str)]
     left = {name: of for name, of in columns.items() if not any(fnmatchcase(name, one) for one in globs)}
     if not left:
@@ -63,10 +60,7 @@ def of_annotations(
     base: str,
     annotations: Mapping[str, Any],
 ) -> Resolved:
-    """Return what reads files of annotations, which name the pictures of one folder.
-
-    Raises `InputError` where an option is for folders alone, or there is not one folder.
-    """
+    """Return what reads files of annotations, which name the pictures of one folder."""
     kind = next(key for key in ("coco", "voc", "yolo") if annotations[key] is not None)
     files = annotations["coco"] if kind == "coco" else [annotations[kind]]
     _not_excluded({"file_name": "image"}, given)
@@ -95,7 +89,6 @@ def of_annotations(
 
 
 def _section(given: Mapping[str, Any], own: Mapping[str, object], file: str, columns: Sequence[str]) -> dict[str, Any]:
-    """Return the keys of all formats, with the columns that name pictures among those to keep."""
     way = "" if "annotations" in given else f", or read the folders alone: {ALONE}"
     taken = ("annotations", "label_offset") if "annotations" in given else ("annotations",)
     alien = next((key for key in given if key in own and key not in taken and given[key] != own[key]), None)

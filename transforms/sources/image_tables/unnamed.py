@@ -61,7 +61,6 @@ class UnnamedPictures:
         return batch
 
     def look(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the absolute paths that rows name, each once."""
         there = [stored(batch[name]) for name in self.columns if name in batch.schema.names]
         texts = [(values.flatten() if is_any_list(values.type) else values).cast(pa.large_binary()) for values in there]
         return pc.unique(_absolute(self.begin, pa.concat_arrays(texts))) if texts else pa.nulls(0, pa.large_binary())

@@ -115,10 +115,7 @@ class ImagesFormat(Format[ImagesInput]):
         )
 
     def resolved(self, given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
-        """Read the table beside the pictures, if there is one.
-
-        Raises `InputError` where it does not fit the options.
-        """
+        """Read the table beside the pictures, if there is one."""
         from ..image_tables.resolve import of_annotations, of_metadata
 
         fields = {key: one for key, one in ImagesInput.model_fields.items() if key not in Options.model_fields}

@@ -180,7 +180,6 @@ def unknown_class(name: str, classes: Sequence[str], ignored: Sequence[str]) -> 
 
 
 def unknown_warning(names: Sequence[str], classes: Sequence[str], ignored: Sequence[str]) -> tuple[str, ...]:
-    """Return the warning that folders are none of the classes that are given."""
     unknown = [name for name in names if name not in set(classes)]
     if len(unknown) < 2:
         return tuple(f"{_unknown(name, classes, ignored)}; its images are rejects" for name in unknown)

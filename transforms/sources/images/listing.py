@@ -139,7 +139,6 @@ def _without_others(named: list[bytes]) -> tuple[list[bytes], list[bytes]]:
 
 
 def _folder_of(path: bytes) -> bytes:
-    """Return the folder that ends with a slash, or that a file is in."""
     return (path.rstrip(b"/") or b"/") if path.endswith(b"/") else os.path.dirname(path)
 
 

@@ -146,11 +146,7 @@ class ImageSource:
         return list_images(self.paths, self.base, ignore=self.ignore)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened
-        """Return the schema, the classes and splits, and the pieces in reading order.
-
-        Raises `UsageError` where the layout is unknown, or a folder cannot be a split or a class; `SchemaError` where a
-        chosen column is not there.
-        """
+        """Return the schema, the classes and splits, and the pieces in reading order."""
         if not isinstance(listing, ImageListing):
             raise TypeError("a listing of images comes from ImageSource.list_files")
         layout = choose_layout(listing.below(), self.layout, listing.hints)
@@ -298,7 +294,6 @@ class ImageSource:
         return folders
 
     def _detected(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[str, ...]:
-        """Return what the folders were taken to mean, where the config does not say."""
         if self.layout != "auto":
             return ()
         found = [f"splits {', '.join(splits)}"] if splits else []

@@ -49,12 +49,10 @@ class ImageFolder:
 
     @property
     def below_root(self) -> bytes:
-        """The path below the root, empty for the root itself."""
         return self.path[len(self.root.rstrip(b"/")) + 1 :]
 
     @property
     def below_apex(self) -> bytes:
-        """The path below the apex, empty for the apex itself."""
         return self.path[len(self.apex.rstrip(b"/")) + 1 :]
 
 
@@ -118,10 +116,7 @@ class ImageWalk:
         self._named: dict[ImageFolder, tuple[int, ImageColumns]] = {}
 
     def add_tree(self, path: bytes) -> bool:
-        """Add all files below a root folder; return whether there are any.
-
-        Raises `InputError` for an unreadable folder.
-        """
+        """Add all files below a root folder; return whether there are any."""
         before = len(self._images)
         open_folders = [self._visit(self._folder(path, path))]  # no recursion: paths are deeper than Python's stack
         while open_folders:
@@ -151,7 +146,6 @@ class ImageWalk:
         return self._found, self._images.table()
 
     def _visit(self, folder: ImageFolder) -> Iterator[ImageFolder]:
-        """Add the files of a folder, and yield each folder in it when it is its turn."""
         files, inner, others = self._read(folder)
         images = files.table().in_order_of_names()
         for kind, other in others.items():
@@ -211,7 +205,6 @@ class ImageWalk:
         return files, inner, others
 
     def _note(self, others: dict[str, bytes], folder: ImageFolder, name: bytes) -> None:
-        """Keep the first name of annotations of each kind."""
         kind = annotation_kind(folder.below_root, name)
         if kind is None or kind in self.annotations or (kind in others and others[kind] < name):
             return

@@ -106,7 +106,6 @@ class _Builder:
         return array, problems + found
 
     def _cell(self, row: int, value: Any, kind: pa.DataType) -> tuple[bytes | None, CellProblem | None]:
-        """Return the text of a value that is to be cast, or what is wrong with it."""
         if value is None:
             return None, None
         if isinstance(value, Number):

@@ -97,7 +97,6 @@ class PieceEvidence:
 
 
 def all_evidence(parts: Iterable[PieceEvidence]) -> PieceEvidence:
-    """Return what several pieces show together; columns are in the order in which they are met."""
     found = list(parts)
     first = next((one.first_reject for one in found if one.first_reject), "")
     rows, rejects = sum(one.rows for one in found), sum(one.rejects for one in found)
@@ -105,7 +104,6 @@ def all_evidence(parts: Iterable[PieceEvidence]) -> PieceEvidence:
 
 
 def joined_columns(found: Iterable[Mapping[str, Evidence]]) -> dict[str, Evidence]:
-    """Return the columns of several parts of a source, in the order in which they are met."""
     columns: dict[str, Evidence] = {}
     for part in found:
         for name, evidence in part.items():
@@ -114,10 +112,7 @@ def joined_columns(found: Iterable[Mapping[str, Evidence]]) -> dict[str, Evidenc
 
 
 def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most_columns: int) -> PieceEvidence:
-    """Return what a piece shows of its columns; rows of the file from `limit` on are not looked at.
-
-    Raises `SourceError` where the file is damaged, `SchemaError` where there are more than `most_columns` keys.
-    """
+    """Return what a piece shows of its columns; rows of the file from `limit` on are not looked at."""
     found = PieceEvidence()
     for _, lines in read_lines([piece], sizes, blank_rows=False):
         index = lines.records

@@ -123,7 +123,6 @@ class ParsedText:
 
 
 def may_be_inferred(text: bytes) -> bool:
-    """Return whether pyarrow may look for the keys of a text: it takes little memory, whatever they are."""
     return text.count(b"{") * (len(text) // _KEY_BYTES + 1) <= CELLS
 
 
@@ -265,7 +264,6 @@ def _tried(
 def _parted(
     text: bytes, starts: I64, ends: I64, part: I64, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
 ) -> Iterator[T]:
-    """Yield what becomes of lines that `fast` has refused as a whole."""
     if len(part) <= _SMALL:
         yield slow(part)
         return
@@ -284,7 +282,6 @@ def _parted(
 
 
 def _odd_lines(lines: Lines, index: I64) -> npt.NDArray[np.bool_]:
-    """Return which of some lines pyarrow must not see."""
     if lines.large is not None or not len(index):
         return np.ones(len(index), np.bool_)
     data = np.frombuffer(lines.text, np.uint8)

@@ -216,7 +216,6 @@ def _spread(values: pa.Array, rows: list[int], count: int) -> pa.Array:
 
 
 def finish(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:
-    """Return values, as they were parsed, as those of a column's type."""
     if wire.type == target:
         return wire, []
     if is_list(target):

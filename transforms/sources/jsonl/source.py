@@ -93,19 +93,13 @@ class JsonLinesSource:
         return replace(self, nested=nested_columns(dataset))
 
     def list_files(self) -> Listing:
-        """Raises `InputError` where a path matches nothing, or folders name columns."""
         listing = list_entries(
             self.paths, self.base, suffixes_of("jsonl"), file_format="jsonl", traits=Traits(may_be_empty=True)
         )
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB.
-
-        Raises `SchemaError` where values of a column have no common type or no feature, or a column that is named is
-        not there; `SourceError` where a file is not sound as a whole, no file holds a line, or no line of one is an
-        object.
-        """
+        """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB."""
         pieces = line_pieces(listing.entries, self.limits.sizes, run, blank_rows=False)
         evidence, found, whole = self._look(listing, pieces, run)
         _refuse_no_lines(listing.entries, pieces, evidence)
@@ -134,10 +128,6 @@ class JsonLinesSource:
         return Survey(frozen, chosen.choices, used, empty, fields=chosen.fields)
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
-        """Return the survey of the values as they are cast to a dataset's types, but for columns that are declared.
-
-        Raises `SchemaError` where other columns are there, or of one no value in a sample can be cast.
-        """
         frozen = survey.frozen
         empty = frozen.empty if isinstance(frozen, JsonFrozen) else ()
         cast = cast_schema(self.rules, frozen.schema, empty, dataset)
@@ -148,7 +138,6 @@ class JsonLinesSource:
         return replace(survey, frozen=replace(frozen, schema=dataset.schema), fields=(*fields, *new.values()))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Read about 2 MiB of text at a time."""
         parser = parser_of(frozen, self.rules, self.infer, self.limits.record_bytes, self.selection)
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
@@ -166,10 +155,7 @@ class JsonLinesSource:
     def _look(
         self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap
     ) -> tuple[list[PieceEvidence], dict[str, Evidence], bool]:
-        """Return the rows of the pieces that inference reads, the columns of all, and whether those are all pieces.
-
-        Raises `SchemaError` where there are more keys than `limits.columns`.
-        """
+        """Return the rows of the pieces that inference reads, the columns of all, and whether those are all pieces."""
         whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= self.limits.auto_bytes)
         chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
         limit = None if whole else AUTO_ROWS
@@ -202,7 +188,6 @@ def _refuse_no_lines(
 
 
 def _jq(found: PieceEvidence, name: str) -> str:
-    """Return what makes lines of a file that is one JSON document."""
     newer = "of version 1.7 or newer, which keeps all digits"
     if "is an array" in found.first_reject:
         return f"; if the file is one array: jq -c '.[]' {shlex.quote(name)} ({newer})"

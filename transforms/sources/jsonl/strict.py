@@ -78,10 +78,7 @@ _scan_ignored: Final = _scanner(None)
 
 
 def values_of_line(line: bytes) -> dict[str, Any]:
-    """Return the values of the object in a line, as `parse_line` has them, in a third of its time.
-
-    Raises `LineError`.
-    """
+    """Return the values of the object in a line, as `parse_line` has them, in a third of its time."""
     if line.isascii() and b"\\" not in line:  # keys need no look of their own
         text = _decoded(line)
         with contextlib.suppress(ValueError, StopIteration):  # `parse_line` says what is wrong, and where

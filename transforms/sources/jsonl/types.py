@@ -36,10 +36,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def type_of(value: Any) -> pa.DataType:
-    """Return the type of a value as `strict` gives it; an integer is one also where it is beyond int64.
-
-    Raises `MixedTypes` where an array holds values of several types.
-    """
+    """Return the type of a value as `strict` gives it; an integer is one also where it is beyond int64."""
     if value is None:
         return pa.null()
     if isinstance(value, bool):
@@ -109,12 +106,10 @@ def type_of_all(kinds: Iterable[pa.DataType]) -> pa.DataType:
 
 
 def count_keys(kinds: Iterable[pa.DataType]) -> int:
-    """Return how many keys there are, those of objects within included."""
     return sum(1 + count_keys(kind.field(i).type for i in range(kind.num_fields)) for kind in kinds)
 
 
 def count_features(kind: pa.DataType) -> int:
-    """Return how many features a column becomes: each key of an object is one."""
     if is_list(kind):
         return count_features(kind.value_type)
     if pa.types.is_struct(kind):
@@ -123,7 +118,6 @@ def count_features(kind: pa.DataType) -> int:
 
 
 def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether values of one type may be parsed as those of another."""
     try:
         both: pa.DataType = shared_type(wire_type(wanted), found)
     except MixedTypes:

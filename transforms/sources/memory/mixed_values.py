@@ -73,6 +73,5 @@ def _odd_value(values: Sequence[object], first_row: int, kinds: set[str]) -> str
 
 
 def _shown(row: int, value: object) -> str:
-    """Return a value and its row; of a long one the start."""
     start = value[:VALUE_LIMIT] if isinstance(value, str | bytes | list | tuple) else value
     return f"row {row:,}: {printable(repr(start))}"

@@ -132,7 +132,6 @@ def _column(name: str, values: list[Any], first: int) -> pa.Array:
 
 
 def _fitted(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
-    """Return a later table under the schema of the first one."""
     new = [name for name in table.column_names if name not in schema.names]
     if new:
         raise SchemaError(

@@ -55,18 +55,13 @@ class MemorySource:
         return dataclasses.replace(self, rules=rules)
 
     def list_files(self) -> Listing:
-        """Raises `InputError` where the one file is gone."""
         entry = dataclasses.replace(
             list_file(self.path, b"/"), name=self.name, fingerprint=f"sha256:{self.digest}", mtime_ns=_SPOOLED_NS
         )
         return Listing("memory", (entry,), 1, entry.bytes, traits=Traits(in_files=False))
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002
-        """Return the schema, nullable where there are nulls, and a piece for each batch.
-
-        Raises `SchemaError` where a column's type has no feature, or a rule names no column; `SourceError` where the
-        file was changed.
-        """
+        """Return the schema, nullable where there are nulls, and a piece for each batch."""
         (entry,) = listing.entries
         pieces: list[MemoryPiece] = []
         with self._open(entry) as reader:

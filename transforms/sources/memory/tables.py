@@ -89,14 +89,10 @@ class MemoryTable:
 def memory_table(data: object) -> MemoryTable:
     """Take a pandas DataFrame, Arrow data, a dict of arrays, or a list or an iterator of dicts or of tables.
 
-    A dataset of Hugging Face's `datasets` is taken as the Arrow tables that it gives.
-
-    Arrow data is a table, a batch, a reader, or anything else that has `__arrow_c_stream__`.
-
-    Raises:
-        DataError: it is none of these.
-        UsageError: a dict's arrays differ in length, or there is no row.
-        SchemaError: two columns have one name, or a column cannot be converted.
+    A dataset of Hugging Face's `datasets` is taken as the Arrow tables that it gives. Arrow data is a table, a batch, a
+    reader, or anything else that has `__arrow_c_stream__`. Raises `DataError` for anything else, `UsageError` where a
+    dict's arrays differ in length or there is no row, `SchemaError` where two columns have one name or one cannot be
+    converted.
     """
     if _is_pandas(data, "DataFrame"):
         table = _of_dataframe(data)

@@ -62,7 +62,6 @@ class ArrayStream:
     packed: bool
 
     def expect(self, start: int, stop: int) -> None:
-        """Announce which bytes of the file will be read, where it is not packed."""
         if not self.packed:
             expect(cast(OpenFile, self.file), [(start, stop)])
 

@@ -67,7 +67,6 @@ def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]]) -> None:
 
 
 def _sizes(tables: Sequence[Table], headers: Headers, shown: Mapping[str, str]) -> str:
-    """Return how many rows the arrays of tables have, and what that means."""
     parts, fix = [], ""
     for table in tables:
         rows = table.rows(headers)
@@ -88,7 +87,6 @@ def _by_rows(headers: Headers) -> dict[int, list[str]]:
 
 
 def same_rows(headers: Headers) -> str:
-    """Return how to keep only arrays of as many rows."""
     return ", or ".join(f"--set {_columns(names)}" for names in _by_rows(headers).values())
 
 

@@ -58,12 +58,10 @@ class NpyHeader:
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:
-        """The dtype in the file's byte order."""
         return np.dtype(self.descr)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype in little-endian byte order, as it is written."""
         return self.stored_dtype.newbyteorder("<")
 
     @property

@@ -90,11 +90,9 @@ def array_members(archive: zipfile.ZipFile, limit_bytes: int | None) -> dict[str
 
     `limit_bytes` caps what all of them take unpacked. No cap on the ratio is needed: numpy writes stored and deflated
     members only, others are refused, and deflate cannot exceed 1032 to 1; an array of zeros comes near that by right.
-    `zipfile` unpacks no more of a member than its directory entry says.
-
-    Raises:
-        NpyError: a member is not an array, appears twice, is encrypted or packed by another method (UNSUPPORTED or
-            CORRUPT), or they are over the limit (RECORD_TOO_LARGE).
+    `zipfile` unpacks no more of a member than its directory entry says. Raises `NpyError`: a member is not an array,
+    appears twice, is encrypted or packed by another method (UNSUPPORTED or CORRUPT), or they are over the limit
+    (RECORD_TOO_LARGE).
     """
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():

@@ -162,7 +162,6 @@ def _data_of(array: ArrayStream) -> memoryview:
 
 
 def _differences(arrays: dict[str, ArrayStream], expected: dict[str, _Expected]) -> list[CellError]:
-    """Compare the arrays of a file with the schema: a difference names the feature, and both dtypes and ranks."""
     if arrays.keys() != expected.keys():
         held, wanted = printable(", ".join(arrays)), printable(", ".join(expected))
         message = f"its arrays are {held or 'none'}; the first file has {wanted}"

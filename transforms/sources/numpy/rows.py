@@ -50,11 +50,7 @@ class _Layout:
 
 
 def survey_rows(listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: dict[str, ColumnRule]) -> Survey:
-    """Read all headers; return the schema that all files share, and the pieces.
-
-    Raises `SchemaError` where an array has no feature, two files differ or look like columns of one table, or a rule
-    names no array; `SourceError` where a file is damaged, or its arrays differ in length.
-    """
+    """Read all headers; return the schema that all files share, and the pieces."""
     refuse_pairs(few_headers(listing, choice))
     layouts = run(partial(_read_layout, choice=choice), listing.entries)
     first = layouts[0]

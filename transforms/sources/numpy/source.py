@@ -58,7 +58,6 @@ class NumpySource:
             )
 
     def list_files(self) -> Listing:
-        """Raises `InputError` where a path matches nothing."""
         return list_entries(self.paths, self.base, suffixes_of("numpy"), file_format="numpy")
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:

@@ -195,7 +195,6 @@ def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> tuple[
 
 
 def _check_ends(opened: OpenFile, name: str) -> int:
-    """Check both ends of a file, and return the size of its footer."""
     try:
         size = size_of(opened)
         opened.seek(0)
@@ -328,7 +327,6 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def leaf_count(kind: pa.DataType) -> int:
-    """Return the number of Parquet columns that an Arrow type is stored in."""
     if isinstance(kind, pa.BaseExtensionType):
         return leaf_count(kind.storage_type)
     if pa.types.is_map(kind):

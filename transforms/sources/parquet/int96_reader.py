@@ -37,10 +37,7 @@ def has_int96(schema: pq.ParquetSchema, leaves: Sequence[int]) -> bool:
 
 
 def footer_of_raw_int96(footer: bytes) -> bytes:
-    """Return a footer (the bytes between the pages and its length) whose INT96 columns are 12 bytes a value.
-
-    Raises `ThriftError` where the footer is damaged.
-    """
+    """Return a footer (the bytes between the pages and its length) whose INT96 columns are 12 bytes a value."""
     reader = ThriftReader(footer)
     parts = []
     done = 0

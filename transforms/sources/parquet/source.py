@@ -106,20 +106,14 @@ class ParquetSource:
         return replace(self, rules=rules)
 
     def following(self, dataset: DatasetSchema) -> ParquetSource:
-        """Return the source whose files may lack columns that a dataset has."""
         return replace(self, elsewhere=dataset.may_lack) if self.union else self
 
     def list_files(self) -> Listing:
-        """Raises `InputError` where a path matches nothing, or folders name columns."""
         listing = list_entries(self.paths, self.base, suffixes_of("parquet"), file_format="parquet")
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Read all footers; return the schema that all files share, and one piece for each row group.
-
-        Raises `SchemaError` where a column's type has no feature, two files differ, or a named column is not there;
-        `SourceError` where a file is not sound, or two of its columns have one name.
-        """
+        """Read all footers; return the schema that all files share, and one piece for each row group."""
         footers = run(
             partial(
                 read_footer,
@@ -139,7 +133,6 @@ class ParquetSource:
         return Survey(found.frozen, found.choices, pieces, found.warnings, remarks=remarks, fields=found.fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Batches have 32,000 rows and about `batch_bytes` at most."""
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, ParquetPiece)]
@@ -151,7 +144,6 @@ class ParquetSource:
     def _read_file(
         self, pieces: Sequence[ParquetPiece], schema: Schema
     ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], ParquetPiece, int]]:
-        """Yield the batches of row groups of one file: each with its problems, its piece, and the rows done of that."""
         first = pieces[0]
         check_stamp(first)
         seen_row_bytes = 0

@@ -42,7 +42,6 @@ class ThriftReader:
 
     @property
     def at(self) -> int:
-        """How many bytes were read."""
         return self._at
 
     def fields(self) -> Iterator[tuple[int, int]]:
@@ -81,7 +80,6 @@ class ThriftReader:
             yield element
 
     def number(self) -> int:
-        """Read a zigzag integer."""
         value = self._varint()
         return (value >> 1) ^ -(value & 1)
 

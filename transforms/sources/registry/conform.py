@@ -69,7 +69,6 @@ class DatasetSchema:
 
     @property
     def may_lack(self) -> tuple[str, ...]:
-        """The features that may be null in all rows of a source."""
         return tuple(feature.name for feature in self.missing_in(Schema(())))
 
     def type_of(self, name: str) -> pa.DataType | None:
@@ -129,10 +128,7 @@ class Casting(Source, Protocol):
     """A source of untyped values, which are cast to the dataset's types."""
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
-        """Return the survey of the values as they are cast, given the source's own.
-
-        Raises `SchemaError` where values cannot be cast, or other features are there.
-        """
+        """Return the survey of the values as they are cast, given the source's own."""
         ...
 
 
@@ -258,7 +254,6 @@ _Typed: TypeAlias = Callable[[Survey], Survey]
 def _conformed(
     source: Source, survey: Survey, listing: Listing, run: ParallelMap, dataset: DatasetSchema, typed: _Typed
 ) -> tuple[Source, Survey]:
-    """Return a source as it is to be read, and its survey, given its own survey; `typed` gives types to nulls."""
     forms = _forms(source, survey.frozen.schema, dataset)
     if forms and isinstance(source, Ruled):
         source = source.with_rules({**source.rules, **forms})
@@ -284,7 +279,6 @@ def _missing_columns(source: Source, survey: Survey, dataset: DatasetSchema) -> 
 
 
 def _with_columns(survey: Survey, features: Sequence[Feature]) -> Survey:
-    """Return the survey of a source with columns that no file has."""
     if not features:
         return survey
     fields = (*survey.fields, *(pa.field(one.name, arrow_type_of(one), nullable=True) for one in features))

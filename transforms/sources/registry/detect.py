@@ -167,7 +167,6 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
 
 
 def _kind_by_content(path: bytes) -> str | None:
-    """Return the format that a local file begins as, None if it shows none."""
     if is_object(path) or not os.path.isfile(path):
         return None
     try:
@@ -187,6 +186,5 @@ def _format_of(path: bytes) -> str | None:
 
 
 def _may_have_notes(path: bytes) -> bool:
-    """Return whether a file is of a format beside whose files others may be."""
     kind = _format_of(path)
     return kind is not None and FORMATS[kind].has_notes

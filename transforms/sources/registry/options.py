@@ -84,7 +84,6 @@ class Options(SharedOptions):
 
     @property
     def kept(self) -> tuple[str, ...] | None:
-        """The columns to keep, None for all."""
         return None if self.columns is None else tuple(self.columns)
 
 

@@ -21,7 +21,6 @@ _VALUES: Final = (Narrowing, Stamp)
 
 
 def encode_pieces(pieces: Sequence[Piece]) -> bytes:
-    """Return one line of JSON."""
     if isinstance(pieces, LazyPieces):
         document: Any = {"lazy": type(pieces).__name__, "document": _written(pieces.to_document())}
     else:

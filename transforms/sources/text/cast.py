@@ -271,7 +271,6 @@ def _prove_times(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 
 def _find_problems(cells: pa.Array, target: pa.DataType) -> tuple[pa.Array, list[tuple[int, Problem]]]:
-    """Return the column with its bad cells made null, and each of them, in row order."""
     if pa.types.is_integer(target):
         found = _integer_problems(cells, target)
     elif pa.types.is_floating(target):
@@ -289,7 +288,6 @@ def _find_problems(cells: pa.Array, target: pa.DataType) -> tuple[pa.Array, list
 
 
 def _failing(cells: pa.Array, good: pa.Array) -> list[int]:
-    """Return the rows whose cell is neither null nor good."""
     return np.flatnonzero(true_mask(cells.is_valid()) & ~true_mask(good)).tolist()
 
 
@@ -448,6 +446,5 @@ def number_options(cell: str, target: pa.DataType, column: str, keys: Mapping[st
 
 
 def problem_of(row: int, cell: Any, code: str, text: str, column: str, expected: str) -> CellProblem:
-    """Return the problem of a cell that is bad for another reason than its type."""
     value = printable(cell)
     return CellProblem(row, CellError(column, code, value, expected, f'"{value}" {text}'))

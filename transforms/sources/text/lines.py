@@ -157,10 +157,7 @@ def origin_of(lines: Lines, name: str, kept: npt.NDArray[np.int64]) -> LineOrigi
 def line_pieces(
     entries: Sequence[SourceEntry], sizes: LineSizes, run: ParallelMap, *, blank_rows: bool
 ) -> list[TextPiece]:
-    """Return the pieces of some files: about 1 MiB of whole lines each, counted; a compressed file is one.
-
-    Raises `SourceError` where a file cannot be read.
-    """
+    """Return the pieces of some files: about 1 MiB of whole lines each, counted; a compressed file is one."""
     forms = run(partial(sniff_text, encoding="utf-8", fix=_AS_UTF8), entries)
     jobs = [
         (index, job)
@@ -213,10 +210,6 @@ def _piece(index: int, entry: SourceEntry, before: Cut, stop: int, rows: int | N
 
 
 def count_lines(job: LineJob, block_bytes: int, *, blank_rows: bool) -> list[LineBlock]:
-    """Count the lines that begin in each block.
-
-    Raises `SourceError` where the file cannot be read, or ends too soon.
-    """
     try:
         with open_unbuffered(job) as file:
             expect(file, [(max(job.start - 1, 0), job.stop)])
@@ -280,7 +273,6 @@ def line_bounds(text: bytes) -> tuple[I64, I64]:
 
 
 def blank_lines(text: bytes, starts: I64, ends: I64) -> npt.NDArray[np.bool_]:
-    """Return which lines hold nothing but blanks."""
     blank: npt.NDArray[np.bool_] = starts == ends
     if len(starts):
         data = np.frombuffer(text, np.uint8)
@@ -291,10 +283,7 @@ def blank_lines(text: bytes, starts: I64, ends: I64) -> npt.NDArray[np.bool_]:
 
 
 def read_lines(pieces: Sequence[TextPiece], sizes: LineSizes, *, blank_rows: bool) -> Iterator[tuple[TextPiece, Lines]]:
-    """Yield the lines of pieces of one file, in order; small pieces that follow each other come as one.
-
-    Raises `SourceError` where the file cannot be read, ends too soon, or (a stream) is damaged.
-    """
+    """Yield the lines of pieces of one file, in order; small pieces that follow each other come as one."""
     for piece in pieces:
         if piece.streamed:
             form = sniff_text(piece, "utf-8", _AS_UTF8)
@@ -377,7 +366,6 @@ class _Held:
             self.parts = [b"".join(self.parts[:2])[:_HEAD_BYTES]]
 
     def end(self, text: bytes) -> None:
-        """Add the end of a line, and whole lines after it."""
         self.size += len(text)
         self.parts.append(text)
 

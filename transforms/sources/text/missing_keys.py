@@ -65,7 +65,6 @@ def _keys(way: Written) -> dict[str, str]:
 
 
 def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[Written]:
-    """Yield ways to read the text, the plain ones first."""
     target = column_type(feature).arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
     rule = ColumnRule(feature.type, None, feature.unit, feature.timezone, nullable=None)
     if pa.types.is_date(target) or pa.types.is_timestamp(target) or pa.types.is_time(target):

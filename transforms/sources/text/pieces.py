@@ -38,7 +38,6 @@ TextPieceT = TypeVar("TextPieceT", bound=TextPiece)
 
 
 def joined(pieces: Iterable[TextPieceT], most: int) -> Iterator[TextPieceT]:
-    """Join pieces that follow each other in a file, up to so many bytes."""
     held: TextPieceT | None = None
     for piece in pieces:
         if held is None:

@@ -42,7 +42,6 @@ def sniff_packing(head: bytes) -> str | None:
 
 
 def says_packed(name: str) -> bool:
-    """Return whether the name of a file says that it is packed."""
     return name.lower().endswith(_SUFFIXES)
 
 

@@ -70,10 +70,7 @@ class Written:
         return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Where the type is left out, columns stay as they are.
-
-        Raises `SchemaError` where text does not become the type.
-        """
+        """Where the type is left out, columns stay as they are."""
         known = {column.name: column for column in columns}
         if self.column not in known:
             return columns
@@ -102,7 +99,6 @@ class Written:
         return [made if one.name == self.column else one for one in columns]
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Cells that are not written so are problems."""
         if self.column not in batch.schema.names:
             return Stepped(batch)
         held = as_text(batch[self.column])
@@ -139,7 +135,6 @@ class Written:
         return text
 
     def _signed(self, text: pa.Array) -> pa.Array:
-        """Return numbers whose sign is their first character."""
         target = self._target()
         if not (types.is_floating(target) or types.is_integer(target)):
             return text
@@ -182,7 +177,6 @@ class Written:
         return rf"^{plain}$|^[+-]?[0-9]{{1,3}}({re.escape(self.thousands)}[0-9]{{3}})+{point}$"
 
     def _moments(self, text: pa.Array) -> tuple[pa.Array, list[CellProblem]]:
-        """Return dates and times, each by the first format that it has."""
         target = self._target()
         unit = target.unit if types.is_timestamp(target) else "us"
         found = pa.nulls(len(text), pa.timestamp(unit))

@@ -71,10 +71,7 @@ def agree_on_columns(datasets: Sequence[Stated]) -> tuple[ColumnEntry, ...]:
 
 
 def agree_on_labels(datasets: Sequence[Stated]) -> Labels:
-    """Return the longer label map, where one begins with the other.
-
-    Raises `SchemaError` where a number has two names.
-    """
+    """Return the longer label map, where one begins with the other."""
     agreed: Labels = {}
     stated_by: dict[str, str] = {}
     for dataset in datasets:
@@ -122,7 +119,6 @@ def hold_no_examples(observations: Sequence[Observation]) -> bool:
 
 
 def allows_more(dataset: Stated, expected: Schema) -> bool:
-    """Return whether records of a dataset may lack what a schema says is always there."""
     needed = {feature.name for feature in expected if not feature.nullable}
     return any(feature.nullable and feature.name in needed for feature in dataset.schema or ())
 

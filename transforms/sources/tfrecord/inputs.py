@@ -157,7 +157,6 @@ def _with_stated_splits(files: Sequence[InputFile], roots: Mapping[bytes, bytes]
 
 
 def _common_folder(paths: Sequence[bytes]) -> bytes:
-    """Return the folder that all files are in or below, without a slash at its end."""
     first, last = (os.path.dirname(path).split(b"/") for path in (min(paths), max(paths)))
     same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
     return b"/".join(one for one, _ in same)

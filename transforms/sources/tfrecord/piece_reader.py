@@ -208,7 +208,6 @@ class PieceReader:
         return self._before
 
     def _broken(self, damage: Damage) -> SourceError:
-        """Return the error of damage to the framing, after which nothing can be found."""
         piece = self.piece
         if piece.stop is not None and piece.stop < piece.stamp[0]:
             with open_file(piece) as file:
@@ -223,6 +222,5 @@ class PieceReader:
 
 
 def _formats_decoder(schema: Schema) -> ExampleDecoder | None:
-    """Return what reads the formats of images, where records hold images."""
     names = schema.format_features
     return ExampleDecoder(schema, names) if names else None

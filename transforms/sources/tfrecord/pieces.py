@@ -54,7 +54,6 @@ class RecordsPiece(Piece):
 
 
 def is_compressed(entry: SourceEntry) -> bool:
-    """Return whether a file is compressed, by its first bytes."""
     with open_file(entry) as file:
         head = file.read(HEADER_BYTES)
     return not is_record_header(head) and sniff_form(head) is not None

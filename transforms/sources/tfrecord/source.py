@@ -87,7 +87,6 @@ class TfrecordSource:
         return replace(self, dataset=stated, split=dataset.wanted_split)
 
     def list_files(self) -> Listing:
-        """Raises `InputError`: a path matches nothing, or a file comes twice; `DamageError`: a manifest is damaged."""
         inputs = self._inputs()
         entries = tuple(file.entry for file in inputs.files)
         traits = Traits(whole_records=True)
@@ -95,11 +94,7 @@ class TfrecordSource:
         return Listing("tfrecord", entries, len(entries), size, inputs.skipped, traits, datasets)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Return the schema that all inputs have, and the ranges of their files.
-
-        Raises `SchemaError` where two inputs differ in schema or labels, `SourceError` where a foreign file is damaged,
-        so that its schema is unknown.
-        """
+        """Return the schema that all inputs have, and the ranges of their files."""
         inputs = self._listed(listing)
         if self.split is None and not self.splits_anew:
             _refuse_stray(inputs)
@@ -180,7 +175,6 @@ class TfrecordSource:
         return file.split or self.split or file.stated or self.default_split
 
     def _cut(self, inputs: Inputs, found: _Agreement) -> tuple[list[RecordsPiece], tuple[range, ...]]:
-        """Return the pieces, split by split, and which of them make a task."""
         numbered = [(self._split_of(file), index, file) for index, file in enumerate(inputs.files) if file.entry.bytes]
         numbered.sort(key=lambda item: item[0] or "")
         reported: set[int] = set()

@@ -50,16 +50,12 @@ class TextSource:
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
     def list_files(self) -> Listing:
-        """Raises `InputError` where a path matches nothing, or folders name columns."""
         traits = Traits(may_be_empty=True)
         listing = list_entries(self.paths, self.base, suffixes_of("txt"), file_format="txt", traits=traits)
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Count lines; pieces have about 1 MiB.
-
-        Raises `SourceError` where a file cannot be read, or there is no line.
-        """
+        """Count lines; pieces have about 1 MiB."""
         pieces = line_pieces(listing.entries, self.sizes, run, blank_rows=True)
         if not pieces:
             others = "" if len(listing.entries) == 1 else ", and so are the other files"
@@ -72,7 +68,6 @@ class TextSource:
         return Survey(Frozen(Schema((feature,))), (choice,), pieces, empty, detected=detected, fields=(FIELD,))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
-        """Read about 2 MiB of text at a time."""
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, TextPiece)]
@@ -90,7 +85,6 @@ class TextSource:
 def _parse(
     lines: Lines, piece: TextPiece, sizes: LineSizes
 ) -> tuple[pa.Array, npt.NDArray[np.int64], tuple[Reject, ...]]:
-    """Return the text of lines, the numbers of those that are rows, and the others as rejects."""
     lengths = lines.ends - lines.starts
     every = np.arange(len(lengths))
     if lines.large is None and lengths.max(initial=0) <= sizes.record_bytes and is_utf8(lines.text):

@@ -116,7 +116,6 @@ def _check_names(first: FileColumns, other: FileColumns) -> None:
 
 
 def _one_lacks(thing: str, kind: pa.DataType, has: str, lacks: str, *, later: str) -> str:
-    """Return that one of two files has a column, or a field of one, that the other lacks."""
     if lacks == later:
         return f"{lacks} has no {thing}, and {has} has it ({kind})"
     return f"{has} has a {thing} ({kind}), and {lacks} has none"
@@ -173,7 +172,6 @@ def _where_they_differ(
 
 
 def _fields_of(kind: pa.DataType | None) -> tuple[dict[str, pa.DataType], bool]:
-    """Return the types of the fields of a struct or a map, also of those in lists, and whether they are in lists."""
     listed = False
     while kind is not None and (is_list(kind) or pa.types.is_fixed_size_list(kind)):
         kind, listed = kind.value_type, True

@@ -36,10 +36,7 @@ class SurveyedColumns:
 def survey_columns(
     files: Sequence[FileColumns], rules: Mapping[str, ColumnRule], selection: Selection
 ) -> SurveyedColumns:
-    """Return what the chosen columns of some files become, under declared types.
-
-    Raises `SchemaError` where a column's type has no feature, two files differ, or a named column is not there.
-    """
+    """Return what the chosen columns of some files become, under declared types."""
     first = files[0]
     known = dict.fromkeys(name for file in files for name in file.columns)
     where = f"{first.name}: " if len(files) == 1 else ""

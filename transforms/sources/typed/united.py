@@ -69,7 +69,6 @@ def _promoted(column: pa.Array, wanted: pa.Field) -> tuple[pa.Array, list[CellPr
 
 
 def _must_change(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether values are of no type, or integers that are to be floats."""
     if pa.types.is_null(kind):
         return not pa.types.is_null(wanted)
     if pa.types.is_integer(kind):

@@ -181,7 +181,6 @@ def plan_scan(file: ListedFile, text_start: int, job_bytes: int) -> list[ScanJob
 
 
 def run_scan(job: ScanJob, dialect: Dialect, block_bytes: int) -> list[BlockScan]:
-    """Raises `SourceError` where the file cannot be read, or ends too soon."""
     try:
         with open_unbuffered(job) as file:
             expect(file, [(max(job.start - 1, 0), job.stop - 1)])  # the end is looked at first, and by itself
@@ -249,10 +248,7 @@ class Records(NamedTuple):
 def cut_stream(
     blocks: Iterable[bytes], name: str, dialect: Dialect, start: int, limits: StreamLimits
 ) -> Iterator[Records]:
-    """Yield chunks of about 1 MiB of whole records; the last may lack its end.
-
-    Raises `SourceError` where a quote is never closed, or a record is larger than the limit.
-    """
+    """Yield chunks of about 1 MiB of whole records; the last may lack its end."""
     held, offset, wanted = b"", start, limits.block_bytes
     gathered, size = list[bytes](), 0  # joined when there is enough of them: a long record is not copied for each block
     tail = b"\r" if dialect.quote is None else bytes([dialect.quote, CR])

@@ -79,7 +79,6 @@ class Solid:
         return np.where(at >= 0, data[at], np.uint8(first))
 
     def has_any(self, starts: Positions, stops: Positions) -> Flags:
-        """Return whether there is one in each of some ranges."""
         return (stops > starts) & (self.last[np.maximum(stops - 1, 0)] >= starts)
 
     def first_from(self, starts: Positions) -> Positions:
@@ -88,7 +87,6 @@ class Solid:
 
 
 def line_starts(ends: Positions) -> Positions:
-    """Return where lines start: after each line end, and at the start of the text."""
     return np.concatenate([np.zeros(1, np.int64), ends + 1])
 
 

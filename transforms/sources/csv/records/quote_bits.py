@@ -73,7 +73,6 @@ class Dialect:
 
     @property
     def is_odd(self) -> bool:
-        """Whether more than the delimiter and the quote shape a record."""
         return self.trim or self.escape is not None or self.comment is not None
 
     @property
@@ -258,7 +257,6 @@ def _prefix_xor(mask: Words, scratch: Scratch) -> Words:
 
 
 def _fences(data: Bytes, dialect: Dialect, lines: _Lines, quotes: Words, scratch: Scratch) -> Words:
-    """Return the quotes, the delimiters and the bytes of line ends."""
     delimiters = _packed(data, dialect.delimiter, scratch)
     fences = np.bitwise_or(lines.ends, quotes, out=scratch.words())
     for mask in (delimiters, lines.returns):
@@ -320,7 +318,6 @@ def _set_words(mask: Words) -> Iterator[int]:
 
 
 def _spliced(first: Words, then: Words, turn: int) -> Words:
-    """Return `first` up to the bit `turn`, and `then` from there on."""
     index, bit = divmod(turn, 64)
     spliced = then.copy()
     spliced[:index] = first[:index]

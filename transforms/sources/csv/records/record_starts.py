@@ -160,7 +160,6 @@ def fold_blocks(blocks: Iterable[BlockScan], start: int, size: int) -> FileScan:
 
 
 def record_ends(data: Bytes, dialect: Dialect, *, before: int = LF, inside: bool = False) -> RecordEnds:
-    """Return where records and blank lines end in a text whose start state is known."""
     marks = _mark(data, before, dialect)
     ends, blank, states = marks.ends, marks.blank, _states(marks.toggles, inside)
     comment, tail = marks.comments(states), marks.tail(states)
@@ -246,7 +245,6 @@ def quote_states(data: Bytes, dialect: Dialect) -> tuple[Positions, Flags]:
 
 
 def cell_delimiters(data: Bytes, dialect: Dialect) -> Positions:
-    """Return the offsets of the delimiters between the cells of usual text."""
     data = without_escapes(data, dialect)
     delimiters = _positions(data, dialect.delimiter)
     positions, states = quote_states(data, dialect)
@@ -277,7 +275,6 @@ class _Marks:
         return len(self.ends if self.all_ends is None else self.all_ends)
 
     def line_of(self, end: int) -> int:
-        """Return how many line ends there are up to the one with a number."""
         return end + 1 if self.all_ends is None else int(np.searchsorted(self.all_ends, self.ends[end], "right"))
 
     def comments(self, states: Flags) -> Flags | None:

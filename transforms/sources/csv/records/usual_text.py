@@ -75,7 +75,6 @@ def _without_blanks(data: Bytes, dialect: Dialect) -> bytes:
 
 
 def _ranges_removed(size: int, begins: Positions, ends: Positions) -> Flags:
-    """Return which bytes of a text stay where some ranges of it go."""
     steps = np.zeros(size + 1, np.int8)
     np.add.at(steps, begins, 1)
     np.add.at(steps, ends, -1)
