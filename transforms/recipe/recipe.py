@@ -185,6 +185,7 @@ def _others(known: Sequence[CellProblem], found: Sequence[CellProblem]) -> list[
 def _chosen(
     keep: pa.BooleanArray, kept: npt.NDArray[np.int64], problems: Sequence[CellProblem]
 ) -> npt.NDArray[np.int64]:
+    """Return the rows to keep, counted in the batch as it is now: those with a bad cell stay, to be rejected."""
     flags = keep.fill_null(False).to_numpy(zero_copy_only=False)
     if problems:
         flags = flags | np.isin(kept, [problem.row for problem in problems])

@@ -138,6 +138,7 @@ def _days(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
 def _rescale(
     values: pa.Array, divisor: int, held: str, feature: Feature, wanted: str, fix: str
 ) -> tuple[I64, list[BadValues]]:
+    """Divide by a power of the unit; a remainder would be lost, and is bad."""
     raw = _ticks(values)
     scaled, rest = np.divmod(raw, np.int64(divisor))
     lossy = _positions(rest != 0, values)

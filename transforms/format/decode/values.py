@@ -144,6 +144,7 @@ def _read_numbers(kind: str, data: U8, starts: I64, sizes: I64) -> tuple[I64 | n
 
 
 def _read_lists(feature: Feature, data: U8, span: Span) -> tuple[_Values, I64, Mask]:
+    """Return all values one after the other, how many each record has, and the records that are bad."""
     if feature.kind == "bytes":
         return _split_bytes_lists(data, span)
     if feature.kind == "float":
@@ -232,6 +233,7 @@ def _split_one_list(data: memoryview) -> tuple[list[int], list[int], bool]:
 
 
 def _to_arrow(values: _Values, type_: pa.DataType, form: Form, present: Mask | None) -> tuple[pa.Array, Mask]:
+    """Return values as Arrow values of a type, null where not present, and which ones do not fit the type."""
     if form.read is not None:
         plain, _ = _to_arrow(values, _PLAIN[form.kind], replace(form, read=None), present)
         return form.read(plain, type_)

@@ -142,6 +142,7 @@ def other_message(payload: bytes) -> str | None:
 
 
 def _outer_fields(payload: bytes) -> list[tuple[int, bytes]]:
+    """Return numbers and contents of a message's fields; none if one is not the first or second, or has no length."""
     fields = []
     at = 0
     while at < len(payload):

@@ -101,6 +101,7 @@ class Rows:
         )
 
     def count_into(self, rows_read: dict[int, int]) -> None:
+        """Add the rows of this batch, rejected and dropped ones included, to the counts of their entries."""
         if isinstance(self.entry, int):
             entries, counts = [self.entry], [self.batch.num_rows]
         else:

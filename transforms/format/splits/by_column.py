@@ -89,6 +89,7 @@ class ColumnSplits:
         return Assigned(names, codes)
 
     def _look(self, given: Candidates) -> tuple[tuple[str, ...], I64, dict[int, CellError]]:
+        """Return the splits that occur, the number of each row's, and what is wrong where that is negative."""
         there = present_rows(given.columns[self.column], given.rows)
         texts, values = self._texts(given)
         known, names = self._known(given), dict[str, int]()

@@ -106,10 +106,12 @@ def check_fractions(names: tuple[str, ...], fractions: tuple[float | Fraction, .
 
 
 def exact_fraction(fraction: float | Fraction) -> Fraction:
+    """Return a fraction as the decimal that it is written as."""
     return fraction if isinstance(fraction, Fraction) else Fraction(repr(fraction))
 
 
 def bounds_of(fractions: Iterable[float | Fraction]) -> npt.NDArray[np.uint64]:
+    """Return the first number of every split but the first."""
     sums = list(accumulate(map(exact_fraction, fractions)))[:-1]
     return np.array([int(total * (1 << 64)) for total in sums], np.uint64)
 

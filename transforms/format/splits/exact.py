@@ -132,6 +132,7 @@ class ExactSplits:
         return Settlement((), (set_aside(0),), deal)
 
     def _order(self, given: Candidates, count: int) -> I64:
+        """Return the splits of the first records that are dealt in a task, and of some more."""
         known: I64 | None = given.memory.get("order")
         if known is None or len(known) < count:
             known = given.memory["order"] = dealt(self.fractions, max(2 * count, 1024), given.task)

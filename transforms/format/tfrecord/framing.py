@@ -51,6 +51,7 @@ def header_views(lengths: I64) -> Views:
 
 
 def footer_views(crcs: U32) -> Views:
+    """Return the footer of each record with these (unmasked) payload CRC32Cs."""
     return inline_views(mask_each(crcs).reshape(-1, 1), FOOTER_BYTES)
 
 

@@ -228,6 +228,7 @@ def _ends_file(tail: bytes, at: int) -> bool:
 
 
 def _wide_directory(read_at: ReadAt, end: int) -> tuple[int, int, int, int]:
+    """Return the entries, the length and the start of the central directory, and its end, as zip64 has them."""
     locator = read_at(_LOCATOR.size, max(end - _LOCATOR.size, 0))
     found = locator[:4] == _LOCATOR_MARK and len(locator) == _LOCATOR.size
     at = end - _LOCATOR.size - _END64.size  # with bytes before the archive the offset in the locator is another one

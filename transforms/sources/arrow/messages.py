@@ -158,6 +158,7 @@ def dictionaries_have_nulls(data: pa.NativeFile, size: int, most: int, *, in_tur
 
 
 def _dictionaries(data: pa.NativeFile, size: int, *, in_turn: bool) -> Iterator[tuple[int, int]]:
+    """Yield the offset of each dictionary, and its kind."""
     if in_turn:
         kinds = (_DICTIONARY, _NULLS_IN_DICTIONARY)
         yield from ((start, kind) for kind, start, _ in _messages(data, size) if kind in kinds)
@@ -227,6 +228,7 @@ def _dictionary_bytes(data: pa.NativeFile, start: int, size: int) -> tuple[int, 
 
 
 def _message_at(data: pa.NativeFile, start: int, size: int) -> tuple[Table, int]:
+    """Return the metadata of a message, and the offset of its body."""
     prefix, length = _lengths(data, start, size)
     try:
         return Table.root(_bytes(data, start + prefix, length, size)), start + prefix + length
@@ -265,6 +267,7 @@ def _buffers_in(kind: pa.DataType, more: Iterator[int]) -> int:
 
 
 def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, int, BatchPlace | None]]:
+    """Yield the kind of each message of a stream, its offset, and the place of a record batch."""
     at = 0
     while at + 4 <= size:
         prefix, length = _lengths(data, at, size)
@@ -288,6 +291,7 @@ def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, int, BatchP
 
 
 def _lengths(data: pa.NativeFile, at: int, size: int) -> tuple[int, int]:
+    """Return the bytes before the metadata of a message of a stream, and those of its metadata."""
     head = _bytes(data, at, min(8, size - at), size)
     prefix = 8 if head[:4] == _CONTINUED else 4
     length = int.from_bytes(head[prefix - 4 : prefix], "little")

@@ -147,6 +147,7 @@ class ArrowSource:
     def _read_file(
         self, pieces: Sequence[ArrowPiece]
     ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], ArrowPiece, int]]:
+        """Yield batches of one file: each with its problems, its piece, and the rows done of that."""
         first = pieces[0]
         done, piece = 0, first
         try:

@@ -163,6 +163,7 @@ class _Sample:
 
 
 def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the bytes of output of each piece, and the rows of all of them."""
     if isinstance(survey.pieces, LazyPieces):
         return (survey.pieces.outputs * sample.growth).astype(np.int64), round(survey.pieces.rows * sample.kept)
     bytes_a_row, expansion = sample.bytes_a_row, sample.expansion

@@ -132,6 +132,7 @@ class ImageColumns:
         return len(self._folders)
 
     def add_all(self, folder: int, files: Sequence[tuple[bytes, int, int]]) -> None:
+        """Append files of one folder: their names, sizes and mtimes."""
         names, sizes, mtimes = zip(*files, strict=True) if files else ((), (), ())
         ends = np.cumsum(np.fromiter(map(len, names), np.int64, len(names))) + len(self._names)
         self._folders.frombytes(np.full(len(names), folder, np.int32).tobytes())

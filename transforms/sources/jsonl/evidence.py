@@ -97,6 +97,7 @@ class PieceEvidence:
 
 
 def all_evidence(parts: Iterable[PieceEvidence]) -> PieceEvidence:
+    """Return what several pieces show together; columns are in the order in which they are met."""
     found = list(parts)
     first = next((one.first_reject for one in found if one.first_reject), "")
     rows, rejects = sum(one.rows for one in found), sum(one.rejects for one in found)
@@ -104,6 +105,7 @@ def all_evidence(parts: Iterable[PieceEvidence]) -> PieceEvidence:
 
 
 def joined_columns(found: Iterable[Mapping[str, Evidence]]) -> dict[str, Evidence]:
+    """Return the columns of several parts of a source, in the order in which they are met."""
     columns: dict[str, Evidence] = {}
     for part in found:
         for name, evidence in part.items():

@@ -200,6 +200,7 @@ class _RowReader:
 
     @classmethod
     def of(cls, array: ArrayStream, path: bytes, rows: tuple[int, int], choice: ArrayChoice) -> _RowReader:
+        """Return what reads the rows of an array from the first to before the last."""
         header = array.header
         scattered = header.fortran_order and len(header.shape) > 1
         loaded = None

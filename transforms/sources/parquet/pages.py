@@ -102,6 +102,7 @@ def _check_chunk(read: ReadAt, chunk: ChunkSpan) -> None:
 
 
 def _read_header(read: ReadAt, at: int) -> tuple[int, dict[int, int], int]:
+    """Return the size of a page header, its numbers, and its count of values."""
     for size in _HEADER_BYTES:
         data = read(size, at)
         reader = ThriftReader(data)

@@ -144,6 +144,7 @@ class ParquetSource:
     def _read_file(
         self, pieces: Sequence[ParquetPiece], schema: Schema
     ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], ParquetPiece, int]]:
+        """Yield the batches of row groups of one file: each with its problems, its piece, and the rows done of that."""
         first = pieces[0]
         check_stamp(first)
         seen_row_bytes = 0

@@ -172,6 +172,7 @@ def _where_they_differ(
 
 
 def _fields_of(kind: pa.DataType | None) -> tuple[dict[str, pa.DataType], bool]:
+    """Return the types of the fields of a struct or a map, also of those in lists, and whether they are in lists."""
     listed = False
     while kind is not None and (is_list(kind) or pa.types.is_fixed_size_list(kind)):
         kind, listed = kind.value_type, True

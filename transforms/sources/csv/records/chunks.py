@@ -131,6 +131,7 @@ class CsvOrigin:
         return before.records + (before.blanks if self.blank_rows else 0)
 
     def place_of_record(self, record: int) -> Place:
+        """Return the place of a record, counted from 0 in the chunk."""
         before, rows = self.chunk.before, self._rows_before()
         starts, lines = self._layout()
         offset = before.offset + int(starts[record]) if self.located else None
