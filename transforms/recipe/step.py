@@ -32,14 +32,14 @@ from ..format.schema.schema import ColumnRule
 class Column:
     """A column between two steps.
 
-    `field` has its name, its Arrow type and whether it may hold nulls. `origin` is the column of the source whose
-    values it holds unchanged, None if a step made it. `reason` says where it comes from then, for `--dry-run`, and
-    `form` is the column of the source whose feature it becomes (an image, a class, `as: bytes`), or None.
-    `labels` are the names of classes, by number, where it holds these numbers (int64), lists of them, or objects that
-    have them. `rule` is what feature a column
-    of a step becomes, where its type alone leaves that open. `null` is what became of its nulls, as the manifest
-    states it, and `fill` the value in their place. `file` is `path` where its values are the bytes of files that the
-    source's column names.
+    field    its name, its Arrow type and whether it may hold nulls
+    origin   the column of the source whose values it holds unchanged, None if a step made it
+    reason   where it comes from then, for `--dry-run`
+    form     the column of the source whose feature it becomes (an image, a class, `as: bytes`), or None
+    labels   the names of classes, by number, of these numbers (int64), lists of them, or objects that have them
+    rule     what feature a column of a step becomes, where its type alone leaves that open
+    null     what became of its nulls, as the manifest states it; `fill` is the value in their place
+    file     `path` where its values are the bytes of files that the source's column names
     """
 
     field: pa.Field

@@ -55,22 +55,26 @@ _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 
 @dataclass(frozen=True, slots=True)
 class CsvSource:
-    """Read CSV files.
+    """Read CSV files; raise `UsageError` where the delimiter, a sign or the encoding cannot be used.
 
-    `paths` are files, folders and globs, relative to the folder `base`. `names` are the column names where `header` is
-    false, or instead of it; `columns` are the ones to keep (None: all), `exclude` those to leave out, as names or
-    globs. `quote` None reads quotes as text. `null_values` are the unquoted cells that are null. `skip_lines` are
-    before the header, and lines that begin with `comment` are no records; the character after an `escape` means
-    itself; with `trim` blanks around cells are no part of them; rows with too few cells are rejects, or end with nulls
-    where `fill_short_rows` says so. `infer` is `auto`, `full` or `none`; `rules` are declared types, by column.
-    Columns in the names of folders (`year=2024`) are refused, unless `partitions` says that a recipe reads them
-    (`read`) or nobody does (`none`). With `union` the columns of the files may differ, and a
-    dataset has those that are `elsewhere`. With `check_header` a first
-    record that looks like data is not a header; `detected` says what was found out about the files before, for the
-    user, and `call` what the user typed, for what a message proposes.
-
-    Raises:
-        UsageError: the delimiter, the quote or the encoding cannot be used.
+    paths             files, folders and globs, relative to the folder `base`
+    quote             None reads quotes as text
+    names             the column names where `header` is false, or instead of the header
+    columns           the columns to keep (None: all); `exclude` are those to leave out: names or globs
+    null_values       the unquoted cells that are null
+    skip_lines        the lines before the header
+    comment           what begins lines that are no records
+    escape            the character after it means itself
+    trim              blanks around cells are no part of them
+    fill_short_rows   rows with too few cells end with nulls; else they are rejects
+    infer             `auto`, `full` or `none`
+    rules             declared types, by column
+    partitions        who reads columns in the names of folders (`year=2024`): `read`, a recipe; `none`, nobody;
+                      None refuses them
+    union             the columns of files may differ; `elsewhere` are those that a dataset has
+    check_header      a first record that looks like data is not a header
+    detected          what was found out about the files before, for the user
+    call              what the user typed, for what a message proposes
     """
 
     paths: tuple[str, ...]

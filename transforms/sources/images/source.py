@@ -89,23 +89,21 @@ class ImageLimits:
 class ImageSource:
     """Images below root folders (or named one by one), one record each.
 
-    `base` is the folder that relative `paths` start at, and that names are shown below. `layout` says what folders
-    mean, `check` how far files are checked. `label_offset` is the label of the first class, `labels` are the classes
-    in their order, None for those that folders name. `sha256` adds the digest of
-    every file. `columns` are the features to keep (None: all), `exclude` those to leave out. `seed` gives a
-    random order that depends on it and on the paths below the roots only, so that it is the same on every machine; None
-    is the order of the paths' bytes.
-    `ignore` are globs of names, or of paths below the root, that are left out.
+    A file name that is not UTF-8 is a reject: as a feature it would be another name. A wrong option raises `UsageError`.
 
-    `pictures` is what a step does to the images after they are read: where it decodes them, it checks their pixels.
-
-    `known_classes` are those that have numbers already, from 0: new ones come after them, and no offset counts.
-    `limits` are the sizes of batches and pieces.
-
-    A file name that is not UTF-8 is a reject: as a feature it would be another name.
-
-    Raises:
-        UsageError: an option has no such value.
+    paths           files, folders and globs, relative to the folder `base`, below which names are shown
+    layout          what folders mean
+    check           how far files are checked
+    label_offset    the label of the first class
+    labels          the classes in their order, None for those that folders name
+    sha256          adds the digest of every file
+    columns         the features to keep (None: all); `exclude` are those to leave out
+    seed            of a random order, which depends on it and on the paths below the roots only, so that it is the same
+                    on every machine; None is the order of the paths' bytes
+    known_classes   those that have numbers already, from 0: new ones come after them, and no offset counts
+    ignore          globs of names, or of paths below the root, that are left out
+    pictures        what a step does to images after they are read: where it decodes them, it checks their pixels
+    limits          the sizes of batches and pieces
     """
 
     paths: tuple[str, ...]

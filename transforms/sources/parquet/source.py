@@ -74,12 +74,15 @@ class ParquetPiece(Piece):
 class ParquetSource:
     """Read Parquet files.
 
-    `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all),
-    `exclude` those to leave out, as names or globs; `checksums` are those of the pages; `rules` are declared types, by
-    column. Columns in the names of folders (`year=2024`) are refused, unless `partitions` says that a recipe reads them
-    (`read`) or nobody does (`none`). With `union` the columns of the files may differ, and a
-    dataset has those that are `elsewhere`. `call` is what the user typed,
-    for what a message proposes; `batch_bytes` is about what a batch holds.
+    paths         files, folders and globs, relative to the folder `base`
+    columns       the columns to keep (None: all); `exclude` are those to leave out: names or globs
+    checksums     whether those of pages are verified
+    rules         declared types, by column
+    partitions    who reads columns in the names of folders (`year=2024`): `read`, a recipe; `none`, nobody;
+                  None refuses them
+    union         the columns of files may differ; `elsewhere` are those that a dataset has
+    call          what the user typed, for what a message proposes
+    batch_bytes   about what a batch holds
     """
 
     paths: tuple[str, ...]

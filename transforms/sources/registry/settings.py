@@ -29,13 +29,17 @@ class Limits:
 class Settings:
     """The settings that a source may follow.
 
-    Relative paths start from the folder `base`. `rules` are declared types, by column, `infer` is how the others are
-    found. Columns of `paths` hold those of files, as text or lists of text. Rows are shuffled by `seed`, None for the
-    order of the source. Records go to `split`, or where none was named to `default_split`, if the source knows none. Of
-    existing records a rule of splits looks at the features
-    `looked_at`; it is for all of them with `splits_anew`, whatever splits they are in, and for those of no split
-    without a `default_split`. `detected` says for the user what was detected in the files before, `call` is what the
-    user typed. `pictures` is what is done to pictures after they are read.
+    base            the folder that relative paths start from
+    rules           declared types, by column; `infer` is how the others are found
+    paths           the columns that hold paths of files, as text or lists of text
+    seed            rows are shuffled by it; None: they are in the order of the source
+    split           where records go; where none was named and the source knows none, `default_split`
+    looked_at       the features of existing records that a rule of splits looks at
+    splits_anew     the rule is for all existing records, whatever splits they are in; without `default_split` it is for
+                    those of no split
+    detected        what was detected in the files before, for the user
+    call            what the user typed
+    pictures        what is done to pictures after they are read
     """
 
     base: str

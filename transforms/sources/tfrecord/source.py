@@ -58,15 +58,17 @@ _OPAQUE: Final = _Agreement(Schema(()), opaque=True)
 
 @dataclass(frozen=True, slots=True)
 class TfrecordSource:
-    """TFRecord files and datasets, relative to the folder `base`.
+    """TFRecord files and datasets.
 
-    `records` is "example" where they are Examples of one schema, "opaque" where nobody looks into them, or "auto":
-    opaque where no file holds an Example. `split` is where records of foreign files go, or else `default_split`. A rule
-    of splits looks at the features `looked_at`; it says the split of every record with `splits_anew`, whatever its file
-    or dataset says, and without a `default_split` that of records whose file and dataset say none. With `shard_size`
-    files are cut where shards of that size will end; without it they are read whole. `in_turn` keeps the order of
-    `paths`; else files are sorted by their paths. `dataset` is the dataset that the records are added to, which they
-    must agree with.
+    paths           relative to the folder `base`; files are sorted by their paths, or with `in_turn` stay in this order
+    records         "example": Examples of one schema; "opaque": nobody looks into them; "auto": opaque where no file
+                    holds an Example
+    split           where records of foreign files go, or else `default_split`
+    looked_at       the features that a rule of splits looks at
+    splits_anew     the rule says the split of every record, whatever its file or dataset says; without `default_split`
+                    it says that of records whose file and dataset say none
+    shard_size      files are cut where shards of that size will end; None: they are read whole
+    dataset         the dataset that the records are added to, which they must agree with
     """
 
     paths: tuple[str, ...]
