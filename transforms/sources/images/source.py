@@ -89,7 +89,7 @@ class ImageLimits:
 class ImageSource:
     """Images below root folders (or named one by one), one record each.
 
-    A file name that is not UTF-8 is a reject: as a feature it would be another name. A wrong option raises `UsageError`.
+    A file name that is not UTF-8 is a reject: as a feature it would be another name. Wrong options raise `UsageError`.
 
     paths           files, folders and globs, relative to the folder `base`, below which names are shown
     layout          what folders mean
