@@ -219,7 +219,6 @@ AnyRunner: TypeAlias = LocalRunner | FlinkRunner | DataflowRunner
 RUNNERS: Final[dict[str, type[BaseModel]]] = {
     get_args(model.model_fields["name"].annotation)[0]: model for model in get_args(AnyRunner)
 }
-"""The model of `runner` for each value of `runner.name`."""
 
 RUNNER_ALIASES: Final = {"DirectRunner": "local", "FlinkRunner": "flink", "DataflowRunner": "dataflow"}
 """What Beam calls them."""

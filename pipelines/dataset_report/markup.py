@@ -10,10 +10,8 @@ from typing import Final
 from markupsafe import Markup, escape
 
 NOTHING: Final = "-"
-"""What stands for a figure that there is none of."""
 
 LONGEST: Final = 200
-"""Characters of a value that are shown."""
 
 _EXACT: Final = Markup('<data value="{}">{}</data>')
 _BAR: Final = Markup('{} <span class=bar aria-hidden=true><i style="width:{:.1f}%"></i></span>')

@@ -33,7 +33,6 @@ PARTS: Final = {
     "checks": "Duplicates and leaks",
     "lineage": "Lineage",
 }
-"""The parts of the page, by their anchors."""
 
 
 def html_page(facts: ReportFacts) -> str:

@@ -48,7 +48,7 @@ _AGAIN_SECONDS: Final = {"source": 2e-9, "shuffled": 6e-9}
 """What a byte takes more, by the order of the records: it is copied again, or spilled and sorted."""
 
 _THREADS: Final = 1.4
-"""How many threads get on at once: encoding holds the interpreter's lock for two thirds of its time."""
+"""Useful number of threads. Encoding holds the GIL two thirds of the time."""
 
 _LEAST: Final = 0.6
 _MOST: Final = 2.0

@@ -25,10 +25,12 @@ from .stopped_runs import StoppedRuns
 class Prepared:
     """A conversion that is ready to run: nothing of it has been written yet.
 
-    `mark` identifies the run, `listed` is the whole source as it was listed, `stopped` is what stopped runs have
-    left. To the splits `joined` of the source records are added that are cut out of another. `done` are the results of
-    stopped runs, where the run resumes them: `plan` then has the tasks that are left. `limits` say what of the plan
-    stays in the graph.
+    mark     identifies the run
+    listed   the whole source as it was listed
+    stopped  what stopped runs have left
+    joined   splits of the source to which records are added that are cut out of another
+    done     results of stopped runs, where the run resumes them: `plan` then has the tasks that are left
+    limits   what of the plan stays in the graph
     """
 
     source: Source

@@ -15,12 +15,15 @@ from ...transforms.format.wording.sizes import format_size
 class Forecast:
     """What a sample of the rows says of the whole.
 
-    `rows` from so many `places` were converted, a `share` of all. `cpu_seconds` are those of all processors; `seconds`,
-    between `least_seconds` and `most_seconds`, are of the clock, None where other machines work. `bytes_error` is the
-    largest relative error of the sizes that is likely: 0 where all rows were sampled, but for gzip, None where not even
-    the number of rows is known. `splits_counted` says that each split has the records and bytes of the sample, which
-    had all rows. `rejects` are expected of all rows, and `allowed` how many the run allows. On the disk of the output
-    it takes `disk_bytes` at most, and `free_bytes` are free there (None: unknown). `warnings` are of pictures in it.
+    rows            were converted, from so many `places`: a `share` of all
+    cpu_seconds     of all processors
+    seconds         of the clock, between `least_seconds` and `most_seconds`; None where other machines work
+    bytes_error     the largest relative error of the sizes that is likely: 0 where all rows were sampled, but for gzip;
+                    None where not even the number of rows is known
+    splits_counted  each split has the records and bytes of the sample, which had all rows
+    rejects         are expected of all rows; the run allows `allowed`
+    disk_bytes      are taken at most on the disk of the output, where `free_bytes` are free (None: unknown)
+    warnings        of pictures in the sample
     """
 
     rows: int

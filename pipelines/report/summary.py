@@ -28,11 +28,13 @@ from .unchanged import Unchanged
 class RunReport:
     """What a run found out, as a dry run does.
 
-    `unchanged` are the files that an append leaves out, `rejected_before` those that it leaves out since an earlier
-    generation rejected them; `new_classes` are the classes that it brings, with their numbers, by feature.
-    `done_before` are the tasks that a run had done which stopped, so that they are not done again. `detected` says what
-    was detected in the data, with its evidence; `remarks` are facts for programs, too common for a screen.
-    `order_note` says that rows do not follow the source throughout.
+    unchanged        files that an append leaves out
+    rejected_before  files that it leaves out since an earlier generation rejected them
+    new_classes      the classes that it brings, with their numbers, by feature
+    done_before      tasks that a stopped run had done, which are not done again
+    detected         what was detected in the data, with its evidence
+    remarks          facts for programs, too common for a screen
+    order_note       says that rows do not follow the source throughout
     """
 
     choices: tuple[Choice, ...] = ()
@@ -65,11 +67,14 @@ class RunReport:
 class Summary(RunReport):
     """What a conversion, or an append, did.
 
-    `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
-    they are there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
-    manifest's generation held the same source and config before; of an append, that the dataset holds all files, which
-    are all that were `listed`. `seconds` is wall clock. `left_behind` are the bytes that earlier runs staged, and left.
-    `asked` is the fraction of the records that each split was to get, where fractions were asked for.
+    path           the dataset's folder as the user wrote it, or absolute
+    seconds        of the clock
+    first_rejects  the first lines of the reject file, 20 at most, as they are there
+    reject_groups  rejects, equal ones together
+    nothing_to_do  a generation held the same source and config before; of an append, the dataset holds all files
+    left_behind    bytes that earlier runs staged, and left
+    listed         how many files an append found
+    asked          the fraction of the records that each split was to get, where fractions were asked for
     """
 
     path: str
@@ -197,11 +202,13 @@ class SplitEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport(RunReport):
-    """The plan of a conversion; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
+    """The plan of a conversion; nothing was written.
 
-    To estimate sizes, `sampled` rows were converted; `sampled_rejects` of them will be rejected. `splits_sampled` says
-    that `splits` are those of these rows, and that others may have more. `checks` says what will be checked. `forecast`
-    says how long the run would take, and how sure that is; it is None where all is done already.
+    rows            of the source: counted if `rows_exact`, else estimated
+    sampled         rows that were converted to estimate sizes; of these `sampled_rejects` will be rejected
+    splits_sampled  `splits` are those of these rows, and others may have more
+    checks          what will be checked
+    forecast        how long the run would take, and how sure that is; None where all is done already
     """
 
     path: str

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..screens.screen import Screen
 
 SCHEMA_NAME: Final = "shardmill.schema.json"
-"""The name of the copy beside a config."""
 
 PACKAGED: Final = Path(load.__file__).with_name("config.schema.json")
 

@@ -21,7 +21,6 @@ _KEYS: Final = ("shardmill: first", "shardmill:second")  # 16 bytes each
 _AT_ONCE: Final = 1 << 10  # records as objects; so many stay in the processor's cache, which takes half the time off
 
 DIGEST: Final = np.dtype([("high", "<u8"), ("low", "<u8")])
-"""The two halves of a digest."""
 
 
 def digests_of(frames: Frames) -> npt.NDArray[np.void]:

@@ -22,7 +22,6 @@ from .digests import DIGEST
 Table = npt.NDArray[np.void]
 
 ROW: Final = np.dtype([*DIGEST.descr, ("split", "<u4"), ("entry", "<u4")])
-"""What is known of a row: its digest, the number of its split, and of its source entry."""
 
 _PLACED: Final = np.dtype([*ROW.descr, ("file", "<u4"), ("row", "<u8")])
 
@@ -32,10 +31,8 @@ _MOST_BUCKETS: Final = 512  # each is an open file
 _COUNTED_GROUPS: Final = 1 << 14  # with 64 splits 4 MiB
 
 EXAMPLES: Final = 5
-"""So many groups are shown."""
 
 SHOWN_ROWS: Final = 3
-"""So many rows of such a group."""
 
 
 @dataclass(slots=True)

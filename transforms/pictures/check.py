@@ -34,7 +34,6 @@ READABLE_FORMATS: Final = (*DEFAULT_FORMATS, "tiff", "avif", HEIC, "jpeg2000")
 
 CHECKS: Final = ("header", "structure", "decode", "strict")
 DECODED: Final = ("decode", "strict")
-"""The checks that decode pixels."""
 
 _CHECKERS: Final[dict[str, Callable[..., ImageFacts]]] = {
     "jpeg": check_jpeg,

@@ -24,7 +24,6 @@ from .figures import Distinct, ValueCount
 from .hashes import U64, hashes_of_bytes, hashes_of_numbers, least_of, packed, unpacked
 
 MOST_EXACT: Final = 10_000
-"""So many different values are counted."""
 
 TOP: Final = 20
 """So many of the most frequent values are stated, as TFDV does."""

@@ -77,12 +77,14 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class FeatureFigures:
-    """What is known of one feature in one split.
+    """What is known of one feature in one split; the last four are of the level "full".
 
-    `present` records have it, `missing` ones do not; `values` are all its values, several for each record of a list.
-    `lengths` are of its lists, `sizes` of its strings or bytes. `classes` counts a label by the names of its classes
-    (by its number where it has no name). The last four are of the level "full": a histogram and quantiles (0 %, 10 %,
-    ... 100 %) of a sample, distinct values, and the most frequent ones, which are estimated where `distinct` is.
+    present    records that have it; `missing` ones do not
+    values     all its values, several for each record of a list
+    lengths    of its lists; `sizes` are of its strings or bytes
+    classes    counts a label by the names of its classes (by its number where it has no name)
+    histogram  of a sample, as are `quantiles` (0 %, 10 %, ... 100 %)
+    top        the most frequent values, which are estimated where `distinct` is
     """
 
     name: str

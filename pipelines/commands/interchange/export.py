@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 _SHOWN: Final = 50
-"""Classes that a printed option lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,6 @@ _WITH_PARENT: Final = (
 _POLL_SECONDS: Final = 0.05
 
 _PATIENCE_SECONDS: Final = 10.0
-"""How long a process may take to end by itself when it is asked to."""
 
 
 def java_command(main: str, *args: str, heap: str, mark: str, settings: Sequence[str] = ()) -> list[str]:

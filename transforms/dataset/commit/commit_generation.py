@@ -28,7 +28,7 @@ from .put_manifest import Documents
 from .run_statistics import run_statistics
 
 APPEND_TRIES: Final = 10
-"""So often an append may lose: each time another one has landed, so that somebody always gets on."""
+"""How many races an append may lose before it gives up. Each loss means another append succeeded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,4 +143,3 @@ TABLES: Final[dict[str, Write]] = {
     ".ndjson": write_json_lines,
     ".csv": write_csv,
 }
-"""The tables by the end of their names."""

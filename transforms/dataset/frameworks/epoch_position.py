@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 MOST_WORKERS: Final = 1024
-"""Workers of one rank."""
 
 _EPOCH, _START, _BEGUN, _IS_SET, _CLAIMED, _SEED, _NUMBER, _WORKERS = range(8)
 

@@ -23,7 +23,6 @@ I64 = npt.NDArray[np.int64]
 
 _ROUNDS: Final = 6
 BLOCKS_IN_WINDOW: Final = 8
-"""How many blocks of a lane are shuffled with each other."""
 
 
 class Permutation:

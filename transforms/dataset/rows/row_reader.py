@@ -24,7 +24,6 @@ from .times import time_of
 Convert = Callable[[Any], Any]
 
 _OTHER: Final = object()
-"""What stands for a value that is left to the decoder."""
 
 
 @dataclass(frozen=True, slots=True)

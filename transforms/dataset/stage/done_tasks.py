@@ -29,7 +29,7 @@ _RESULT_NAME: Final = re.compile(r"[0-9]{6,9}\.json")
 _ATTEMPT: Final = re.compile(r"[0-9a-f]{16}")
 
 _MAY_PASS: Final = frozenset({"MISSING_FILE", "UNREADABLE"})
-"""Transient rejects, not caused by the file: permissions can be given without a trace in its listing."""
+"""Rejects that may go away without the file changing, such as a permission error."""
 
 
 def read_done_tasks(storage: Storage, staging: str, tasks: int) -> tuple[TaskResult, ...]:

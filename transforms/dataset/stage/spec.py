@@ -93,22 +93,26 @@ OWN_PIPELINE: Final = "beam"
 class DatasetSpec:
     """One run: where its dataset is, what it is, what it comes from.
 
-    `path` is the dataset's folder, absolute, or its URL. `shard_size` is in bytes on disk. `max_rejects` is a number of
-    rows, or a percentage of the rows read ("1%"). `tasks` is how many there are, None where the runner's bundles are
-    the tasks.
-    `run_id` names the staging folder; `commit_id` is fixed when the run is built, so that a commit of unknown outcome
-    can be looked for. `replaces` is the generation that a run with `if_exists: replace` saw when it began, 0 for none:
-    it replaces no later one. `append_to` is the dataset that the run adds to, None for one that makes a dataset;
-    `operation` is how that is made: "create", or "merge" from records of others. `plan_file` is what the launcher has
-    written into the staging folder, None if nothing. `observers` see every batch. `columns` are those of the source,
-    where some are in several features, or in another form than their own. `split_rule` is what the manifest states of
-    how rows were cut into splits, and `image`
-    of what was done to pictures. `carries` are the datasets whose lists of sources are carried on, each a folder and a
-    generation. `most_splits` bounds splits that the data name, None where they do not. `settling` is
-    the splitter that sets records aside, None where none are. `shuffle` is how all records of a split are shuffled,
-    None where they keep their order; `order` is "shuffled" with it. `statistics` are written beside the shards: the
-    observer `CountValues` counts them, or else what makes the shards. `counted` is what is known of records that are
-    copied: it is taken over where all of them are.
+    path         the dataset's folder, absolute, or its URL
+    shard_size   in bytes on disk
+    order        `task` or `source`; with `shuffle` it is `shuffled`
+    replaces     the generation that a run with `if_exists: replace` saw as it began (0: none): it replaces no later one
+    max_rejects  a number of rows, or a percentage of the rows read ("1%")
+    columns      those of the source, where some are in several features, or in another form than their own
+    tasks        how many there are, None where the runner's bundles are the tasks
+    carries      the datasets whose lists of sources are carried on, each a folder and a generation
+    run_id       names the staging folder
+    commit_id    is fixed when the run is built, so that a commit of unknown outcome can be looked for
+    append_to    the dataset that the run adds to, None for a run that makes one
+    operation    how a dataset is made: `create`, or `merge` from records of others
+    plan_file    what the launcher has written into the staging folder, None if nothing
+    observers    see every batch
+    split_rule   what the manifest states of how rows were cut into splits; `image` is that of what was done to pictures
+    most_splits  bounds splits that the data name, None where they do not
+    settling     the splitter that sets records aside, None where none are
+    shuffle      how all records of a split are shuffled, None where they keep their order
+    statistics   are written beside the shards: the observer `CountValues` counts them, or else what makes the shards
+    counted      what is known of records that are copied: it is taken over where all of them are
     """
 
     path: str

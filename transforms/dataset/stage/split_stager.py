@@ -44,13 +44,17 @@ OFFSETS: Final = ".offsets"
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
-    """What stage must know of the dataset: shard size in bytes, compression ("none", "gzip"), order.
+    """What stage must know of the dataset.
 
-    `in_append` says that its schema was there before, which rejects then tell. `proof` is a file of the launcher's
-    that a worker must see before it stages anything: see `shared_folder`. `observers` merge what they have seen.
-    `most_splits` bounds splits that the data name, None where they do not. `sets_aside` says that records may wait for
-    the shard plan to know their split. With `shuffle` other records are spilled, for a second pass that stages them.
-    With `index` it is left beside each part where its records begin.
+    shard_size   in bytes
+    compression  `none` or `gzip`
+    in_append    the schema was there before, which rejects then tell
+    proof        a file of the launcher's that a worker must see before it stages anything: see `shared_folder`
+    observers    merge what they have seen
+    most_splits  bounds splits that the data name, None where they do not
+    sets_aside   records may wait for the shard plan to know their split
+    shuffle      how records are spilled for a second pass, which stages them; None where they are staged at once
+    index        where its records begin is left beside each part
     """
 
     shard_size: int

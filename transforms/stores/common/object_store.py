@@ -26,7 +26,6 @@ from .store_url import StoreUrl
 T = TypeVar("T")
 
 MARK: Final = "shardmill-write"
-"""The name of the mark in an object's metadata."""
 
 
 class ChangedObject(FileNotFoundError):

@@ -22,10 +22,12 @@ _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
 class StoreEntry:
     """The line of a store.
 
-    `module` has its `connect`, which takes a bucket: a name relative to `transforms.stores`, or an absolute one. Its
-    client is installed by `extra`; `login` says how the environment gets credentials. `bucket` is what the name of one
-    must match. With `lists_crc32c` the store tells the CRC32C of each object that it lists, which says more of its
-    content than a version does. Without `in_tensorflow` TensorFlow does not read the store.
+    module         has its `connect`, which takes a bucket: a name relative to `transforms.stores`, or an absolute one
+    extra          installs its client
+    login          how the environment gets credentials
+    bucket         what the name of a bucket must match
+    lists_crc32c   a list has the CRC32C of each object, which says more of its content than a version does
+    in_tensorflow  TensorFlow reads the store
     """
 
     module: str

@@ -13,7 +13,6 @@ from typing import Any, Final
 from urllib.parse import quote
 
 BATCH_CALLS: Final = 100
-"""The most calls that GCS takes in one batch."""
 
 _SECONDS: Final = 60
 
