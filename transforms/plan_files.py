@@ -59,7 +59,7 @@ class StagedFile:
     sha256: str
 
     def lines(self) -> tuple[bytes, ...]:
-        """Raises `RunError` where the file is not what was written when the run was planned, or is not seen here."""
+        """Raise `RunError` where the file is not what was written when the run was planned, or is not seen here."""
         return _lines(self)
 
 

@@ -42,13 +42,13 @@ class MapBatches:
 
     @classmethod
     def of(cls, function: MapFunction) -> MapBatches:
-        """Raises `UsageError` where the function cannot be sent to workers."""
+        """Raise `UsageError` where the function cannot be sent to workers."""
         name = printable(getattr(function, "__qualname__", type(function).__name__))
         pickled = _pickled(function, name)
         return cls(name, identity_of(function), pickled)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Raises `SchemaError` where the function fails for no rows, or gives something else than a batch."""
+        """Raise `SchemaError` where the function fails for no rows, or gives something else than a batch."""
         empty = pa.RecordBatch.from_pylist([], pa.schema([column.field for column in columns]))
         before = {column.name: column for column in columns}
         try:
@@ -79,7 +79,7 @@ class MapBatches:
         return planned
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
-        """Raises `RunError` where the function fails, or gives other columns, or another number of rows."""
+        """Raise `RunError` where the function fails, or gives other columns, or another number of rows."""
         where = f" (rows of {file})" if file else ""
         try:
             made, keep = _taken(self._function(batch))
@@ -107,7 +107,7 @@ class UserStep:
 
     @classmethod
     def of(cls, step: Step) -> UserStep:
-        """Raises `UsageError` where the step cannot be sent to workers."""
+        """Raise `UsageError` where the step cannot be sent to workers."""
         shown = printable(repr(step))
         pickled = _pickled(step, shown)
         return cls(shown, identity_of(step), pickled)

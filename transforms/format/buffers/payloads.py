@@ -38,7 +38,7 @@ class Payloads:
 
     @classmethod
     def from_arrow(cls, payloads: pa.Array) -> Payloads:
-        """Raises `ValueError` where a payload is null. Binary and large binary are not copied."""
+        """Raise `ValueError` where a payload is null. Binary and large binary are not copied."""
         if payloads.null_count:
             raise ValueError("a payload is null; a record has bytes, if none at all")
         if not (pa.types.is_binary(payloads.type) or pa.types.is_large_binary(payloads.type)):

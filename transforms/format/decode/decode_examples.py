@@ -96,7 +96,7 @@ class ExampleDecoder:
         )
 
     def decode(self, payloads: Payloads | pa.Array | Sequence[bytes]) -> pa.RecordBatch:
-        """Raises `ExampleError` for a record that is no Example of the schema, `ValueError` for 2 GiB in a column."""
+        """Raise `ExampleError` for a record that is no Example of the schema, `ValueError` for 2 GiB in a column."""
         decoded = self.try_decode(payloads)
         if decoded.problems:
             raise ExampleError(decoded.problems[0].row, decoded.problems[0].reason)

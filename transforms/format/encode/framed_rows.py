@@ -54,7 +54,7 @@ class FramedRows(Rows):
         return int((self.payloads.ends - self.payloads.starts).sum()) + FRAME_BYTES * len(self.payloads)
 
     def to_block(self) -> Block:
-        """Raises `ValueError` where rows were taken out of the batch, which the records do not follow."""
+        """Raise `ValueError` where rows were taken out of the batch, which the records do not follow."""
         assert self.split is not None
         self._check()
         written = len(self.payloads)

@@ -97,7 +97,7 @@ def behind_parts(shards: Sequence[ShardEntry]) -> Sequence[ShardEntry]:
 
 
 def parse_part(data: bytes, path: str, name: str, *, most_bytes: int = LIMITS.part_bytes) -> tuple[ShardEntry, ...]:
-    """Raises `DamageError` where `path` was not made of these bytes; `name` is how messages call the file."""
+    """Raise `DamageError` where `path` was not made of these bytes; `name` is how messages call the file."""
     if len(data) > most_bytes:
         raise DamageError(f"{name}: over {most_bytes} bytes")
     if path != _path(data):

@@ -45,7 +45,7 @@ class JsonError(ValueError):
 
 
 def parse_json(data: bytes, *, window_bytes: int = _WINDOW_BYTES) -> Any:
-    """Raises `JsonError`: not UTF-8, no JSON, too deep, too large in memory, a key twice, or a NaN."""
+    """Raise `JsonError`: not UTF-8, no JSON, too deep, too large in memory, a key twice, or a NaN."""
     _check_shape(np.frombuffer(data, np.uint8), window_bytes)
     try:
         text = data.decode("utf-8")

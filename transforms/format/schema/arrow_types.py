@@ -79,7 +79,7 @@ class ColumnLayout:
 
     @classmethod
     def of(cls, name: str, arrow: pa.DataType) -> ColumnLayout:
-        """Raises `SchemaError` where the type has no feature."""
+        """Raise `SchemaError` where the type has no feature."""
         why = why_unsupported(arrow)
         if why is not None:
             raise SchemaError(

@@ -209,7 +209,7 @@ TYPES: Final = {one.name: one for one in _TABLE}
 
 
 def column_type(feature: Feature) -> ColumnType:
-    """Raises `SchemaError` where there is no type of its name."""
+    """Raise `SchemaError` where there is no type of its name."""
     found = TYPES.get(feature.type)
     if found is None:
         raise SchemaError(f"feature {json.dumps(feature.name)}: type {json.dumps(feature.type)} is unknown")
@@ -217,7 +217,7 @@ def column_type(feature: Feature) -> ColumnType:
 
 
 def form_of(feature: Feature) -> Form:
-    """Raises `SchemaError` where the type has no such form."""
+    """Raise `SchemaError` where the type has no such form."""
     form = column_type(feature).form(feature.kind)
     if form is None:
         raise SchemaError(f"feature {json.dumps(feature.name)}: no {feature.type} is kept as {feature.kind}")

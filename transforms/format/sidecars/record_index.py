@@ -36,7 +36,7 @@ def index_data(offsets: npt.NDArray[np.int64], kind: IndexKind) -> bytes:
 
 
 def offsets_in(data: bytes, kind: IndexKind) -> npt.NDArray[np.int64]:
-    """Raises `ValueError` where the data are not an index of this kind."""
+    """Raise `ValueError` where the data are not an index of this kind."""
     if kind == "binary":
         return np.frombuffer(data, "<i8")
     numbers = np.array(data.split(), np.int64).reshape(-1, 2)

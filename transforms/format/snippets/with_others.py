@@ -64,7 +64,7 @@ def _pixels() -> list[str]:
 
 
 def dali_program(subject: Subject) -> str:
-    """Raises `UsageError` where the shards are compressed, or no feature is one that DALI reads. Needs no GPU."""
+    """Raise `UsageError` where the shards are compressed, or no feature is one that DALI reads. Needs no GPU."""
     if subject.gzip:
         raise UsageError(
             f"{printable_path(subject.path)}: DALI reads no compressed shards; rebuild it: shardmill rebuild "

@@ -95,7 +95,7 @@ def _nothing_to_learn(subject: Subject) -> str:
 
 
 def tfds_program(subject: Subject) -> str:
-    """Raises `UsageError` where the dataset does not have the files by which TFDS opens it."""
+    """Raise `UsageError` where the dataset does not have the files by which TFDS opens it."""
     if "dataset_info.json" not in subject.manifest.sidecars:
         why = "compressed datasets have none, nor do those whose output.sidecars lack tfds"
         if subject.manifest.details.adopted and not subject.gzip:

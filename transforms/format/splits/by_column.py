@@ -82,7 +82,7 @@ class ColumnSplits:
         return [(row, wrong[code]) for row, code in enumerate(codes.tolist()) if code < 0] if wrong else []
 
     def assign(self, given: Candidates) -> Assigned:
-        """Raises `RunError` where there are more than 64 splits."""
+        """Raise `RunError` where there are more than 64 splits."""
         names, codes, _ = self._look(given)
         if len(names) > MOST_SPLITS:
             raise RunError(TOO_MANY_SPLITS)

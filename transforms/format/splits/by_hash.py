@@ -94,7 +94,7 @@ class HashSplits:
 
 
 def check_fractions(names: tuple[str, ...], fractions: tuple[float | Fraction, ...]) -> None:
-    """Raises `UsageError` where they are not positive or do not add up to 1, or a name comes twice."""
+    """Raise `UsageError` where they are not positive or do not add up to 1, or a name comes twice."""
     if len(set(names)) != len(names) or not names:
         raise UsageError(f"split: names must differ, and are {', '.join(map(printable, names)) or 'none'}")
     shown = ", ".join(f"{printable(name)}: {value}" for name, value in zip(names, fractions, strict=False))

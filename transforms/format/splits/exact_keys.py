@@ -61,7 +61,7 @@ class ExactKeySplits:
 
     @classmethod
     def by_fraction(cls, fractions: Mapping[str, float | Fraction], key: str) -> ExactKeySplits:
-        """Raises `UsageError` where fractions do not add up to 1, or are too many; their order matters."""
+        """Raise `UsageError` where fractions do not add up to 1, or are too many; their order matters."""
         return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), key)
 
     @property

@@ -28,7 +28,7 @@ _LARGEST: Final = 2**62
 
 
 def check_shard_size(size: int) -> int:
-    """Raises `ValueError` where the size of shards is too small."""
+    """Raise `ValueError` where the size of shards is too small."""
     if size < LEAST_SHARD_BYTES:
         raise ValueError(f"{size} bytes is too small; the least is {LEAST_SHARD_BYTES >> 10}KiB")
     return size

@@ -48,7 +48,7 @@ class ChosenFeatures:
         return False
 
     def step(self, columns: Sequence[Column]) -> Keep | None:
-        """Raises `SchemaError` where a name is none of the columns, or no column is left."""
+        """Raise `SchemaError` where a name is none of the columns, or no column is left."""
         names = [column.name for column in columns]
         for key, wanted in (("input.columns", self.keep), ("input.exclude_columns", self.exclude)):
             for one in wanted:

@@ -203,7 +203,7 @@ class ReadyByType:
         return True
 
     def step(self, columns: Sequence[Column]) -> Step:
-        """Raises `SchemaError` where there are no pictures, or no such mask."""
+        """Raise `SchemaError` where there are no pictures, or no such mask."""
         found = [one.name.removesuffix(_END) for one in columns if one.name.endswith(_END) and _is_picture(one)]
         for name in self.options.masks:
             if name not in found:

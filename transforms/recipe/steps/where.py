@@ -66,7 +66,7 @@ class Where:
         return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
-        """Raises `RunError` where a number of the expression is beyond its type."""
+        """Raise `RunError` where a number of the expression is beyond its type."""
         try:
             return Stepped(batch, _evaluate(_read(self.text), batch))
         except (pa.ArrowInvalid, ValueError) as error:

@@ -41,7 +41,7 @@ def names_by_number(classes: Mapping[int, str], used: Collection[int]) -> tuple[
 
 
 def names_after(held: tuple[str, ...], classes: Mapping[int, str], dataset: str) -> tuple[str, ...]:
-    """Raises `SchemaError` where a class has another number in the dataset, or a new one does not follow its last."""
+    """Raise `SchemaError` where a class has another number in the dataset, or a new one does not follow its last."""
     names = [*held]
     for number, name in sorted(classes.items()):
         if number == len(names) and name not in names:

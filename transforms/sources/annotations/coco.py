@@ -31,7 +31,7 @@ _READ: Final = frozenset({
 
 
 def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:  # noqa: ARG001
-    """Raises `SourceError` where a file is not COCO's JSON, or two files have two pictures of one id."""
+    """Raise `SourceError` where a file is not COCO's JSON, or two files have two pictures of one id."""
     pictures: dict[int | str, Picture] = {}
     objects: dict[tuple[object, object], dict[str, Any]] = {}
     classes, counts = dict[int, str](), Counter[str]()
@@ -61,7 +61,7 @@ def _load(entry: SourceEntry) -> dict[str, Any]:
 
 
 def _add_classes(entry: SourceEntry, document: Mapping[str, Any], classes: dict[int, str]) -> None:
-    """Raises `SourceError` where a class has another name in a file before."""
+    """Raise `SourceError` where a class has another name in a file before."""
     for one in _list_of(document, "categories"):
         number, name = (one.get("id"), one.get("name")) if isinstance(one, dict) else (None, None)
         if type(number) is not int or not isinstance(name, str):

@@ -197,7 +197,7 @@ def _most_deflated(size: int) -> int:
 
 
 def _find_directory(read_at: ReadAt, size: int) -> _Directory:
-    """Raises `Damage` where there is no central directory, or it does not fit."""
+    """Raise `Damage` where there is no central directory, or it does not fit."""
     room = min(size, _COMMENT_BYTES + _END.size)
     tail = read_at(room, size - room)
     at = tail.rfind(_END_MARK)

@@ -169,7 +169,7 @@ Visit = Callable[[Member, bytes], Any]
 def samples_of(
     archive: Archive, start: int, stop: int | None, naming: Naming, visit: Visit, skipped: Skipped
 ) -> Iterator[Sample]:
-    """Raises `Damage`; a sample that may lack members then is not given, and the text names it."""
+    """Raise `Damage`; a sample that may lack members then is not given, and the text names it."""
     current: Sample | None = None
     members = archive.members(start, stop)
     try:

@@ -130,7 +130,7 @@ def schema_of(data: pa.NativeFile, form: Form) -> pa.Schema:
 
 
 def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> list[int]:
-    """Raises `SchemaError` where a chosen column is not there, `SourceError` where two columns have one name."""
+    """Raise `SchemaError` where a chosen column is not there, `SourceError` where two columns have one name."""
     twice = [column for column, count in Counter(schema.names).items() if count > 1]
     if twice:
         raise SourceError(name, f'two columns are named "{printable(twice[0])}"; rename one of them')

@@ -110,7 +110,7 @@ def _schema(data: pa.NativeFile, size: int, *, stream: bool) -> Table:
 
 
 def batches_of_file(data: pa.NativeFile, size: int) -> list[BatchPlace]:
-    """Raises `DamagedFile` where the file is cut, or its footer or metadata are damaged."""
+    """Raise `DamagedFile` where the file is cut, or its footer or metadata are damaged."""
     try:
         blocks = _footer(data, size).structs(3, _BLOCK)
     except DamagedTable as error:

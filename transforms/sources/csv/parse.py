@@ -427,7 +427,7 @@ def _without_large_fields(
 def header_cells(
     text: bytes, dialect: Dialect, encoding: str, name: str, most: int, *, header: bool
 ) -> tuple[str, ...]:
-    """Raises `SourceError`: not in its encoding, or text follows a closing quote; `SchemaError`: far over `most` cells.
+    """Raise `SourceError`: not in its encoding, or text follows a closing quote; `SchemaError`: far over `most` cells.
 
     `header` says that the cells are names, and not a first row.
     """

@@ -152,7 +152,7 @@ def _begin(pool: ThreadPoolExecutor, folder: ReadFolder, image: ImageFile) -> Fe
 
 
 def read_image_object(path: bytes, image: ImageFile) -> bytes:
-    """Raises `ImageProblem`, or `SourceError` where the image is not what it was or the store cannot be reached."""
+    """Raise `ImageProblem`, or `SourceError` where the image is not what it was or the store cannot be reached."""
     url = parse_store_url(path.decode())
     try:
         return store_at(url).read_numbered(url.key, image.size, image.mtime_ns)

@@ -122,7 +122,7 @@ def _shown(name: bytes) -> str:
 
 
 def role_of(folder: bytes, layout: Layout) -> FolderRole:
-    """Raises `UsageError` where the split cannot be named, or the class holds a line break."""
+    """Raise `UsageError` where the split cannot be named, or the class holds a line break."""
     try:
         parts = folder.decode().split("/") if folder else []
     except UnicodeDecodeError:

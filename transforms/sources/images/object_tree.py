@@ -52,7 +52,7 @@ class ObjectTree:
         self._begun: dict[bytes, Iterator[Level]] = {}
 
     def scan(self, folder: bytes) -> AbstractContextManager[Iterable[FolderEntry]]:
-        """Raises `StoreAccessError` or `StoreError`, and `InputError` for a folder without a name."""
+        """Raise `StoreAccessError` or `StoreError`, and `InputError` for a folder without a name."""
         if not is_object(folder):
             return os.scandir(folder)
         return nullcontext(self._entries(folder))

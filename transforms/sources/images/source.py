@@ -140,7 +140,7 @@ class ImageSource:
         return replace(self, known_classes=dataset.labels[LABEL]) if LABEL in dataset.labels else self
 
     def list_files(self) -> Listing:
-        """Raises `InputError`: a path matches nothing, a folder is empty or cannot be read, or two paths overlap."""
+        """Raise `InputError`: a path matches nothing, a folder is empty or cannot be read, or two paths overlap."""
         return list_images(self.paths, self.base, ignore=self.ignore)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened

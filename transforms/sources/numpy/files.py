@@ -66,7 +66,7 @@ class ArrayStream:
             expect(cast(OpenFile, self.file), [(start, stop)])
 
     def read_exactly(self, count: int) -> bytes:
-        """Raises `NpyError` where there are fewer bytes (TRUNCATED), or what is packed cannot be unpacked (CORRUPT)."""
+        """Raise `NpyError` where there are fewer bytes (TRUNCATED), or what is packed cannot be unpacked (CORRUPT)."""
         try:
             data = self.file.read(count)
         except ShardmillError:

@@ -19,7 +19,7 @@ STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by
 
 
 def check_path(value: str) -> str:
-    """Raises `ValueError` where a value is no path and no URL."""
+    """Raise `ValueError` where a value is no path and no URL."""
     if not value or "\0" in value:
         raise ValueError(f"{quoted(value)} is not a path")
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)

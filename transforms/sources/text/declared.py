@@ -21,7 +21,7 @@ def text_type(feature: Feature) -> pa.DataType:
 
 
 def declared_type(name: str, rule: ColumnRule) -> pa.DataType:
-    """Raises `SchemaError` where text cannot be read as the declared type, or the time zone is not known."""
+    """Raise `SchemaError` where text cannot be read as the declared type, or the time zone is not known."""
     declared = named_type(rule.type)
     if declared is None or not declared.text:
         raise SchemaError(

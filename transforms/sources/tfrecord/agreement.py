@@ -43,7 +43,7 @@ def stated_by(dataset: InputDataset) -> Stated:
 
 
 def agree_on_schema(datasets: Sequence[Stated]) -> Schema:
-    """Raises `SchemaError` where two of the datasets differ, or one has no schema."""
+    """Raise `SchemaError` where two of the datasets differ, or one has no schema."""
     agreed = _schema_of(datasets[0])
     for dataset in datasets[1:]:
         other = _schema_of(dataset)

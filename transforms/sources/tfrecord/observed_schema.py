@@ -62,7 +62,7 @@ class Observation:
         return self.bad > 0 and not self.features
 
     def add(self, payloads: Payloads) -> None:
-        """Raises `SchemaError` where a feature is of two kinds."""
+        """Raise `SchemaError` where a feature is of two kinds."""
         if not self.features:
             first = payloads.head(_FIRST_RECORDS)
             self._add_one_by_one(first, range(len(first)))
