@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from shardmill.pipelines import convert
-from shardmill.transforms.format.snippets.programs import PROGRAMS
+from shardmill.transforms.format.snippets.programs import READERS, program
 from shardmill.transforms.format.snippets.subject import Subject
 
 CONFIG = Path(__file__).parent.parent / "configs/quickstart.yaml"
@@ -17,4 +17,4 @@ def reader_programs() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         manifest = convert(CONFIG, output=Path(folder) / "quickstart").manifest
     subject = Subject.of("out/quickstart", manifest, None, ("image/encoded",))
-    return {f"reader {name}": f"```python\n{program(subject)}```" for name, program in PROGRAMS.items()}
+    return {f"reader {name}": f"```python\n{program(name, subject)}```" for name in READERS}

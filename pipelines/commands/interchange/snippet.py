@@ -11,7 +11,7 @@ from ....transforms.errors import UsageError
 from ....transforms.format.manifest.manifest import Manifest
 from ....transforms.format.manifest.naming import index_path
 from ....transforms.format.sidecars.croissant import NAME as CROISSANT
-from ....transforms.format.snippets.programs import PROGRAMS
+from ....transforms.format.snippets.programs import READERS, program
 from ....transforms.format.snippets.subject import Subject
 from ....transforms.format.wording.printable import printable, printable_path, shell_path
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def snippet_command(reader: str, path: str, split: str | None, screen: Screen) -> int:
-    if reader not in PROGRAMS:
-        raise UsageError(f"there is no snippet for {printable(reader)}; choose among {', '.join(PROGRAMS)}")
+    if reader not in READERS:
+        raise UsageError(f"there is no snippet for {printable(reader)}; choose among {', '.join(READERS)}")
     manifest = read_manifest(path)
     subject = Subject.of(path, manifest, split, _decoded(path, manifest))
     first = manifest.splits[subject.split].shards[0].path
@@ -35,7 +35,7 @@ def snippet_command(reader: str, path: str, split: str | None, screen: Screen) -
             f"{printable_path(path)}: croissant.json is missing: shardmill export {shell_path(path)} -o "
             f"{shell_path(f'{path}/{CROISSANT}')}"
         )
-    code = PROGRAMS[reader](subject)
+    code = program(reader, subject)
     if screen.as_json:
         screen.data({"path": printable_path(path), "reader": reader, "split": subject.split, "code": code})
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from glob import escape
@@ -35,6 +34,10 @@ class Subject:
             raise UsageError(f"{where}: holds no record; append some first")
         chosen = split or ("train" if "train" in manifest.splits else next(iter(manifest.splits)))
         return cls(path, manifest, chosen, tuple(decoded))
+
+    @property
+    def records(self) -> int:
+        return self.manifest.splits[self.split].records
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -75,15 +78,3 @@ class Subject:
         stems = [one.name.rpartition("/")[0] for one in self.pictures]
         about = {f"{stem}/{what}" for stem in stems for what in ("height", "width", "channels")}
         return tuple(one for one in plain if one.name not in about and one.type != "array_shape")
-
-    def listed(self, paths: Sequence[str]) -> str:
-        return quoted(paths[0]) if len(paths) == 1 else f"[{', '.join(map(quoted, paths))}]"
-
-
-def quoted(text: str) -> str:
-    r"""Return a text as a literal of Python.
-
-    >>> print(quoted('a "b"'))
-    "a \"b\""
-    """
-    return json.dumps(text, ensure_ascii=not text.isprintable())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import replace
 from glob import glob
 from pathlib import Path
 
@@ -12,9 +13,12 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert
-from shardmill.transforms.format.snippets.programs import PROGRAMS
+from shardmill.transforms.format.snippets.programs import READERS, program
+from shardmill.transforms.format.snippets.subject import Subject
 
 from ....command_line import Shardmill
+
+PROGRAMS = Path(__file__).with_name("odd_programs.txt")
 
 
 @pytest.fixture
@@ -25,7 +29,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-@pytest.mark.parametrize("reader", PROGRAMS)
+@pytest.mark.parametrize("reader", READERS)
 def test_every_program_is_python_that_names_the_dataset_and_its_split(
     out: Path, shardmill: Shardmill, reader: str
 ) -> None:
@@ -63,6 +67,35 @@ def test_the_program_of_tf_data_has_the_kind_and_shape_of_each_feature(out: Path
     lines = shardmill("snippet", "tf", "out").out.splitlines()
     assert '    "id": tf.io.FixedLenFeature([], tf.int64),' in lines
     assert '    "kind": tf.io.FixedLenFeature([], tf.int64),  # label' in lines
+
+
+def test_the_programs_of_odd_names_nulls_lists_and_two_pictures_are_those_of_a_file(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            'a "b" é/ü': ["x", None],
+            "grid": pa.array([[[1, 2], []], [[3]]], pa.list_(pa.list_(pa.int64()))),
+            "fixed": pa.array([[1.5, 2.5], None], pa.list_(pa.float32(), 2)),
+            "full": pa.array([[1, 2], [3, 4]], pa.list_(pa.int64(), 2)),
+            "kind": ["owl", None],
+            "texts": [["a", "b"], ["c"]],
+            "one": [b"1", b"2"],
+            "two": [b"1", b"2"],
+            "when": pa.array([1, None], pa.timestamp("us")),
+        }
+    )
+    manifest = convert(data=table, output=tmp_path / "out", schema={"columns": {"kind": {"label": True}}}).manifest
+    assert manifest.schema is not None
+    pictures = [replace(one, type="image") if one.name in ("one", "two") else one for one in manifest.schema]
+    manifest = replace(manifest, schema=replace(manifest.schema, features=tuple(pictures)))
+    texts = []
+    for decoded in (("one", "two"), ()):
+        subject = Subject.of("odd [1]", manifest, None, decoded)
+        texts += [
+            f"#### {reader}, decoded: {decoded}\n{program(reader, subject)}"
+            for reader in READERS
+            if decoded or reader == "tf"
+        ]
+    assert "\n".join(texts) == PROGRAMS.read_text()
 
 
 def test_what_cannot_be_is_refused_with_the_choices(out: Path, tmp_path: Path, shardmill: Shardmill) -> None:
