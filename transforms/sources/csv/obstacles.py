@@ -1,13 +1,13 @@
 """Find why a column of numbers is read as text: commas in the numbers, or a few words such as `N/A`.
 
-A word that means null, or that occurs more than once, may be declared null; any other is taken for a typo.
+A word that mostly means null may be declared null; any other is taken for a typo.
 Only a column that is text, and whose first values are mostly numbers, is looked at for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 import numpy as np
@@ -57,60 +57,27 @@ class Commas:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A cell that is no number: its text, the place of the first one, and how many cells hold it."""
-
-    text: str
-    place: str
-    count: int
-
-    @property
-    def shown(self) -> str:
-        times = f", {self.count:,} times" if self.count > 1 else ""
-        return f'"{printable(self.text)}" ({self.place}{times})'
-
-    @property
-    def means_null(self) -> bool:
-        """Whether the word mostly means null, in any column."""
-        return self.text.lower() in _NULLS
-
-    @property
-    def may_be_null(self) -> bool:
-        """Whether the word means null, or recurs; else it may be a typo."""
-        return self.means_null or self.count > 1
-
-
-@dataclass(frozen=True, slots=True)
 class Obstacles:
-    """The cells of a column that are no numbers: words in the order of their text; in quotes if `quoted`."""
+    """The cells of a column that are no numbers: words and the place of the first of each; in quotes if `quoted`.
 
-    words: tuple[Word, ...] = ()
+    `odd` is how many cells hold a word that is not known to mean null.
+    """
+
+    words: Mapping[str, str] = field(default_factory=dict)
     commas: Commas | None = None
     quoted: bool = False
+    odd: int = 0
 
     def plus(self, more: Self) -> Self | None:
-        words = _joined([*self.words, *more.words])
-        if len(words) > _MOST_WORDS:
-            return None
-        return replace(
-            self,
-            words=words,
-            commas=self.commas.plus(more.commas) if self.commas else more.commas,
-            quoted=self.quoted or more.quoted,
-        )
+        """Return what more rows say together with these; None of too many words."""
+        words = {**self.words, **{word: place for word, place in more.words.items() if word not in self.words}}
+        commas = self.commas.plus(more.commas) if self.commas else more.commas
+        both = replace(self, words=words, commas=commas, quoted=self.quoted or more.quoted, odd=self.odd + more.odd)
+        return both if len(words) <= _MOST_WORDS else None
 
     def are_exceptions(self, values: int) -> bool:
         """Return whether those that do not mean null are few among so many values."""
-        odd = sum(word.count for word in self.words if not word.means_null)
-        return bool(self.words or self.commas) and odd <= _RARE * values
-
-
-def _joined(words: Iterable[Word]) -> tuple[Word, ...]:
-    found: dict[str, Word] = {}
-    for word in words:
-        known = found.get(word.text)
-        found[word.text] = replace(known, count=known.count + word.count) if known else word
-    return tuple(found[text] for text in sorted(found))
+        return bool(self.words or self.commas) and self.odd <= _RARE * values
 
 
 def find_obstacles(
@@ -134,9 +101,10 @@ def find_obstacles(
     firsts = {word: rows[~comma][pc.index(others, binary_array([word])[0]).as_py()] for word in counts}
     sign = b"" if quote is None else bytes([quote])
     return rows, Obstacles(
-        _joined(Word(word.decode(), place(int(firsts[word])), count) for word, count in counts.items()),
+        {word.decode(): place(int(row)) for word, row in firsts.items()},
         _commas(odd.filter(array_of(comma)), lambda row: place(int(rows[comma][row]))),
         bool(sign) and any(sign + word + sign in text for word in counts),
+        sum(count for word, count in counts.items() if not _means_null(word.decode())),
     )
 
 
@@ -158,10 +126,10 @@ def obstacle_notes(
 
 
 def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], null_values: Sequence[str]) -> str:
-    words = _joined(word for _, one, _ in found for word in one.words)
-    typos = ", ".join(word.shown for word in words if not word.may_be_null)
+    words = _words([one for _, one, _ in found])
+    nulls = [word for word in words if _means_null(word)]
+    typos = ", ".join(shown for word, shown in words.items() if word not in nulls)
     what = "a decimal comma" if sign == "decimal" else "commas between thousands"
-    nulls = [word.text for word in words if word.may_be_null]
     options = []
     for name, _, commas in found[:_SHOWN]:
         options.append(set_column(name, sign, ","))
@@ -176,9 +144,9 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], null_
 
 
 def _word_note(found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str], call: PandasCall) -> str:
-    words = _joined(word for _, one in found for word in one.words)
-    nulls = [word.text for word in words if word.may_be_null]
-    typos = [word.text for word in words if not word.may_be_null]
+    words = _words([one for _, one in found])
+    nulls = [word for word in words if _means_null(word)]
+    typos = [word for word in words if word not in nulls]
     fixes = []
     if nulls and any(one.quoted for _, one in found):
         fixes.append(f"what is in quotes is never null here; in Python: {call.with_nulls(nulls)}")
@@ -186,9 +154,20 @@ def _word_note(found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str
         which = f"{_quoted(nulls)} {'means' if len(nulls) == 1 else 'mean'}" if typos else "that means"
         fixes.append(f"if {which} null, in all columns: {set_list('input.null_values', [*null_values, *nulls])}")
     if typos:
-        fixes.append(f"fix {_quoted(typos) if nulls else 'it' if len(typos) == 1 else 'them'} in the file")
-    shown = ", ".join(word.shown for word in words)
+        which = _quoted(typos) if nulls else "it" if len(typos) == 1 else "them"
+        fixes.append(f"fix {which} in the file, or add to input.null_values what means null")
+    shown = ", ".join(words.values())
     return f"{_columns([name for name, _ in found])} text: all are numbers but {shown}; {'; '.join(fixes)}"
+
+
+def _words(found: Sequence[Obstacles]) -> dict[str, str]:
+    """Return all words in the order of their text, each as it is shown, with its first place."""
+    places = {word: place for one in reversed(found) for word, place in one.words.items()}
+    return {word: f'"{printable(word)}" ({places[word]})' for word in sorted(places)}
+
+
+def _means_null(word: str) -> bool:
+    return word.lower() in _NULLS
 
 
 def _quoted(words: Sequence[str]) -> str:
