@@ -1,21 +1,19 @@
-"""From a sample to the whole: rows, bytes and rejects of a run, how long it takes, and how sure that is.
+"""From a sample to the whole: rows, bytes and rejects of a run, and how long it takes.
 
     tasks    |--------|--------|--------|--------|
     places    #   1        #   2             #   3         each stands for the pieces around it
              └──────┴──────────┴────────────────┘
 
 Sizes come from the rows of each place, weighted by the rows that it stands for. The time is that of the sample's rows,
-and a constant for each byte that is written; how far that holds on another disk nobody knows: its bounds are wide.
+and a constant for each byte that is written. A disk that is slow, or another program at work, doubles it.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,7 +28,7 @@ from ..prepare.prepared import Prepared
 from ..report.forecast import Forecast
 from ..report.summary import picture_warnings
 from ..workers.worker_processes import WorkerProcesses
-from .sample import Batch, Place, Sample, take_sample
+from .sample import Place, Sample, take_sample
 
 _START_SECONDS: Final = 2.5
 """What a run takes before its first row and after its last, mostly the import of Beam."""
@@ -50,17 +48,6 @@ _AGAIN_SECONDS: Final = {"source": 2e-9, "shuffled": 6e-9}
 _THREADS: Final = 1.4
 """Useful number of threads. Encoding holds the GIL two thirds of the time."""
 
-_LEAST: Final = 0.6
-_MOST: Final = 2.0
-"""The bounds of the time, as parts of it: a disk may be slow, and another program at work."""
-
-_LEAST_ERROR: Final = 0.01
-_OF_ONE_PLACE: Final = 0.2
-"""The least relative error of sizes, and that of a sample from one place, which says nothing of the others."""
-
-_OF_GZIP: Final = 0.2
-"""The same of a sample of all rows with gzip: a run compresses other records together than a sample does."""
-
 
 class _Whole(NamedTuple):
     """What is expected of all rows: how many `rows` there are, the `records`, `bytes` and `rejects` of them.
@@ -72,7 +59,6 @@ class _Whole(NamedTuple):
     records: float
     bytes: float
     rejects: float
-    error: float | None
     splits: dict[str, Amount]
 
 
@@ -84,8 +70,9 @@ def forecast(
     `done` is how many tasks are done already; `elsewhere` other machines convert. Nothing is written.
     """
     sample = take_sample(prepared)
-    whole = _whole(prepared.plan, sample, gzip=prepared.spec.compression == "gzip")
     plan = prepared.plan
+    whole = _whole(plan, sample)
+    counted = sample.whole or (plan.rows_exact and sample.rows > 0)
     records, size = round(whole.records), round(whole.bytes)
     estimate = Estimate(records, size, sample.rows, sample.rejects, whole.splits, sample.whole)
     better = replace(prepared, plan=replace(plan, estimate=estimate))
@@ -96,13 +83,11 @@ def forecast(
     made = Forecast(
         rows=sample.rows,
         places=len(sample.places),
-        share=1.0 if sample.whole else sample.rows / whole.rows if whole.rows and whole.error is not None else None,
+        share=1.0 if sample.whole else sample.rows / whole.rows if whole.rows and counted else None,
         cpu_seconds=cpu,
         seconds=seconds,
-        least_seconds=None if seconds is None else seconds * _LEAST,
-        most_seconds=None if seconds is None else seconds * _MOST,
         workers=min(workers.workers, max(len(plan.tasks), 1)),
-        bytes_error=whole.error,
+        exact=sample.whole and prepared.spec.compression != "gzip",
         splits_counted=better.splits_counted,
         rejects=len(sample.rejects) if sample.whole else max(round(whole.rejects), len(sample.rejects)),
         allowed=rejects_allowed(prepared.spec.max_rejects, round(whole.rows)),
@@ -113,45 +98,41 @@ def forecast(
     return better, made
 
 
-def _whole(plan: Plan, sample: Sample, *, gzip: bool) -> _Whole:
-    splits = _splits(sample.places, [1.0] * len(sample.places))
+def _whole(plan: Plan, sample: Sample) -> _Whole:
+    estimate, pieces, places = plan.estimate, plan.survey.pieces, sample.places
+    seen = _times(places, [1.0] * len(places))
     if sample.whole:
-        error = _OF_GZIP if gzip else 0.0
-        return _Whole(sample.rows, sample.records, sample.bytes, len(sample.rejects), error, splits)
-    estimate, pieces = plan.estimate, plan.survey.pieces
+        return seen
     if not sample.rows:
-        return _Whole(estimate.rows, estimate.rows, estimate.bytes, 0, None, {})
+        return _Whole(estimate.rows, estimate.rows, estimate.bytes, 0, {})
+    kept, rejected = seen.records / sample.rows, seen.rejects / sample.rows
     if isinstance(pieces, LazyPieces):
-        growth = sample.bytes / max(sum(place.expected for place in sample.places), 1)
-        size, rows = float(pieces.outputs.sum()) * growth, float(pieces.rows)
-        kept, rejected = sample.records / sample.rows, len(sample.rejects) / sample.rows
-        grown = [place.total.bytes / max(place.expected, 1) for place in sample.places]
-        return _Whole(rows, rows * kept, size, rows * rejected, _error(grown, [1.0] * len(grown)), splits)
+        growth = seen.bytes / max(sum(place.expected for place in places), 1)
+        return _Whole(
+            pieces.rows, pieces.rows * kept, float(pieces.outputs.sum()) * growth, pieces.rows * rejected, seen.splits
+        )
     if not plan.rows_exact:
-        kept, rejected = sample.records / sample.rows, len(sample.rejects) / sample.rows
         rows = estimate.rows / max(kept, 1 / sample.rows)
-        return _Whole(rows, estimate.rows, estimate.bytes, rows * rejected, None, splits)
-    weights = _rows_for_each(plan, sample.places)
-    totals = [place.total for place in sample.places]
-    parts = [weight / total.rows for weight, total in zip(weights, totals, strict=True)]
-    records, size, rejected = (
-        sum(part * _fields(total)[at] for part, total in zip(parts, totals, strict=True)) for at in range(3)
-    )
-    error = _error_of_rows(sample.places, weights)
-    return _Whole(sum(weights), records, size, rejected, error, _splits(sample.places, parts))
+        return _Whole(rows, estimate.rows, estimate.bytes, rows * rejected, seen.splits)
+    rows_for_each = zip(_rows_for_each(plan, places), places, strict=True)
+    return _times(places, [rows / place.rows for rows, place in rows_for_each])
 
 
-def _splits(places: Sequence[Place], parts: Sequence[float]) -> dict[str, Amount]:
-    """Return what each split got, where a place counts as many times as `parts` say."""
-    return sum_amounts(
+def _times(places: Sequence[Place], parts: Sequence[float]) -> _Whole:
+    """Return what places gave, where a place counts as many times as `parts` say."""
+    weighted = list(zip(parts, places, strict=True))
+    splits = sum_amounts(
         (name, Amount(amount.records * part, amount.bytes * part))
-        for place, part in zip(places, parts, strict=True)
+        for part, place in weighted
         for name, amount in place.splits.items()
     )
-
-
-def _fields(batch: Batch) -> tuple[int, int, int]:
-    return batch.records, batch.bytes, batch.rejects
+    return _Whole(
+        sum(part * place.rows for part, place in weighted),
+        sum(amount.records for amount in splits.values()),
+        sum(amount.bytes for amount in splits.values()),
+        sum(part * place.rejects for part, place in weighted),
+        splits,
+    )
 
 
 def _rows_for_each(plan: Plan, places: Sequence[Place]) -> list[float]:
@@ -164,31 +145,12 @@ def _rows_for_each(plan: Plan, places: Sequence[Place]) -> list[float]:
     return [float(one) for one in np.bincount(nearest, rows, len(chosen))]
 
 
-def _error_of_rows(places: Sequence[Place], weights: Sequence[float]) -> float:
-    """Return the relative error that bytes are likely to have at most, by how much neighboring places differ."""
-    if len(places) > 1:
-        return _error([place.total.bytes / place.total.rows for place in places], weights)
-    batches = places[0].batches
-    return max(_error([one.bytes / one.rows for one in batches], [1.0] * len(batches)), _OF_ONE_PLACE)
-
-
-def _error(values: Sequence[float], weights: Sequence[float]) -> float:
-    """Return twice the standard error of a weighted mean, relative to it, from the differences of neighbors."""
-    total = sum(value * weight for value, weight in zip(values, weights, strict=True))
-    if len(values) < 2 or not total:
-        return _OF_ONE_PLACE
-    steps = [
-        ((one - other) * (weight + more) / 2) ** 2 / 2
-        for (one, other), (weight, more) in zip(pairwise(values), pairwise(weights), strict=True)
-    ]
-    return max(2 * math.sqrt(sum(steps)) / total, _LEAST_ERROR)
-
-
 def _cpu_seconds(prepared: Prepared, sample: Sample, whole: _Whole) -> float:
     """Return the time of all processors for all rows, the start of the run left out."""
     a_byte = _WRITE_SECONDS + _AGAIN_SECONDS.get(prepared.spec.order, 0.0)
-    if isinstance(prepared.plan.survey.pieces, LazyPieces) and sample.bytes:
-        return sample.seconds * whole.bytes / sample.bytes + whole.bytes * a_byte
+    sampled_bytes = sum(amount.bytes for place in sample.places for amount in place.splits.values())
+    if isinstance(prepared.plan.survey.pieces, LazyPieces) and sampled_bytes:
+        return sample.seconds * whole.bytes / sampled_bytes + whole.bytes * a_byte
     return sample.seconds * whole.rows / max(sample.rows, 1) + whole.bytes * a_byte
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -46,30 +46,17 @@ _FOOTER: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """What one batch of rows gave: `rows` that were read, `records` and `bytes` that came of them, `rejects`."""
-
-    rows: int
-    records: int
-    bytes: int
-    rejects: int
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
-    """What rows of one place gave, in all and to each split.
+    """What rows of one place gave: `rows` that were read, `rejects` of them, and what each split got.
 
     `piece` is its number, `expected` the bytes that the source expected of the rows.
     """
 
     piece: int
-    batches: tuple[Batch, ...]
+    rows: int
+    rejects: int
     expected: float
     splits: dict[str, Amount]
-
-    @property
-    def total(self) -> Batch:
-        return Batch(*(sum(column) for column in zip(*map(astuple, self.batches), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +76,7 @@ class Sample:
 
     @property
     def rows(self) -> int:
-        return sum(place.total.rows for place in self.places)
-
-    @property
-    def records(self) -> int:
-        return sum(place.total.records for place in self.places)
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of these records, with framing and compression."""
-        return sum(place.total.bytes for place in self.places)
+        return sum(place.rows for place in self.places)
 
 
 def take_sample(prepared: Prepared) -> Sample:
@@ -124,7 +102,7 @@ class _Sampler:
         for number in chosen:
             place, ended = self._look(number, pieces[number], max(MOST_ROWS // len(chosen), 1))
             all_of_it &= ended
-            places += [place] if place.batches else []
+            places += [place] if place.rows else []
         return Sample(
             tuple(places), self._seconds, tuple(self._rejects), tuple(self._payloads), all_of_it, self._observed
         )
@@ -140,9 +118,8 @@ class _Sampler:
 
     def _look(self, number: int, piece: Piece, most: int) -> tuple[Place, bool]:
         """Return what the first rows of a piece gave, and whether these were all."""
-        batches: list[Batch] = []
         splits: list[tuple[str, Amount]] = []
-        rows, blocks, ended = 0, self._blocks(piece), True
+        read, rejects, blocks, ended = 0, 0, self._blocks(piece), True
         while True:
             started = time.process_time()
             block = next(blocks, None)
@@ -152,17 +129,15 @@ class _Sampler:
                 break
             if block.failures:
                 raise RunError(block.failures[0])
-            read = sum(counts.read for counts in block.counts)
-            records, size = (sum(int(amount[at]) for amount in amounts.values()) for at in range(2))
-            batches += [Batch(read, records, size, len(block.rejects))] if read else []
             splits += amounts.items()
-            rows += read
+            read += sum(counts.read for counts in block.counts)
+            rejects += len(block.rejects)
             self._keep(block)
-            if rows >= most:
+            if read >= most:
                 ended = next(iter(blocks), None) is None
                 break
-        share = 1.0 if ended or not piece.rows else rows / piece.rows
-        return Place(number, tuple(batches), (piece.output_bytes or 0) * share, sum_amounts(splits)), ended
+        share = 1.0 if ended or not piece.rows else read / piece.rows
+        return Place(number, read, rejects, (piece.output_bytes or 0) * share, sum_amounts(splits)), ended
 
     def _keep(self, block: Block) -> None:
         self._rejects += block.rejects

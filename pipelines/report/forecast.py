@@ -1,4 +1,4 @@
-"""How long a run would take, and how sure that is: a part of what `--dry-run` shows."""
+"""What a run would take: a part of what `--dry-run` shows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from ...transforms.format.wording.sizes import format_size
 class Forecast:
     """What a sample of the rows says of the whole.
 
-    rows            were converted, from so many `places`: a `share` of all
+    rows            were converted, from so many `places`: a `share` of all, None where nobody knows how many there are
     cpu_seconds     of all processors
-    seconds         of the clock, between `least_seconds` and `most_seconds`; None where other machines work
-    bytes_error     the largest relative error of the sizes that is likely: 0 where all rows were sampled, but for gzip;
-                    None where not even the number of rows is known
+    seconds         of the clock; None where other machines work
+    exact           all rows were sampled, and their bytes counted, which gzip compresses otherwise in a run
     splits_counted  each split has the records and bytes of the sample, which had all rows
     rejects         are expected of all rows; the run allows `allowed`
     disk_bytes      are taken at most on the disk of the output, where `free_bytes` are free (None: unknown)
@@ -31,10 +30,8 @@ class Forecast:
     share: float | None
     cpu_seconds: float
     seconds: float | None
-    least_seconds: float | None
-    most_seconds: float | None
     workers: int
-    bytes_error: float | None
+    exact: bool
     splits_counted: bool
     rejects: int
     allowed: int
@@ -56,19 +53,18 @@ class Forecast:
         """Yield the lines for people; `path` is the dataset's folder."""
         what = "all rows" if self.share == 1 else f"{counted(self.rows, 'row')} from {counted(self.places, 'place')}"
         part = "" if self.share in (None, 1) else f", {_percent(self.share or 0)} of the source"
-        if self.bytes_error is None:
+        if self.share is None:
             sure = "the number of rows is a guess by the size of the files, and so are the sizes"
-        elif not self.bytes_error:
+        elif self.exact:
             sure = "sizes are exact" if self.splits_counted else "sizes are exact in all, and estimates for each split"
         else:
-            sure = f"sizes are likely within {_percent(self.bytes_error)}"
+            sure = "sizes are estimates"
         yield f"Sample: {what}{part}; {sure}"
         cpu = f"{_time(self.cpu_seconds)} of CPU"
-        if self.seconds is None or self.least_seconds is None or self.most_seconds is None:
+        if self.seconds is None:
             yield f"Time:   {cpu}, as measured here; how long that takes, the cluster decides"
         else:
-            bounds = f"{_time(self.least_seconds)} to {_time(self.most_seconds)}"
-            yield f"Time:   about {_time(self.seconds)} ({bounds}) with {counted(self.workers, 'worker')}; {cpu}"
+            yield f"Time:   about {_time(self.seconds)} with {counted(self.workers, 'worker')}; {cpu}"
         if self.free_bytes is not None and self.free_bytes < self.disk_bytes:
             needed = f"{format_size(self.disk_bytes)} needed, {format_size(self.free_bytes)} free"
             yield f"Disk:   too little room for {printable_path(path)}: {needed}"

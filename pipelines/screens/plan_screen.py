@@ -29,7 +29,7 @@ def print_plan(terminal: Terminal, plan: PlanReport) -> None:
     )
     table = plain_table("split", "records", "bytes", "shards")
     sampled = plan.forecast
-    about = "" if sampled is not None and sampled.splits_counted and sampled.bytes_error == 0 else "about "
+    about = "" if sampled is not None and sampled.splits_counted and sampled.exact else "about "
     for split in plan.splits:
         table.add_row(
             split.name, f"{about}{split.records:,}", f"{about}{format_size(split.bytes)}", f"{split.shards:,}"

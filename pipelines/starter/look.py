@@ -159,7 +159,7 @@ def _allowed(sample: Sample) -> tuple[str, str]:
     default = Look()
     if not rejected:
         return default.max_rejects, default.why_rejects
-    if not sample.records:
+    if not sample.payloads:
         return "0", "all rows that were looked at are rejects: see above"
     needed = 100 * rejected * (1 if sample.whole else 2) / rows
     share = next((one for one in _SHARES if one >= needed), 100)

@@ -97,7 +97,7 @@ def prepared_of(path: str, **settings: Any) -> Prepared:
     ],
     ids=["csv", "gzip", "where", "jsonl", "parquet", "pictures"],
 )
-def test_sizes_of_regular_data_are_within_the_bound_that_is_said_and_five_percent(
+def test_sizes_of_regular_data_are_within_five_percent(
     make: Callable[[], str], options: list[str], shardmill: Shardmill
 ) -> None:
     command = ["convert", make(), "-o", "out", "--json", *options]
@@ -106,8 +106,8 @@ def test_sizes_of_regular_data_are_within_the_bound_that_is_said_and_five_percen
     made = json.loads(shardmill(*command).out)
     said = plan["forecast"]
     assert 0 < said["share"] < 1
-    assert said["bytes_error"] is not None
-    bound, chance = min(said["bytes_error"], 0.05), 0.01 if len(made["splits"]) > 1 else 0.0
+    assert not said["exact"]
+    bound, chance = 0.05, 0.01 if len(made["splits"]) > 1 else 0.0
     for name, split in made["splits"].items():
         assert plan["splits"][name]["bytes"] == pytest.approx(split["bytes"], rel=bound + chance)
         assert plan["splits"][name]["shards"] == len(split["shards"])
@@ -121,14 +121,19 @@ def test_rows_that_grow_are_sampled_from_all_over() -> None:
     plan = planned("a.parquet")
     framed = sum(16 + 16 + 3 + number // 400 for number in range(80_000))
     assert plan["forecast"]["share"] < 0.5
-    assert plan["splits"]["train"]["bytes"] == pytest.approx(framed, rel=plan["forecast"]["bytes_error"] + 0.05)
-    assert 0.05 < plan["forecast"]["bytes_error"] < 0.5
+    assert plan["splits"]["train"]["bytes"] == pytest.approx(framed, rel=0.25)
 
 
-def test_of_one_place_that_is_not_all_little_is_claimed() -> None:
+def test_a_sample_from_one_place_is_called_an_estimate(shardmill: Shardmill) -> None:
     pq.write_table(table(), "a.parquet", row_group_size=ROWS)
     made = planned("a.parquet")["forecast"]
-    assert (made["places"], made["bytes_error"]) == (1, 0.2)
+    assert (made["places"], made["exact"]) == (1, False)
+    (line,) = [
+        line
+        for line in shardmill("convert", "a.parquet", "-o", "out", "--dry-run").out.splitlines()
+        if line.startswith("Sample:")
+    ]
+    assert line.endswith(" of the source; sizes are estimates")
 
 
 def test_where_all_rows_are_sampled_sizes_are_exact(shardmill: Shardmill) -> None:
@@ -138,7 +143,7 @@ def test_where_all_rows_are_sampled_sizes_are_exact(shardmill: Shardmill) -> Non
     plan = planned("a.csv")
     made = json.loads(shardmill("convert", "a.csv", "-o", "out", "--json").out)
     assert plan["splits"]["train"]["bytes"] == made["splits"]["train"]["bytes"]
-    assert (plan["forecast"]["share"], plan["forecast"]["bytes_error"]) == (1.0, 0.0)
+    assert (plan["forecast"]["share"], plan["forecast"]["exact"]) == (1.0, True)
 
 
 def sizes(shown: dict[str, Any]) -> dict[str, tuple[int, int]]:
@@ -198,7 +203,7 @@ def test_folders_whose_pictures_differ_are_estimated_from_the_pictures_of_each(s
 def test_with_gzip_or_records_that_wait_for_their_split_the_sizes_of_splits_are_not_called_exact() -> None:
     Path("a.csv").write_text("a\n" + "1\n" * 100)
     gzipped = planned("a.csv", output={"path": "out", "compression": "gzip"})["forecast"]
-    assert (gzipped["share"], gzipped["bytes_error"]) == (1.0, 0.2)
+    assert (gzipped["share"], gzipped["exact"]) == (1.0, False)
     waiting = planned("a.csv", split={"fractions": {"train": 0.9, "val": 0.1}, "by": "exact"})
     assert {name: split["records"] for name, split in waiting["splits"].items()} == {"train": 90, "val": 10}
     forecast = Forecast(**{name: one for name, one in waiting["forecast"].items() if name != "fails"})
@@ -268,9 +273,7 @@ def test_the_time_grows_with_the_rows_and_shrinks_with_what_is_done() -> None:
         made = forecast(prepared, workers)[1]
         half = forecast(prepared, workers, done=len(prepared.plan.tasks))[1]
     assert made.seconds is not None
-    assert made.least_seconds is not None
-    assert made.most_seconds is not None
-    assert made.least_seconds < made.seconds < made.most_seconds
+    assert made.seconds > made.cpu_seconds / 2
     assert made.cpu_seconds > 3.5e-9 * 5_000_000, "what is written takes time too"
     assert half.cpu_seconds == 0
 
@@ -286,15 +289,15 @@ def test_where_the_rows_are_not_known_the_sizes_are_called_a_guess(shardmill: Sh
     csv_files()
     Path("a.csv.gz").write_bytes(gzip.compress(Path("0.csv").read_bytes() + Path("1.csv").read_bytes()))
     plan = planned("a.csv.gz", schema={"infer": "none"})
-    assert (plan["forecast"]["bytes_error"], plan["forecast"]["share"]) == (None, None)
+    assert (plan["forecast"]["exact"], plan["forecast"]["share"]) == (False, None)
     ended = shardmill("convert", "a.csv.gz", "-o", "out", "--dry-run", "--set", "schema.infer=none")
     assert "the number of rows is a guess by the size of the files, and so are the sizes" in ended.out
 
 
 def test_a_disk_with_too_little_room_is_said() -> None:
     made = Forecast(
-        rows=1, places=1, share=1.0, cpu_seconds=1.0, seconds=1.0, least_seconds=0.5, most_seconds=2.0, workers=2,
-        bytes_error=0.0, splits_counted=True, rejects=0, allowed=0, disk_bytes=5 << 30, free_bytes=1 << 30,
+        rows=1, places=1, share=1.0, cpu_seconds=1.0, seconds=1.0, workers=2,
+        exact=True, splits_counted=True, rejects=0, allowed=0, disk_bytes=5 << 30, free_bytes=1 << 30,
     )  # fmt: skip
     assert "Disk:   too little room for out: 5.0 GiB needed, 1.0 GiB free" in list(made.lines("out"))
     assert len(list(replace(made, free_bytes=5 << 30).lines("out"))) == 2
