@@ -47,6 +47,7 @@ _SAY: Final = {True: "true", False: "false", None: "null"}
 
 
 def problems_of(error: ValidationError, document: Document, below: Path = ()) -> list[Problem]:
+    """Return what pydantic found in a document (or in its part `below` a path), each with its place, in words."""
     return [_problem(detail, below, document) for detail in error.errors(include_url=False)]
 
 

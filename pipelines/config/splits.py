@@ -168,6 +168,7 @@ class SplitConfig(BaseModel):
 
     @property
     def looked_at(self) -> tuple[str, ...]:
+        """The columns that decide the split of a row."""
         before = None if self.before is None else self.before[_COLUMN]
         return tuple(name for name in (self.column, before, self.key, self.stratify) if name is not None)
 

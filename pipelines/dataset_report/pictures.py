@@ -98,6 +98,7 @@ def _picture(split: str, record: int, row: Mapping[str, Any], feature: str) -> P
 
 
 def _small(data: bytes) -> tuple[bytes, int, int]:
+    """Return a picture as a small JPEG, with its width and height."""
     name = tell_image_format(data)
     if name not in PILLOW_NAMES:
         raise KeyError("a format that is not shown")

@@ -126,6 +126,7 @@ def counted_by_folder(listing: Listing, images: Mapping[ImageFile, int]) -> tupl
 def split_unchanged(
     unchanged: Sequence[Unchanged], listing: Listing, before: RejectedBefore
 ) -> tuple[tuple[Unchanged, ...], tuple[Unchanged, ...]]:
+    """Return what the dataset holds of files that are unchanged, and what it rejected of them."""
     if not isinstance(listing, ImageListing):
         return tuple(file for file in unchanged if not file.rejected), tuple(
             file for file in unchanged if file.rejected

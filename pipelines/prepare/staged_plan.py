@@ -85,6 +85,7 @@ class StagedPlan:
 
     @property
     def staging(self) -> str:
+        """The staging folder, relative to the dataset's."""
         return f"{STAGING_FOLDER}/{self.run_id}"
 
     def restored(self, listing: Listing) -> Plan:

@@ -170,6 +170,7 @@ def _run(
 
 
 def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
+    """Return the latest generation of a dataset; with `finish`, wholly published."""
     if not list_generations(path):
         raise TargetError(
             copy_in_part(path)

@@ -72,6 +72,7 @@ def _staged_splits(done: Sequence[TaskResult], shard_size: int) -> tuple[SplitEs
 
 
 def _rejects_of(done: Sequence[TaskResult]) -> tuple[str, ...]:
+    """Return what to say of rows that finished tasks have rejected: planning does not look at them again."""
     codes: Counter[str] = Counter()
     for result in done:
         codes.update(result.rejects.by_code if result.rejects else {})

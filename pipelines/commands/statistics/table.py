@@ -53,6 +53,7 @@ def _table(split: SplitFigures, features: Mapping[str, Feature]) -> Table:
 
 
 def _cells(figures: FeatureFigures, time: TimeWords | None) -> tuple[str, ...]:
+    """Return smallest value, mean, largest, deviation and zeros; of text and bytes their lengths."""
     if figures.numbers is not None:
         return _number_cells(figures.numbers, time)
     sizes = figures.sizes

@@ -67,6 +67,7 @@ def _is_installed() -> bool:
 
 
 def only_builds(beam_args: Sequence[str]) -> bool:
+    """Return whether Beam is asked for the graph of a job alone (`-- --dry_run`), so that nothing is sent."""
     return any(arg.partition("=")[0] == "--dry_run" for arg in beam_args)
 
 
@@ -154,4 +155,5 @@ def _options(runner: DataflowRunner, name: str, beam_args: Sequence[str]) -> Pip
 
 
 def _id_of(result: Any) -> str | None:
+    """Return the id of the job, or None where only its graph was built."""
     return result.job_id() if getattr(result, "has_job", False) else None

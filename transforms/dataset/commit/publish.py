@@ -49,6 +49,7 @@ class Move:
 
 
 def moves_of(commit: Commit) -> list[Move]:
+    """Return the files to move to publish a generation; the sidecars that change are replaced at the end."""
     manifest, staging, number = commit.manifest, commit.manifest.run.staging, commit.manifest.generation
     replaces = commit.superseded is not None
     moves = [

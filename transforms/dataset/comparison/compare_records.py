@@ -148,6 +148,7 @@ def _joined(digests: Sequence[Digests]) -> Digests:
 
 
 def _count(a: Digests, b: Digests) -> tuple[int, int]:
+    """Return how many digests are in each of two multisets alone."""
     both = np.concatenate((a, b))
     if not len(both):
         return 0, 0

@@ -105,6 +105,7 @@ class OpenedGeneration:
         self.check()
 
     def replacement(self) -> str | None:
+        """Return what has happened to the generation, None while the dataset holds it."""
         storage, number = storage_at(self.path), self.manifest.generation
         while True:
             numbers, identity = _look(storage, number)

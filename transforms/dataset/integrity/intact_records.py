@@ -43,6 +43,7 @@ def is_compressed(path: Path) -> bool:
 
 
 def _tell_form(file: FileIO, name: bytes) -> Form | None:
+    """Return how a file is compressed, of which the first bytes may be damaged."""
     form = tell_form(file, 0)
     if name.endswith(b".gz"):
         return form or (None if is_record_header(file.read(HEADER_BYTES)) else "gzip")

@@ -116,6 +116,7 @@ class RecordAccess:
         return f"{self._generation.name(self._entries[shard])} record {index - first + 1}"
 
     def _place(self, number: int) -> tuple[int, int]:
+        """Return the shard of a record, and the number of its first record."""
         shard = bisect_right(self._stops, number)
         return shard, self._stops[shard - 1] if shard else 0
 

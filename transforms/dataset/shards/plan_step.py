@@ -164,6 +164,7 @@ def plan_shuffle(spec: DatasetSpec, results: Iterable[TaskResult]) -> list[Shuff
 
 
 def _by_pass(spec: DatasetSpec, results: Iterable[TaskResult]) -> tuple[Iterable[TaskResult], list[TaskResult]]:
+    """Return the results of the source's tasks, and those of the second pass of a shuffle."""
     if spec.shuffle is None:
         return results, []
     known, tasks = list(results), spec.tasks or 0

@@ -101,6 +101,7 @@ class SpillIndex:
         return sizes
 
     def size_of(self, first: int, stop: int) -> tuple[int, int]:
+        """Return the records and the bytes of buckets that follow each other, of all runs."""
         rows, sizes = (table[:, stop].astype(np.int64) - table[:, first] for table in (self.rows, self.bytes))
         return int(rows.sum()), int(sizes.sum())
 

@@ -183,6 +183,7 @@ class DatasetSpec:
 
     @property
     def staging(self) -> str:
+        """The run's staging folder, relative to the dataset's."""
         return f"{STAGING_FOLDER}/{self.run_id}"
 
     @property

@@ -57,6 +57,7 @@ class TaskResult:
 
     @property
     def path(self) -> str:
+        """Where the result is, relative to the staging folder."""
         return f"tasks/{self.task:06d}.json" if self.task != NO_TASK else f"tasks/bundle-{self.attempt}.json"
 
     def to_json(self) -> bytes:

@@ -50,6 +50,7 @@ class AlignedBuffer:
         self._array: Final = np.frombuffer(self.view, np.uint8)
 
     def append(self, data: memoryview) -> int:
+        """Take as many bytes as there is room for, and return how many that were."""
         start = self.filled
         taken = min(data.nbytes, self.size - start)
         if taken >= _WITHOUT_GIL_BYTES:

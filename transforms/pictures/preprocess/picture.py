@@ -57,6 +57,7 @@ class PictureMaker:
     pixels_limit: int = 50_000_000
 
     def make(self, data: Content, facts: ImageFacts) -> Ready:
+        """Return a picture as the options have it, given its bytes, which have been checked."""
         stored = (facts.width, facts.height)
         turn = orientation_of(data, facts.format) if self.options.orientation == "apply" else UPRIGHT
         placement = place(*(stored[::-1] if turn in SIDEWAYS else stored), self.options.resize)

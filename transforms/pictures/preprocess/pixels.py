@@ -73,6 +73,7 @@ def _values(image: Image.Image) -> Pixels:
 
 
 def has_deep_colors(data: Content, facts: ImageFacts) -> bool:
+    """Return whether a picture has colours of 16 bits, which Pillow reads as 8."""
     if facts.colorspace == "I;16":
         return False
     if facts.format == "png":
