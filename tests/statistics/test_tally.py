@@ -166,10 +166,11 @@ def test_minus_zero_is_a_zero_whatever_comes_first() -> None:
 @settings(max_examples=examples(100))
 def test_what_is_written_is_read_back(rows: list[Row], level: Level) -> None:
     tally = tally_of(rows, level=level)
-    document = parse_stats(document_of(tally, 3))
-    assert document.generation == 3
-    assert document.statistics == tally.statistics(SCHEMA, LABELS)
-    assert document.tally().to_json() == tally.to_json()
+    found = parse_stats(document_of(tally, 3), 3, SCHEMA, LABELS)
+    assert found is not None
+    assert found[0].to_json() == tally.to_json()
+    assert found[1] == tally.statistics(SCHEMA, LABELS)
+    assert parse_stats(document_of(tally, 3), 4, SCHEMA, LABELS) is None
 
 
 @pytest.mark.parametrize(
@@ -183,10 +184,11 @@ def test_what_is_written_is_read_back(rows: list[Row], level: Level) -> None:
         ('["int64", 1, 1,', '["int64", 1, null,'),
         ('["int64", 1, 1,', '["int65", 1, 1,'),
         ('"choices": [[0, 1]]', '"choices": [[[], 1]]'),
+        ('"choices": [[0, 1]]', '"choices": [[0, 1], ["", 1]]'),
     ],
 )
 def test_a_damaged_document_is_told_from_a_whole_one(old: str, new: str) -> None:
     data = document_of(tally_of([(1, 0, "a", 1.0, [], [])]), 1).decode()
     assert old in data
     with pytest.raises(StatsProblem):
-        parse_stats(data.replace(old, new, 1).encode()).tally()
+        parse_stats(data.replace(old, new, 1).encode(), 1, SCHEMA, LABELS)

@@ -118,6 +118,7 @@ class FeatureTally:
             found.sizes = Lengths.from_json(document["sizes"])
         if "choices" in document:
             found.choices = {value: int(count) for value, count in document["choices"]}
+            sorted(found.choices)  # raises TypeError where text is among numbers
         if "distinct" in document:
             found.distinct = Values.from_json(document["distinct"])
         return found

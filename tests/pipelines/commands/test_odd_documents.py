@@ -55,7 +55,7 @@ def test_an_odd_line_of_rejects_is_damage_with_its_file_and_line(out: Path, shar
             ended = shardmill(*command)
             assert ended.code == 3, (command, line)
             said = ended.out + ended.err
-            assert "rejects/00000001.jsonl: line 2 " in said, (command, line, said)
+            assert "rejects/00000001.jsonl: line 2: " in said, (command, line, said)
     path.write_text(good)
     assert shardmill("verify", "out").code == 0
 
@@ -69,10 +69,10 @@ def test_an_odd_line_of_sources_is_damage_with_its_file_and_line(out: Path, shar
         for command in (("append", "b.csv", "-o", "out"), ("verify", "out")):
             ended = shardmill(*command)
             assert ended.code == 3, (command, key)
-            assert "sources/00000001.jsonl: line 1 has a" in ended.out + ended.err, command
+            assert f"sources/00000001.jsonl: line 1: {key} is " in ended.out + ended.err, command
         merged = shardmill("merge", "out", "-o", f"of-{key}")  # records are there, and the list is a note
         assert merged.code == 0
-        assert "sources/00000001.jsonl: line 1 has a" in merged.out + merged.err
+        assert f"sources/00000001.jsonl: line 1: {key} is " in merged.out + merged.err
 
 
 def test_counted_values_of_several_types_are_damage(out: Path, shardmill: Shardmill) -> None:

@@ -13,7 +13,7 @@ from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import staged_sidecar
 from ...format.wording.printable import shell_path
 from ...statistics.figures import Statistics
-from ...statistics.stats_json import STATS_JSON, STATS_TFDV, StatsDocument, StatsProblem, parse_stats, stats_json
+from ...statistics.stats_json import STATS_JSON, STATS_TFDV, StatsProblem, parse_stats, stats_json
 from ...statistics.tally import Tally
 from ...statistics.tfdv import statistics_file
 from ..storage.storage_at import storage_at
@@ -24,20 +24,14 @@ _LIMIT: Final = 1 << 30
 
 
 def read_stats(root: str, manifest: Manifest) -> Statistics | None:
-    found = _document(root, manifest)
-    return None if found is None else found.statistics
+    found = _read(root, manifest)
+    return None if found is None else found[1]
 
 
 def read_tally(root: str, manifest: Manifest) -> Tally | None:
     """Return what is counted of a generation, to which more can be added; None where nothing is."""
-    found = _document(root, manifest)
-    if found is None:
-        return None
-    try:
-        tally = found.tally()
-    except StatsProblem as problem:
-        raise DamageError(f"{STATS_JSON}: {problem}") from problem
-    return tally
+    found = _read(root, manifest)
+    return None if found is None else found[0]
 
 
 def statistics_files(tally: Tally, manifest: Manifest) -> dict[str, bytes]:
@@ -49,35 +43,34 @@ def statistics_files(tally: Tally, manifest: Manifest) -> dict[str, bytes]:
     }
 
 
-def _document(root: str, manifest: Manifest) -> StatsDocument | None:
+def _read(root: str, manifest: Manifest) -> tuple[Tally, Statistics] | None:
     storage = storage_at(root)
+    if manifest.schema is None:
+        return None
     for path in (staged_sidecar(manifest.run.staging, STATS_JSON), STATS_JSON):  # until it is published
         if not storage.lies_at(path):
             continue
         try:
-            found = parse_stats(read_file(root, path, _LIMIT))
+            data = read_file(root, path, _LIMIT)
+            found = parse_stats(data, manifest.generation, manifest.schema, manifest.labels)
+            if found is not None:
+                _check_records(found[0], manifest)
+                return found
         except DamageError:
             if storage.lies_at(path):
                 raise
-            continue  # another process has published it, and removed it, at this moment
+            # another process has published it, and removed it, at this moment
         except StatsProblem as problem:
             if STATS_JSON in manifest.sidecars:
-                raise DamageError(f"{storage.path(path)}: {problem}") from problem
-            continue  # of another generation, as far as anyone knows
-        if found.generation != manifest.generation:
-            continue
-        records = {name: split.records for name, split in found.statistics.splits.items()}
-        if records != {name: split.records for name, split in manifest.splits.items()}:
-            raise _of_others(root, path, "records by split")
-        names = {feature.name for feature in manifest.schema or ()}
-        if any(split.features.keys() != names for split in found.statistics.splits.values()):
-            raise _of_others(root, path, "features")
-        return found
+                again = f"make it again: shardmill stats {shell_path(root)} --write"
+                raise DamageError(f"{storage.path(path)}: {problem}; {again}") from problem
+            # of another generation, as far as anyone knows
     return None
 
 
-def _of_others(root: str, path: str, what: str) -> DamageError:
-    return DamageError(
-        f"{storage_at(root).path(path)}: its {what} are not those of the manifest; make it again: "
-        f"shardmill stats {shell_path(root)} --write"
-    )
+def _check_records(tally: Tally, manifest: Manifest) -> None:
+    names = {feature.name for feature in manifest.schema or ()}
+    if tally.records != {name: split.records for name, split in manifest.splits.items()}:
+        raise StatsProblem("its records by split are not those of the manifest")
+    if any(split.features.keys() != names for split in tally.splits.values()):
+        raise StatsProblem("its features are not those of the manifest")
