@@ -55,7 +55,7 @@ class ShownRecord:
 def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> None:
     """Print the first `count` records of a dataset (of all its splits, or of one) or of a TFRecord file.
 
-    A `DamageError` comes after the records before the damage have been printed.
+    Raise `DamageError` after the records before the damage have been printed.
     """
     shown = 0
     for record in islice(_records(path, split), count):

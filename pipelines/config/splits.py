@@ -186,7 +186,7 @@ class SplitConfig(BaseModel):
 
     @classmethod
     def of_rule(cls, rule: Mapping[str, Any]) -> SplitConfig:
-        """Return the config whose `rule` is what a manifest states; a `ValidationError` if none has it."""
+        """Return the config whose `rule` is what a manifest states; raise `ValidationError` if none has it."""
         members = {key: value for key, value in rule.items() if key not in ("by", _REST)}
         if rule["by"] == "before":
             rest = {_REST: rule[_REST]} if _REST in rule else {}

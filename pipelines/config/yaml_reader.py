@@ -138,7 +138,7 @@ def read_document(text: str, source: str) -> Document:
 
 
 def read_scalar(text: str) -> Any:
-    """Return the value of a piece of YAML, as in `--set a.b=<text>`; a `ValueError` if it is none."""
+    """Return the value of a piece of YAML, as in `--set a.b=<text>`; raise `ValueError` if it is none."""
     document = Document()
     try:
         node = yaml.compose(text, Loader=_Loader)

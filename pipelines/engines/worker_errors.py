@@ -52,6 +52,7 @@ def lasting_error(text: str) -> Exception | None:
 
 
 def _last_raised(text: str) -> tuple[str, str, str] | None:
+    """Return what the last traceback of a text ends with: module, kind, words."""
     _, found, trace = text.rpartition("Traceback (most recent call last):")
     raised = _RAISED.findall(trace) if found else []
     if not raised:

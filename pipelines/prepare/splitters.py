@@ -121,7 +121,7 @@ def _rule_of(config: Config, latest: Manifest) -> SplitConfig | None:
 def with_fitting_split(config: Config, latest: Manifest, survey: Survey) -> Config:
     """Return the config of an append with the rule of the dataset only where its source has rows for it.
 
-    It is an error if nothing says to which split a row goes, or if the rule would part rows of one key.
+    Raise if nothing says to which split a row goes, or if the rule would part rows of one key.
     """
     if not config.split_of_dataset:
         return config

@@ -91,7 +91,7 @@ class StagedPlan:
     def restored(self, listing: Listing) -> Plan:
         """Return the plan of a run whose tasks are all done: they know their numbers, and not what to read.
 
-        A `ValueError`, or any error of a wrong form, if the survey is not one that we write.
+        Raise `ValueError`, or another error of a wrong form, if the survey is not one that we write.
         """
         found = self.survey
         pieces = tuple(

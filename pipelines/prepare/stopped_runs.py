@@ -63,7 +63,7 @@ class StoppedRuns:
 def find_stopped(path: str, mark: RunMark, listing: Listing, listed: ListedSource, *, resume: bool) -> StoppedRuns:
     """Look for runs in a dataset's folder that stopped; `listing` and `listed` are the whole source as it is now.
 
-    It is an error if one of the same command stopped midway and its source has changed since.
+    Raise if one of the same command stopped midway and its source has changed since.
     """
     storage = storage_at(path)
     if not storage.has_locks:  # nobody could tell whether a run has stopped, so each has a folder of its own

@@ -43,7 +43,7 @@ def read_outcome(spec: DatasetSpec) -> WriteOutcome:
 
 
 def read_decision(spec: DatasetSpec) -> Commit | Refusal:
-    """Return what a run has committed, or why it refused to, as its folder states it; a `CommitError` if neither."""
+    """Return what a run has committed, or why it refused, as its folder states it; raise `CommitError` if neither."""
     commit = find_commit(spec)
     if commit is not None:
         return replace(commit, notes=read_notes(spec.path, commit.manifest))

@@ -79,7 +79,7 @@ def grouped_moves(commit: Commit) -> Iterator[tuple[Move, ...]]:
 def publish_file(storage: Storage, move: Move, *, held: bool = False) -> None:
     """Make one move, or find it made; `held` says that the caller holds the sidecars.
 
-    A `CommitError` if another file has the name, or the staged file is gone.
+    Raise `CommitError` if another file has the name, or the staged file is gone.
     """
     if move.replaces:
         # a later replacement may have published its own file by now: it looks again while it holds the sidecars

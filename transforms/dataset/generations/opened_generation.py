@@ -48,7 +48,7 @@ class OpenedGeneration:
     def open_again(self, entry: ShardEntry) -> ObjectReader:
         """Open the object of a shard whose object was open and is no longer there.
 
-        A `DamageError` also where the object is not that of the manifest.
+        Raise `DamageError` also where the object is not that of the manifest.
         """
         opened = self.open(entry)
         assert isinstance(opened, ObjectReader)
@@ -61,7 +61,7 @@ class OpenedGeneration:
         return opened
 
     def open(self, entry: ShardEntry) -> FileIO | ObjectReader:
-        """Open a shard under the name that it has by now; a `ReplacedError` if the generation was replaced."""
+        """Open a shard under the name that it has by now; raise `ReplacedError` if the generation was replaced."""
         while True:
             located = None
             try:

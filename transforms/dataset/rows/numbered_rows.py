@@ -97,7 +97,7 @@ def decoded(
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the rows of batches, of which there is at least one, as one.
 
-    A `UsageError` if a column has more than 2 GiB of text or bytes, which Arrow does not hold in one.
+    Raise `UsageError` if a column has more than 2 GiB of text or bytes, which Arrow does not hold in one.
     """
     if len(batches) == 1:
         return batches[0]

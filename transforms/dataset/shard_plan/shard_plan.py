@@ -54,7 +54,7 @@ class CutTable(Sequence[CutPoint]):
 
     @classmethod
     def of(cls, cuts: Sequence[Sequence[int]]) -> CutTable:
-        """Return the table of some cut points; a `ValueError` if they are not triples of numbers."""
+        """Return the table of some cut points; raise `ValueError` if they are not triples of numbers."""
         try:
             return cls(np.array(cuts, np.int64).reshape(len(cuts), 3))
         except OverflowError as error:

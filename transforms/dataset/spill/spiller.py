@@ -96,7 +96,7 @@ class SplitSpill:
         self._path = ""
 
     def add(self, frames: Frames) -> None:
-        """Take records, in their order; a `RunError` if they are more than can be numbered."""
+        """Take records, in their order; raise `RunError` if they are more than can be numbered."""
         if not frames.records:
             return
         if self._numbered + frames.records > MOST_RECORDS:

@@ -13,7 +13,7 @@ _PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
 
 
 def parse_max_rejects(value: object) -> int | str:
-    """Return a number of rows, or a percentage of them as text; a `ValueError` if it is neither.
+    """Return a number of rows, or a percentage of them as text; raise `ValueError` if it is neither.
 
     >>> parse_max_rejects("7"), parse_max_rejects("0.5 %")
     (7, '0.5%')

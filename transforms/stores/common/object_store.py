@@ -207,7 +207,7 @@ class ObjectStore(ABC):
         return set[str]().union(*at_once(self.remove_some, batches))
 
     def found(self, key: str) -> ObjectInfo:
-        """Return what the store says of an object; a `FileNotFoundError` if there is none."""
+        """Return what the store says of an object; raise `FileNotFoundError` if there is none."""
         found = self.head(key)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, "no such object", str(self.url(key)))

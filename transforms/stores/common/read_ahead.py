@@ -30,7 +30,7 @@ def read_ahead(
 ) -> Iterator[bytes]:
     """Yield the bytes of an object from `start` to `end` in pieces, in order, of one content (see `ObjectStore.read`).
 
-    An `EOFError` if it ends before `end`.
+    Raise `EOFError` if it ends before `end`.
     """
     starts = iter(range(start, end, piece_bytes))
     under_way: deque[tuple[int, Future[bytes]]] = deque()

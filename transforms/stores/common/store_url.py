@@ -44,7 +44,7 @@ def is_store_url(text: object) -> bool:
 
 
 def parse_store_url(text: str) -> StoreUrl:
-    """Return the place that a URL names; a `StoreAccessError` if it names none, or holds credentials.
+    """Return the place that a URL names; raise `StoreAccessError` if it names none, or holds credentials.
 
     >>> parse_store_url("gs://bucket/data/a.csv")
     StoreUrl(scheme='gs', bucket='bucket', key='data/a.csv')

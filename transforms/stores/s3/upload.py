@@ -135,7 +135,7 @@ class S3Upload:
     def _complete(self) -> bool:
         """Complete the upload, or find it completed, its reply lost; return whether it is.
 
-        A `PassingFailure` if it is to be tried again, with parts that have been copied again where it is a copy.
+        Raise `PassingFailure` if it is to be tried again, with parts that have been copied again where it is a copy.
         """
         more: dict[str, object] = {"IfNoneMatch": "*"} if self._if_absent else {}
         if self._crc is not None:
