@@ -21,7 +21,8 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.sources.csv.parse import CsvLimits
-from shardmill.transforms.sources.csv.source import CsvSource
+
+from ..file_sources import made_source
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -220,7 +221,7 @@ def test_a_csv_that_is_only_sampled_names_the_columns_in_which_nulls_were_found(
     desk.put({"a.csv": b"a,b,c\n1,,x\n2,3,y\n", "b.csv": b"a,b,c\n1,2,x\n"})
 
     def sampled(name: str) -> Any:
-        source = CsvSource((name,), str(desk.root), limits=CsvLimits(auto_bytes=10))
+        source = made_source("csv", (name,), str(desk.root), limits=CsvLimits(auto_bytes=10))
         config = load_call(name, f"{name}.out", {}, data_given=False)
         Screen().ended(run_convert(config, source=source))
         return desk.capsys.readouterr()

@@ -13,6 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shardmill.transforms.errors import ShardmillError
+from shardmill.transforms.sources.contract.source import Source
+from shardmill.transforms.sources.registry.formats import FORMATS
+from shardmill.transforms.sources.registry.settings import Limits, Settings
 
 FOLDER = tempfile.mkdtemp(prefix="shardmill-fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 """Where inputs that must be files are put: no disk is worn out."""
@@ -29,6 +32,13 @@ def file_of(data: bytes, name: str) -> str:
     with open(path, "wb") as file:
         file.write(data)
     return path
+
+
+def source_of(kind: str, name: str, limits: Limits | None = None, **options: object) -> Source:
+    """Return the source of a file in that folder."""
+    found = FORMATS[kind].load()
+    model = found.options.model_validate({"format": kind, "paths": [name], **options})
+    return found.source(model, Settings(FOLDER, limits=limits or Limits()))
 
 
 def ours(error: ShardmillError) -> str:

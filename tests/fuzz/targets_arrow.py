@@ -14,10 +14,9 @@ from shardmill.transforms.errors import ShardmillError
 from shardmill.transforms.format.flow.rejects import CellProblem
 from shardmill.transforms.format.nested.flatten import flatten_column
 from shardmill.transforms.format.nested.unsupported import refuse_unsupported
-from shardmill.transforms.sources.arrow.source import ArrowSource
 from shardmill.transforms.sources.contract.selection import exclude_columns
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
-from targets import FOLDER, Target, file_of, ours
+from targets import Target, file_of, ours, source_of
 
 _TIMES = 20
 _LISTS = pa.table(
@@ -71,7 +70,7 @@ def make_arrow(rng: random.Random) -> bytes:
 
 def check_arrow(data: bytes) -> str:
     """Read a file, and flatten its columns; each row is sound, or a problem."""
-    source = ArrowSource((os.path.basename(file_of(data, "a.arrow")),), FOLDER)
+    source = source_of("arrow", os.path.basename(file_of(data, "a.arrow")))
     problems: list[CellProblem] = []
     try:
         survey = source.survey(source.list_files(), map_in_turn)

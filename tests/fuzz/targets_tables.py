@@ -16,16 +16,13 @@ from shardmill.transforms.errors import ShardmillError
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.arrow_checks import check_batch
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
-from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.csv.records.quote_bits import LF, Dialect
 from shardmill.transforms.sources.csv.records.record_starts import fold_blocks, record_ends, safe_cut, scan_block
-from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.numpy.npy import HEADER_READ_BYTES, NpyError, parse_header
-from shardmill.transforms.sources.numpy.source import NumpySource
 from shardmill.transforms.sources.parquet.column_chunks import EncryptedError, read_groups
-from shardmill.transforms.sources.parquet.source import ParquetSource
 from shardmill.transforms.sources.parquet.thrift_compact import ThriftError
-from targets import FOLDER, Target, file_of, ours
+from shardmill.transforms.sources.registry.settings import Limits
+from targets import Target, file_of, ours, source_of
 
 CSV = [
     b'id,name,price\n1,Ada,0.5\n2,"Grace, Hopper",1e3\n3,"a\nb""c",\n',
@@ -102,7 +99,7 @@ def read_all(source: Any) -> str:
 
 def check_csv(data: bytes) -> str:
     name = os.path.basename(file_of(data, "a.csv"))
-    return read_all(CsvSource((name,), FOLDER, limits=CsvLimits(1000, 10_000, 50)))
+    return read_all(source_of("csv", name, limits=Limits(1000, 10_000, 50)))
 
 
 def _parquet(table: pa.Table, **options: Any) -> bytes:
@@ -155,7 +152,7 @@ def make_parquet(rng: random.Random) -> bytes:
 
 def check_parquet(data: bytes) -> str:
     name = os.path.basename(file_of(data, "a.parquet"))
-    return read_all(ParquetSource((name,), FOLDER))
+    return read_all(source_of("parquet", name))
 
 
 def make_footer(rng: random.Random) -> bytes:
@@ -219,7 +216,7 @@ def check_numpy(data: bytes) -> str:
     except NpyError as error:
         assert len(str(error)) < 400
     name = os.path.basename(file_of(data, "a.npy"))
-    outcomes = [read_all(NumpySource((name,), FOLDER, rows=rows)) for rows in (False, True)]
+    outcomes = [read_all(source_of("numpy", name, rows=rows)) for rows in (False, True)]
     return " ".join(outcomes)
 
 

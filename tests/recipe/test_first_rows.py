@@ -20,7 +20,8 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import UsageError
 from shardmill.transforms.recipe.first_rows import first_rows, until
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
-from shardmill.transforms.sources.csv.source import CsvSource
+
+from ..file_sources import made_source
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -98,7 +99,7 @@ def test_whole_rows_that_are_rejected_count_where_they_are(
     folder = tmp_path_factory.mktemp("rows")
     lines = [f"{n},{n}" if bad else f"{n}" for n, bad in enumerate(ragged)]
     (folder / "a.csv").write_text("n\n-1\n" + "\n".join(lines) + "\n")
-    source = CsvSource(("a.csv",), str(folder), infer="none")
+    source = made_source("csv", ("a.csv",), str(folder), infer="none")
     survey = first_rows(source, source.survey(source.list_files(), map_in_turn), limit)
     assert survey.limit is not None
     last = survey.limit.last

@@ -18,11 +18,9 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import ConfigError, RunError, SourceError, UsageError
 from shardmill.transforms.sources.contract.source import Source, Task, map_in_turn
-from shardmill.transforms.sources.csv.source import CsvSource
-from shardmill.transforms.sources.numpy.source import NumpySource
-from shardmill.transforms.sources.parquet.source import ParquetSource
 from shardmill.transforms.sources.tfrecord.source import TfrecordSource
 
+from ..file_sources import made_source
 from ..memory import peak_bytes
 from . import servers
 from .conftest import Bucket, limit, shards
@@ -56,8 +54,8 @@ def source_of(url: str, kind: str) -> Source:
     if kind == "tfrecord":
         return TfrecordSource((url,), "/", records="opaque")
     if kind in ("npy", "npz"):
-        return NumpySource((url,), rows=True)
-    return CsvSource((url,)) if kind == "csv" else ParquetSource((url,))
+        return made_source("numpy", (url,), rows=True)
+    return made_source("csv", (url,)) if kind == "csv" else made_source("parquet", (url,))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npy", "npz", "tfrecord"])
@@ -132,7 +130,7 @@ def test_damaged_pages_are_found_by_their_checksums(bucket: Bucket, tmp_path: Pa
     data = bytearray(make(tmp_path / "in", "parquet").read_bytes())
     data[len(data) // 2] ^= 1
     bucket.store.put("in/a.parquet", bytes(data))
-    source = ParquetSource((f"{bucket.url}/in",))
+    source = made_source("parquet", (f"{bucket.url}/in",))
     survey = source.survey(source.list_files(), map_in_turn)
     with pytest.raises(SourceError, match=r"/in/a\.parquet: row group \d+ .* is damaged: .*(CRC|crc)"):
         list(source.read(Task(0, tuple(survey.pieces)), survey.frozen))

@@ -17,13 +17,13 @@ from shardmill.transforms.format.tfrecord.scan import LARGEST_RECORD_BYTES
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Frozen
 from shardmill.transforms.sources.csv.parse import CsvLimits
-from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.images.layout import MAX_LABEL_OFFSET
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 from shardmill.transforms.sources.numpy.files import NumpyLimits
-from shardmill.transforms.sources.numpy.source import NumpySource
-from shardmill.transforms.sources.parquet.source import ParquetSource
+from shardmill.transforms.sources.registry.settings import Limits
 from shardmill.transforms.sources.tfrecord.source import TfrecordSource
+
+from ...file_sources import made_source
 
 
 def made(section: dict[str, Any], **others: Any) -> object:
@@ -46,7 +46,8 @@ def test_a_csv_config_becomes_a_csv_source(tmp_path: Path, monkeypatch: pytest.M
         schema={"infer": "full", "columns": {"a": {"type": "timestamp", "unit": "ms", "timezone": "UTC"}}},
         limits={"field_bytes": "1KiB", "record_bytes": "2KiB", "columns": 3},
     )
-    assert source == CsvSource(
+    assert source == made_source(
+        "csv",
         ("x",),
         str(tmp_path),
         delimiter=";",
@@ -58,20 +59,19 @@ def test_a_csv_config_becomes_a_csv_source(tmp_path: Path, monkeypatch: pytest.M
         null_values=("NA",),
         infer="full",
         rules={"a": ColumnRule("timestamp", None, "ms", "UTC", None)},
-        limits=CsvLimits(1024, 2048, 3),
-        partitions="read",
+        limits=Limits(1024, 2048, 3),
     )
 
 
 def test_a_parquet_config_becomes_a_parquet_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     source = made({"format": "parquet", "checksums": False}, schema={"columns": {"f": {"as": "bytes"}}})
-    assert source == ParquetSource(
+    assert source == made_source(
+        "parquet",
         ("x",),
         str(tmp_path),
         checksums=False,
         rules={"f": ColumnRule(None, "bytes", None, None, None)},
-        partitions="read",
     )
 
 
@@ -106,7 +106,9 @@ def test_an_images_config_becomes_an_image_source(tmp_path: Path, monkeypatch: p
 def test_a_numpy_config_becomes_a_numpy_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     source = made({"format": "numpy", "rows": True, "feature": "emb"}, limits={"record_bytes": 4096})
-    assert source == NumpySource(("x",), str(tmp_path), rows=True, feature="emb", record_bytes=4096)
+    assert source == made_source(
+        "numpy", ("x",), str(tmp_path), rows=True, feature="emb", limits=Limits(record_bytes=4096)
+    )
 
 
 def test_a_tfrecord_config_becomes_a_tfrecord_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,10 +120,10 @@ def test_a_tfrecord_config_becomes_a_tfrecord_source(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("source", "other"),
     [
-        (CsvSource(("x",)), {"limits": CsvLimits(block_bytes=1, job_bytes=2, joined_bytes=3, auto_bytes=4)}),
-        (ParquetSource(("x",)), {"batch_bytes": 1}),
+        (made_source("csv", ("x",)), {"limits": CsvLimits(block_bytes=1, job_bytes=2, joined_bytes=3, auto_bytes=4)}),
+        (made_source("parquet", ("x",)), {"batch_bytes": 1}),
         (ImageSource(("x",)), {"limits": ImageLimits(1, 2, 3)}),
-        (NumpySource(("x",)), {"limits": NumpyLimits(1, 2, 3)}),
+        (made_source("numpy", ("x",)), {"limits": NumpyLimits(1, 2, 3)}),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -13,9 +13,8 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import InputError, SchemaError
+from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.recipe.steps.partitions import Partitions
-from shardmill.transforms.sources.parquet.source import ParquetSource
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -146,9 +145,3 @@ def test_splits_by_a_column_of_folders_keep_its_groups(work: Path) -> None:
     users = [{row["user"] for row in rows_of(split=split)} for split in ("a", "b")]
     assert not users[0] & users[1]
     assert len(users[0] | users[1]) == 40
-
-
-def test_a_source_without_a_recipe_refuses_such_folders(work: Path) -> None:
-    put(work / "hive", "parquet")
-    with pytest.raises(InputError, match='its folders name the columns "country", "year", which this source alone'):
-        ParquetSource(("hive",), str(work)).list_files()

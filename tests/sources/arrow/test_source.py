@@ -25,10 +25,10 @@ from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.arrow import source as arrow_source
 from shardmill.transforms.sources.arrow.flatbuffer import Table
-from shardmill.transforms.sources.arrow.head import ArrowLimits
-from shardmill.transforms.sources.arrow.source import ArrowSource
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.sources.registry.settings import Limits
 
+from ...file_sources import made_source
 from ...label_numbers import in_numbers
 
 ROWS = 1000
@@ -55,7 +55,7 @@ def write(path: Path, table: pa.Table, form: str = "file", rows: int = 300) -> N
 
 
 def load(folder: Path, **options: Any) -> tuple[Survey, list[Rows]]:
-    source = ArrowSource((str(folder),), str(folder), **options)
+    source = made_source("arrow", (str(folder),), str(folder), **options)
     survey = source.survey(source.list_files(), map_in_turn)
     return survey, list(source.read(Task(0, survey.pieces), survey.frozen))
 
@@ -212,7 +212,7 @@ class TestDamage:
                 mutated[at : at + rng.choice((1, 1, 4, 8))] = rng.randbytes(rng.choice((1, 4, 8)))
             path.write_bytes(mutated)
             try:
-                survey, rows = load(tmp_path, exclude=("o",))
+                survey, rows = load(tmp_path, exclude_columns=("o",))
                 encoder = RowEncoder(survey.frozen.schema)
                 for part in rows:
                     encoder.encode(part)
@@ -399,20 +399,20 @@ def nested(count: int) -> pa.Table:
 @pytest.mark.parametrize("form", ["file", "stream"])
 def test_more_columns_than_the_limit_are_refused_before_the_schema_is_built(tmp_path: Path, form: str) -> None:
     write(tmp_path / "a.arrow", pa.table({f"c{i}": [1] for i in range(20)}), form)
-    limits = ArrowLimits(columns=19)
+    limits = Limits(columns=19)
     with pytest.raises(SchemaError, match=r"^a\.arrow: 20 columns are more than limits\.columns \(19\); keep some"):
         load(tmp_path, limits=limits)
     survey, _ = load(tmp_path, limits=limits, columns=("c3", "c5"))
     assert [feature.name for feature in survey.frozen.schema] == ["c3", "c5"]
-    load(tmp_path, limits=ArrowLimits(columns=20))
+    load(tmp_path, limits=Limits(columns=20))
 
 
 @pytest.mark.parametrize("form", ["file", "stream"])
 def test_columns_within_columns_count_towards_the_limit(tmp_path: Path, form: str) -> None:
     write(tmp_path / "a.arrow", nested(20), form)
     with pytest.raises(SchemaError, match=r"^a\.arrow: 21 columns are more"):
-        load(tmp_path, limits=ArrowLimits(columns=20))
-    source = ArrowSource((str(tmp_path),), str(tmp_path), limits=ArrowLimits(columns=21))
+        load(tmp_path, limits=Limits(columns=20))
+    source = made_source("arrow", (str(tmp_path),), str(tmp_path), limits=Limits(columns=21))
     source.survey(source.list_files(), map_in_turn)
 
 
@@ -425,13 +425,13 @@ def test_a_compressed_batch_above_the_limit_is_refused_with_a_line_and_a_program
     with pytest.raises(
         SourceError, match=r"a\.arrow: its record batch 0 takes .* limits\.batch_bytes \(1048576\)"
     ) as told:
-        load(tmp_path, limits=ArrowLimits(batch_bytes=1 << 20))
+        load(tmp_path, limits=Limits(batch_bytes=1 << 20))
     raised = int(re.findall(r"--set limits\.batch_bytes=(\d+);", str(told.value))[0])
-    assert len(table_of(load(tmp_path, limits=ArrowLimits(batch_bytes=raised))[1])) == 3000
+    assert len(table_of(load(tmp_path, limits=Limits(batch_bytes=raised))[1])) == 3000
     program = str(told.value).partition("smaller batches: ")[2]
     subprocess.run(shlex.split(program.replace("python", sys.executable, 1)), cwd=tmp_path, check=True)
     (tmp_path / "a.arrow").unlink()
-    assert table_of(load(tmp_path, limits=ArrowLimits(batch_bytes=1 << 20))[1]) == table.to_pylist()
+    assert table_of(load(tmp_path, limits=Limits(batch_bytes=1 << 20))[1]) == table.to_pylist()
 
 
 @pytest.mark.parametrize("form", ["zstd", "stream zstd"])
@@ -439,8 +439,8 @@ def test_the_dictionaries_of_a_file_are_bounded_together(tmp_path: Path, form: s
     column = pa.array(["x" * 600_000]).dictionary_encode()
     write(tmp_path / "a.arrow", pa.table({"a": column, "b": column}), form)
     with pytest.raises(SourceError, match=r"what its dictionaries hold takes 12000\d\d bytes .* limits\.batch_bytes"):
-        load(tmp_path, limits=ArrowLimits(batch_bytes=1 << 20), columns=("a",))
-    assert len(table_of(load(tmp_path, limits=ArrowLimits(batch_bytes=2 << 20))[1])) == 1
+        load(tmp_path, limits=Limits(batch_bytes=1 << 20), columns=("a",))
+    assert len(table_of(load(tmp_path, limits=Limits(batch_bytes=2 << 20))[1])) == 1
 
 
 def test_a_dictionary_that_replaces_another_counts_alone_and_one_that_adds_counts_with_it(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_a_dictionary_that_replaces_another_counts_alone_and_one_that_adds_count
         with pa.ipc.new_stream(tmp_path / name / "a.arrow", schema, options=options) as writer:
             for values in (first, second):
                 writer.write_batch(pa.record_batch([pa.array(values).dictionary_encode()], schema))
-    limits = ArrowLimits(batch_bytes=1 << 20)
+    limits = Limits(batch_bytes=1 << 20)
     assert len(table_of(load(tmp_path / "replaced", limits=limits)[1])) == 2
     with pytest.raises(SourceError, match=r"what its dictionaries hold"):
         load(tmp_path / "added", limits=limits)

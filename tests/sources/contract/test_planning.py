@@ -23,7 +23,8 @@ from shardmill.transforms.sources.contract.source import (
     Task,
     map_in_turn,
 )
-from shardmill.transforms.sources.csv.source import CsvSource
+
+from ...file_sources import made_source
 
 MIB = 1 << 20
 S = 64 * MIB
@@ -128,7 +129,7 @@ def test_a_task_may_span_files_and_large_files_are_cut(tmp_path: Path) -> None:
     for i in range(30):
         (tmp_path / f"{i:02}.csv").write_text("a,b\n" + f"{i},x\n" * 10)
     (tmp_path / "z.csv").write_text("a,b\n" + '7,"yyyyyyyy\nyyyyyyyy"\n' * 200_000)
-    source = CsvSource(("*.csv",), str(tmp_path))
+    source = made_source("csv", ("*.csv",), str(tmp_path))
     listing = source.list_files()
     survey = source.survey(listing, map_in_turn)
     encoder = RowEncoder(survey.frozen.schema, OneSplit("train"))

@@ -12,7 +12,8 @@ from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.csv.parse import CsvLimits
-from shardmill.transforms.sources.csv.source import CsvSource
+
+from ...file_sources import made_source
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -21,7 +22,7 @@ R = TypeVar("R")
 def load(folder: Path, *files: bytes, **options: Any) -> tuple[Survey, list[Rows]]:
     for i, body in enumerate(files):
         (folder / f"{'abcdef'[i]}.csv").write_bytes(body)
-    source = CsvSource((str(folder),), str(folder), **options)
+    source = made_source("csv", (str(folder),), str(folder), **options)
     survey = source.survey(source.list_files(), map_in_turn)
     return survey, list(source.read(Task(0, survey.pieces), survey.frozen))
 
@@ -146,7 +147,7 @@ def test_a_row_of_another_width_whose_text_is_not_utf8_is_told_as_any_other(tmp_
 
 def test_a_header_of_far_too_many_columns_is_refused_before_they_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"," * 4_000_000 + b"\n")
-    source = CsvSource((str(tmp_path),), str(tmp_path))
+    source = made_source("csv", (str(tmp_path),), str(tmp_path))
     with pytest.raises(SchemaError, match=r"a\.csv: 4000001 columns, far over limits.columns"):
         source.survey(source.list_files(), map_in_turn)
 
@@ -414,7 +415,7 @@ def test_one_column_with_another_delimiter_in_it_is_warned_of(tmp_path: Path, si
 @pytest.mark.parametrize("name", ["x.csv.gz", "x.csv"])
 def test_gzip_is_told_by_its_content_and_read_through_all_members(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(b'a,b\n1,"x\n') + gzip.compress(b'y"\n\n2,z\n3\n'))
-    source = CsvSource((name,), str(tmp_path))
+    source = made_source("csv", (name,), str(tmp_path))
     survey = source.survey(source.list_files(), map_in_turn)
     rows = list(source.read(Task(0, survey.pieces), survey.frozen))
     assert table(rows) == [{"a": 1, "b": "x\ny"}, {"a": 2, "b": "z"}]
@@ -446,7 +447,7 @@ def test_files_with_other_headers_are_refused_by_both_names_and_the_column(tmp_p
 
 def test_a_file_that_changed_since_it_was_listed_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"a,b\n1,2\n")
-    source = CsvSource(("a.csv",), str(tmp_path))
+    source = made_source("csv", ("a.csv",), str(tmp_path))
     survey = source.survey(source.list_files(), map_in_turn)
     (tmp_path / "a.csv").write_bytes(b"a,b\n1,2\n3,4\n")
     with pytest.raises(SourceError, match=r"^a\.csv: changed while it was read"):

@@ -13,6 +13,7 @@ import pyarrow.csv as arrow_csv
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
+from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.errors import SchemaError, SourceError, UsageError
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
@@ -24,6 +25,7 @@ from shardmill.transforms.sources.csv.records.record_starts import record_ends
 from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.registry.pick import pick_source
 
+from ...file_sources import made_source
 from ...tiers import examples
 
 T = TypeVar("T")
@@ -44,7 +46,7 @@ def read(source: CsvSource, survey: Survey) -> list[Rows]:
 
 def put(folder: Path, body: bytes | str, name: str = "a.csv", **options: Any) -> CsvSource:
     (folder / name).write_bytes(body.encode() if isinstance(body, str) else body)
-    return CsvSource((name,), str(folder), **options)
+    return made_source("csv", (name,), str(folder), **options)
 
 
 def records(rows: list[Rows]) -> list[dict[str, Any]]:
@@ -143,7 +145,7 @@ def test_the_cells_of_a_header_are_those_that_pyarrow_reads(text: str, dialect: 
     st.lists(st.text(alphabet='ab,"\n\r\0é', max_size=40), min_size=1, max_size=12),
     st.integers(2, 9),
     st.integers(0, 1 << 30),
-    st.sampled_from([{}, {"fill_short_rows": True}, {"trim": True}, {"escape": "\\"}]),
+    st.sampled_from([{}, {"short_rows": "null"}, {"trim": True}, {"escape": "\\"}]),
     st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
 )
 @example(["k" * 20 + "x" * 10, 'ab\0"c"zzz'], 2, 1, {}, csv.QUOTE_MINIMAL)
@@ -160,7 +162,7 @@ def test_long_files_with_nul_bytes_are_read_as_pythons_csv_module_reads_them(
     found = read(source, survey_of(source))
     wanted = list(csv.reader(io.StringIO(text.getvalue(), newline="")))[1:]
     rejects = [reject.place.row for part in found for reject in part.rejects]
-    if options.get("fill_short_rows"):
+    if options.get("short_rows"):
         wanted = [row if len(row) == columns else [*row, None] for row in wanted]
         assert rejects == []
     else:
@@ -172,7 +174,7 @@ def test_long_files_with_nul_bytes_are_read_as_pythons_csv_module_reads_them(
 def test_auto_inference_of_a_large_source_reads_the_first_rows_of_each_file(tmp_path: Path) -> None:
     put(tmp_path, "n,s\n" + "1,a\n" * 12_000 + "x,b\n")
     source = put(tmp_path, "n,s\n" + "2.5,a\n" * 5, "b.csv", infer="auto")
-    source = CsvSource(("*.csv",), str(tmp_path), limits=CsvLimits(auto_bytes=100))
+    source = made_source("csv", ("*.csv",), str(tmp_path), limits=CsvLimits(auto_bytes=100))
     survey = survey_of(source)
     assert {f.name: (f.type, f.nullable) for f in survey.frozen.schema} == {
         "n": ("float64", True),
@@ -181,7 +183,7 @@ def test_auto_inference_of_a_large_source_reads_the_first_rows_of_each_file(tmp_
     assert "the first 10,005 rows" in survey.choices[0].reason
     (problem,) = [p for part in read(source, survey) for p in part.problems]
     assert problem.error.value == "x"
-    full = survey_of(CsvSource(("*.csv",), str(tmp_path), infer="full"))
+    full = survey_of(made_source("csv", ("*.csv",), str(tmp_path), infer="full"))
     assert {f.name: (f.type, f.nullable) for f in full.frozen.schema} == {
         "n": ("string", False),
         "s": ("string", False),
@@ -227,8 +229,9 @@ def test_another_delimiter_and_quote_are_used(tmp_path: Path) -> None:
     ],
 )
 def test_options_that_cannot_be_used_are_refused(options: dict[str, Any], text: str) -> None:
+    section = {"format": "csv", "paths": ["a.csv"], **options}
     with pytest.raises(UsageError, match=text.replace(".", r"\.")):
-        CsvSource(("a.csv",), **options)
+        load_config({"input": section, "output": {"path": "out"}})
 
 
 def test_declared_types_win_and_say_so(tmp_path: Path) -> None:

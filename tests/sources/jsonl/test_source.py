@@ -15,14 +15,16 @@ from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.jsonl import evidence
-from shardmill.transforms.sources.jsonl.source import JsonLinesSource, LineLimits
+from shardmill.transforms.sources.jsonl.source import LineLimits
 from shardmill.transforms.sources.text import lines as text_lines
+
+from ...file_sources import made_source
 
 
 def load(folder: Path, *files: bytes | str, **options: Any) -> tuple[Survey, list[Rows]]:
     for i, body in enumerate(files):
         (folder / f"{'abcdef'[i]}.jsonl").write_bytes(body if isinstance(body, bytes) else body.encode())
-    source = JsonLinesSource((str(folder),), str(folder), **options)
+    source = made_source("jsonl", (str(folder),), str(folder), **options)
     survey = source.survey(source.list_files(), map_in_turn)
     return survey, list(source.read(Task(0, survey.pieces), survey.frozen))
 
@@ -151,7 +153,7 @@ class TestTypes:
     def test_what_has_no_features_is_refused_by_the_name_of_its_column(self, tmp_path: Path, value: str) -> None:
         with pytest.raises(SchemaError, match=r'^a.jsonl: column "a": .* is not supported, a struct without fields'):
             load(tmp_path, f'{{"a":{value},"c":1}}\n')
-        _, rows = load(tmp_path, f'{{"a":{value},"c":1}}\n', exclude=("a",))
+        _, rows = load(tmp_path, f'{{"a":{value},"c":1}}\n', exclude_columns=("a",))
         assert table(rows) == [{"c": 1}]
 
 
@@ -361,7 +363,7 @@ class TestSamples:
     ) -> None:
         _, rows = self.load(tmp_path, ['{"a":1,"new":2}'], columns=("a",))
         assert table(rows)[-1] == {"a": 1}
-        _, rows = self.load(tmp_path, ['{"a":1,"new":2}'], exclude=("b",))
+        _, rows = self.load(tmp_path, ['{"a":1,"new":2}'], exclude_columns=("b",))
         assert bad(rows) == [(None, "BAD_WIDTH", 101, 101)]
         assert table(rows)[-1] == {"a": 1}
 

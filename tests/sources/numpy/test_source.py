@@ -22,6 +22,9 @@ from shardmill.transforms.sources.numpy.files import NumpyLimits
 from shardmill.transforms.sources.numpy.npy import NpyError
 from shardmill.transforms.sources.numpy.npz import open_npz
 from shardmill.transforms.sources.numpy.source import NumpySource
+from shardmill.transforms.sources.registry.settings import Limits
+
+from ...file_sources import made_source
 
 
 def survey(source: NumpySource) -> Survey:
@@ -34,7 +37,7 @@ def read(source: NumpySource) -> list[Rows]:
 
 
 def source_of(folder: Path, **options: Any) -> NumpySource:
-    return NumpySource((".",), str(folder), **options)
+    return made_source("numpy", (".",), str(folder), **options)
 
 
 def column(rows: list[Rows], name: str) -> list[Any]:
@@ -196,7 +199,7 @@ def test_a_file_that_cannot_be_a_record_is_a_reject_and_the_others_are_kept(tmp_
     for name in ("a", "c"):
         np.save(tmp_path / f"{name}.npy", np.ones((3, 2), "f4"))
     save(tmp_path / "b.npy")
-    (rows,) = read(source_of(tmp_path, record_bytes=20_000))
+    (rows,) = read(source_of(tmp_path, limits=Limits(record_bytes=20_000)))
     (reject,) = rows.rejects
     (error,) = reject.errors
     assert (reject.entry, reject.place) == (1, Place("b.npy"))
@@ -273,7 +276,7 @@ def test_a_file_that_changed_since_it_was_listed_fails_the_run(tmp_path: Path) -
 
 def test_rules_do_not_go_with_arrays_as_records() -> None:
     with pytest.raises(SchemaError, match=r"input\.rows: true"):
-        NumpySource(("a.npy",), rules={"x": ColumnRule(type="int64")})
+        made_source("numpy", ("a.npy",), rules={"x": ColumnRule(type="int64")})
 
 
 def test_rows_of_text_bytes_and_durations_are_read_from_files_of_any_width(tmp_path: Path) -> None:
@@ -337,7 +340,7 @@ def test_a_file_of_text_among_records_of_numbers_is_a_reject(tmp_path: Path) -> 
 
 def test_rows_need_a_name() -> None:
     with pytest.raises(UsageError, match=r"input\.feature"):
-        NumpySource(("a.npy",), rows=True, feature="")
+        made_source("numpy", ("a.npy",), rows=True, feature="")
 
 
 ROW_ARRAYS = {
@@ -462,4 +465,4 @@ def test_a_date_that_arrow_would_wrap_around_is_refused(tmp_path: Path) -> None:
 def test_a_packed_array_in_fortran_order_over_the_limit_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.asfortranarray(np.ones((100, 100))))
     with pytest.raises(SourceError, match=r"a.npz: .*save it in C order"):
-        read(source_of(tmp_path, rows=True, record_bytes=10_000))
+        read(source_of(tmp_path, rows=True, limits=Limits(record_bytes=10_000)))

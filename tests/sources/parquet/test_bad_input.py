@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,10 @@ from shardmill.transforms.sources.contract.source import Survey, Task, map_in_tu
 from shardmill.transforms.sources.parquet.column_chunks import Chunk, count_columns
 from shardmill.transforms.sources.parquet.footer import unreadable
 from shardmill.transforms.sources.parquet.pages import PageBombError, check_pages, pack_spans
-from shardmill.transforms.sources.parquet.source import ParquetSource
 from shardmill.transforms.sources.parquet.thrift_compact import ThriftError, ThriftReader
+from shardmill.transforms.sources.registry.settings import Limits
+
+from ...file_sources import made_source
 
 ROWS = 300
 TABLE = pa.table({"id": range(ROWS), "name": [f"name {i % 50}" for i in range(ROWS)], "tags": [[1, 2]] * ROWS})
@@ -35,7 +36,7 @@ def good(tmp_path: Path) -> Path:
 
 
 def convert(path: Path) -> tuple[Survey, list[pa.RecordBatch]]:
-    source = ParquetSource((path.name,), str(path.parent))
+    source = made_source("parquet", (path.name,), str(path.parent))
     survey = source.survey(source.list_files(), map_in_turn)
     return survey, [rows.batch for rows in source.read(Task(0, survey.pieces), survey.frozen)]
 
@@ -96,10 +97,10 @@ def test_columns_are_counted_in_a_footer_with_those_within_others(column: list[A
 def test_a_footer_of_more_columns_than_the_limit_is_refused_before_they_are_built(tmp_path: Path) -> None:
     columns, rows = 12_000, pa.array([1])
     pq.write_table(pa.table([rows] * columns, names=[f"c{i}" for i in range(columns)]), tmp_path / "a.parquet")
-    source = ParquetSource(("a.parquet",), str(tmp_path), columns_limit=columns - 1)
+    source = made_source("parquet", ("a.parquet",), str(tmp_path), limits=Limits(columns=columns - 1))
     with pytest.raises(SchemaError, match=r"^a\.parquet: 12000 columns are more than limits\.columns \(11999\); keep"):
         source.survey(source.list_files(), map_in_turn)
-    chosen = replace(source, columns=("c3", "c*9"))
+    chosen = source.with_options(columns=["c3", "c*9"])
     assert len(chosen.survey(chosen.list_files(), map_in_turn).frozen.schema) == 1201
 
 
@@ -343,7 +344,7 @@ def test_files_that_differ_are_named_with_the_field_and_both_types(tmp_path: Pat
     other, message = DIFFERENCES[case]
     pq.write_table(pa.table({"id": pa.array([1], pa.int32())}), tmp_path / "a.parquet")
     pq.write_table(other, tmp_path / "b.parquet")
-    source = ParquetSource(("*.parquet",), str(tmp_path))
+    source = made_source("parquet", ("*.parquet",), str(tmp_path))
     with pytest.raises(SchemaError) as caught:
         source.survey(source.list_files(), map_in_turn)
     assert str(caught.value).startswith(message)

@@ -19,8 +19,9 @@ from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.parquet import source as parquet_source
 from shardmill.transforms.sources.parquet.int96 import Moments, exact_timestamps
 from shardmill.transforms.sources.parquet.int96_reader import footer_of_raw_int96
-from shardmill.transforms.sources.parquet.source import ParquetSource
 from shardmill.transforms.sources.parquet.thrift_compact import ThriftError
+
+from ...file_sources import made_source
 
 DAY = 86_400 * 10**9
 EPOCH = 2_440_588
@@ -66,7 +67,7 @@ def write(path: Path, columns: dict[str, Any], **options: Any) -> None:
 
 def read(path: Path, unit: str | None = None, **options: Any) -> list[Rows]:
     rules = {} if unit is None else {"x": ColumnRule(unit=unit)}
-    source = ParquetSource((path.name,), str(path.parent), rules=rules, **options)
+    source = made_source("parquet", (path.name,), str(path.parent), rules=rules, **options)
     found = source.survey(source.list_files(), map_in_turn)
     return list(source.read(Task(0, found.pieces), found.frozen))
 
@@ -74,7 +75,7 @@ def read(path: Path, unit: str | None = None, **options: Any) -> list[Rows]:
 def converted(path: Path, unit: str | None = None) -> tuple[list[Any], dict[int, str]]:
     """Return the cells that the encoder makes of a column `x` (None: null or bad), and the code of each bad row."""
     rules = {} if unit is None else {"x": ColumnRule(unit=unit)}
-    source = ParquetSource((path.name,), str(path.parent), rules=rules)
+    source = made_source("parquet", (path.name,), str(path.parent), rules=rules)
     found = source.survey(source.list_files(), map_in_turn)
     (feature,) = found.frozen.schema
     cells: list[Any] = []

@@ -20,6 +20,7 @@ from shardmill.transforms.sources.contract.source import Survey, Task, map_in_tu
 from shardmill.transforms.sources.parquet.column_chunks import read_groups
 from shardmill.transforms.sources.parquet.source import ParquetPiece, ParquetSource
 
+from ...file_sources import made_source
 from ...tiers import examples
 
 
@@ -47,7 +48,7 @@ def joined(rows: Iterable[Rows]) -> pa.Table:
 def test_all_rows_of_several_files_come_in_order_with_their_place(tmp_path: Path) -> None:
     one = write(tmp_path / "a.parquet", {"id": range(10), "name": [f"n{i}" for i in range(10)]}, row_group_size=4)
     two = write(tmp_path / "b.parquet", {"id": range(10, 13), "name": ["x", "y", "z"]})
-    rows = read(ParquetSource(("*.parquet",), str(tmp_path)))
+    rows = read(made_source("parquet", ("*.parquet",), str(tmp_path)))
     assert joined(rows).to_pydict() == pa.concat_tables([one, two]).to_pydict()
     assert [each.ordinal for each in rows] == [0, 1, 2, 3]
     assert {each.task for each in rows} == {7}
@@ -58,7 +59,7 @@ def test_all_rows_of_several_files_come_in_order_with_their_place(tmp_path: Path
 
 def test_a_row_group_is_a_piece_with_its_rows_and_the_bytes_of_the_chosen_columns(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"id": range(10), "text": ["x" * 100] * 10}, row_group_size=6)
-    source = ParquetSource(("a.parquet",), str(tmp_path), columns=("id",))
+    source = made_source("parquet", ("a.parquet",), str(tmp_path), columns=("id",))
     metadata = pq.ParquetFile(tmp_path / "a.parquet").metadata
     pieces = survey(source).pieces
     assert [(p.entry, p.rows, p.first_row) for p in pieces] == [(0, 6, 0), (0, 4, 6)]
@@ -67,14 +68,14 @@ def test_a_row_group_is_a_piece_with_its_rows_and_the_bytes_of_the_chosen_column
 
 def test_a_task_may_begin_at_any_row_group(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"id": range(10)}, row_group_size=4)
-    (rows,) = read(ParquetSource(("a.parquet",), str(tmp_path)), 1)
+    (rows,) = read(made_source("parquet", ("a.parquet",), str(tmp_path)), 1)
     assert rows.batch.column(0).to_pylist() == [4, 5, 6, 7]
     assert rows.origin.place(0).row == 5
 
 
 def test_source_and_pieces_travel_to_workers(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"id": range(3)})
-    source = ParquetSource(("a.parquet",), str(tmp_path), rules={"id": ColumnRule(nullable=True)})
+    source = made_source("parquet", ("a.parquet",), str(tmp_path), rules={"id": ColumnRule(nullable=True)})
     found = survey(source)
     assert pickle.loads(pickle.dumps(source)) == source
     assert pickle.loads(pickle.dumps(found)) == found
@@ -83,7 +84,7 @@ def test_source_and_pieces_travel_to_workers(tmp_path: Path) -> None:
 def test_columns_are_chosen_by_index_so_that_a_dot_is_no_path(tmp_path: Path) -> None:
     columns = {"a": pa.array([{"b": 1, "c": [1]}, {"b": 2, "c": []}]), "a.b": [10, 20], "z": [True, False]}
     write(tmp_path / "a.parquet", columns)
-    source = ParquetSource(("a.parquet",), str(tmp_path), columns=("z", "a.b"))
+    source = made_source("parquet", ("a.parquet",), str(tmp_path), columns=("z", "a.b"))
     assert joined(read(source)).to_pydict() == {"a.b": [10, 20], "z": [True, False]}
     assert [feature.name for feature in survey(source).frozen.schema] == ["a.b", "z"]
 
@@ -91,19 +92,19 @@ def test_columns_are_chosen_by_index_so_that_a_dot_is_no_path(tmp_path: Path) ->
 def test_a_chosen_column_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"price": [1.0], "id": [1]})
     with pytest.raises(SchemaError) as caught:
-        survey(ParquetSource(("a.parquet",), str(tmp_path), columns=("prise",)))
+        survey(made_source("parquet", ("a.parquet",), str(tmp_path), columns=("prise",)))
     assert str(caught.value) == 'a.parquet: input.columns names "prise", which is not a column; did you mean "price"?'
 
 
 def test_a_rule_for_no_column_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"price": [1.0]})
     with pytest.raises(SchemaError, match=r'schema.columns names "prise", which is not a column; did you mean "price"'):
-        survey(ParquetSource(("a.parquet",), str(tmp_path), rules={"prise": ColumnRule(as_="bytes")}))
+        survey(made_source("parquet", ("a.parquet",), str(tmp_path), rules={"prise": ColumnRule(as_="bytes")}))
 
 
 def test_a_rule_shapes_the_feature(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"price": [1.5]})
-    source = ParquetSource(("a.parquet",), str(tmp_path), rules={"price": ColumnRule(as_="bytes")})
+    source = made_source("parquet", ("a.parquet",), str(tmp_path), rules={"price": ColumnRule(as_="bytes")})
     (feature,) = survey(source).frozen.schema
     assert (feature.kind, feature.dtype) == ("bytes", "<f8")
 
@@ -125,7 +126,7 @@ def test_a_column_is_nullable_unless_the_file_proves_it_is_not_and_the_reason_is
     field, values, options, nullable, reason = NULLABILITY[case]
     table = pa.table([pa.array(values, field.type)], schema=pa.schema([field]))
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=2, **options)
-    found = survey(ParquetSource(("a.parquet",), str(tmp_path)))
+    found = survey(made_source("parquet", ("a.parquet",), str(tmp_path)))
     (feature,), (choice,) = found.frozen.schema, found.choices
     assert feature.nullable is nullable
     assert choice.reason.endswith(reason)
@@ -134,7 +135,7 @@ def test_a_column_is_nullable_unless_the_file_proves_it_is_not_and_the_reason_is
 def test_a_column_is_nullable_if_any_file_has_nulls(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"c": [1]})
     write(tmp_path / "b.parquet", {"c": [None, 2]})
-    found = survey(ParquetSource(("*.parquet",), str(tmp_path)))
+    found = survey(made_source("parquet", ("*.parquet",), str(tmp_path)))
     assert [feature.nullable for feature in found.frozen.schema] == [True]
     assert "b.parquet" in found.choices[0].reason
 
@@ -142,7 +143,7 @@ def test_a_column_is_nullable_if_any_file_has_nulls(tmp_path: Path) -> None:
 def test_files_may_order_their_columns_differently(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"x": [1], "y": ["a"]})
     write(tmp_path / "b.parquet", {"y": ["b"], "x": [2]})
-    rows = read(ParquetSource(("*.parquet",), str(tmp_path)))
+    rows = read(made_source("parquet", ("*.parquet",), str(tmp_path)))
     assert [each.batch.to_pydict() for each in rows] == [{"x": [1], "y": ["a"]}, {"y": ["b"], "x": [2]}]
 
 
@@ -153,7 +154,7 @@ def test_files_may_differ_in_layout_where_the_values_mean_the_same(tmp_path: Pat
         {"s": pa.array(["b"]).dictionary_encode(), "l": pa.array([[2]], pa.large_list(pa.int64()))},
     )
     write(tmp_path / "c.parquet", {"s": pa.array(["c"], pa.large_string()), "l": pa.array([[3]])})
-    rows = read(ParquetSource(("*.parquet",), str(tmp_path)))
+    rows = read(made_source("parquet", ("*.parquet",), str(tmp_path)))
     assert [each.batch.to_pydict() for each in rows] == [
         {"s": [s], "l": [[n]]} for s, n in (("a", 1), ("b", 2), ("c", 3))
     ]
@@ -176,7 +177,7 @@ def test_every_supported_type_arrives_as_it_was_written(tmp_path: Path) -> None:
         "null": pa.nulls(2),
     }
     table = write(tmp_path / "a.parquet", columns)
-    (rows,) = read(ParquetSource(("a.parquet",), str(tmp_path)))
+    (rows,) = read(made_source("parquet", ("a.parquet",), str(tmp_path)))
     assert rows.batch.schema.types == table.schema.types
     assert rows.batch.equals(table.combine_chunks().to_batches()[0])
 
@@ -198,7 +199,7 @@ def test_a_null_among_fixed_size_lists_is_a_null_and_every_other_column_stays_wh
         "ARROW:schema": pa.array([1, 2, 3, 4]),
     }
     table = write(tmp_path / "a.parquet", columns, row_group_size=3)
-    source = ParquetSource(("a.parquet",), str(tmp_path))
+    source = made_source("parquet", ("a.parquet",), str(tmp_path))
     assert [piece.null_lists for piece in survey(source).pieces if isinstance(piece, ParquetPiece)] == [True, False]
     found = joined(read(source))
     assert found.column_names == table.column_names
@@ -225,13 +226,15 @@ def test_nulls_among_fixed_size_lists_of_nested_values_are_read_though_no_writer
     tmp_path: Path, value: list[Any], kind: pa.DataType
 ) -> None:
     table = write(tmp_path / "a.parquet", {"x": pa.array([value, None, value], pa.list_(kind, 2))})
-    assert joined(read(ParquetSource(("a.parquet",), str(tmp_path))))["x"].to_pylist() == table["x"].to_pylist()
+    assert (
+        joined(read(made_source("parquet", ("a.parquet",), str(tmp_path))))["x"].to_pylist() == table["x"].to_pylist()
+    )
 
 
 def test_fixed_size_lists_whose_nulls_nobody_counted_are_read_alike(tmp_path: Path) -> None:
     values = [[1.0, 2.0], None, [3.0, 4.0]]
     write(tmp_path / "a.parquet", {"v": pa.array(values, pa.list_(pa.float32(), 2))}, write_statistics=False)
-    source = ParquetSource(("a.parquet",), str(tmp_path))
+    source = made_source("parquet", ("a.parquet",), str(tmp_path))
     assert joined(read(source))["v"].to_pylist() == values
     assert survey(source).frozen.schema.features[0].shape == (2,)
 
@@ -240,7 +243,7 @@ def test_extension_types_are_read_as_their_storage_but_tensors_keep_their_shape(
     uuid = pa.array([b"0123456789abcdef"], pa.uuid())
     tensor = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(6, dtype=np.float32).reshape(1, 2, 3))
     write(tmp_path / "a.parquet", {"u": uuid, "t": tensor})
-    source = ParquetSource(("a.parquet",), str(tmp_path))
+    source = made_source("parquet", ("a.parquet",), str(tmp_path))
     (rows,) = read(source)
     assert rows.batch.schema.field("u").type == pa.binary(16)
     assert {f.name: (f.type, f.shape) for f in survey(source).frozen.schema} == {
@@ -252,7 +255,7 @@ def test_extension_types_are_read_as_their_storage_but_tensors_keep_their_shape(
 def test_batches_have_fewer_rows_where_rows_are_large(tmp_path: Path) -> None:
     # A dictionary makes the file small, and the rows are large all the same.
     table = write(tmp_path / "a.parquet", {"text": ["x" * 1000, "y" * 1000] * 50})
-    rows = read(ParquetSource(("a.parquet",), str(tmp_path), batch_bytes=10_000))
+    rows = read(made_source("parquet", ("a.parquet",), str(tmp_path), batch_bytes=10_000))
     assert os.path.getsize(tmp_path / "a.parquet") < 10_000
     assert max(each.batch.num_rows for each in rows) <= 10
     assert joined(rows).equals(table)
@@ -263,24 +266,28 @@ def test_batches_have_fewer_rows_where_rows_are_large(tmp_path: Path) -> None:
 
 def test_a_batch_has_at_most_32000_rows(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"id": np.arange(70_000)})
-    assert [each.batch.num_rows for each in read(ParquetSource(("a.parquet",), str(tmp_path)))] == [32000, 32000, 6000]
+    assert [each.batch.num_rows for each in read(made_source("parquet", ("a.parquet",), str(tmp_path)))] == [
+        32000,
+        32000,
+        6000,
+    ]
 
 
 def test_pages_without_checksums_are_told_and_those_with_are_not(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"id": range(3)})
     write(tmp_path / "b.parquet", {"id": range(3)}, write_page_checksum=False)
     write(tmp_path / "c.parquet", {"id": range(3)}, write_page_checksum=False, use_dictionary=False)
-    found = survey(ParquetSource(("*.parquet",), str(tmp_path)))
+    found = survey(made_source("parquet", ("*.parquet",), str(tmp_path)))
     (remark,) = found.remarks
     assert remark.startswith("b.parquet and 1 more: no checksums present")
     assert found.warnings == ()
-    assert survey(ParquetSource(("a.parquet",), str(tmp_path))).remarks == ()
-    assert survey(ParquetSource(("*.parquet",), str(tmp_path), checksums=False)).remarks == ()
+    assert survey(made_source("parquet", ("a.parquet",), str(tmp_path))).remarks == ()
+    assert survey(made_source("parquet", ("*.parquet",), str(tmp_path), checksums=False)).remarks == ()
 
 
 def test_a_table_of_very_many_columns_is_read_and_warned_of(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {f"c{i}": [i] for i in range(1500)})
-    source = ParquetSource(("a.parquet",), str(tmp_path))
+    source = made_source("parquet", ("a.parquet",), str(tmp_path))
     assert [w for w in survey(source).warnings if "1500 columns" in w]
     assert read(source)[0].batch.num_columns == 1500
 
@@ -288,13 +295,13 @@ def test_a_table_of_very_many_columns_is_read_and_warned_of(tmp_path: Path) -> N
 def test_a_path_that_is_not_utf8_is_read(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"id": [1]})
     os.rename(tmp_path / "a.parquet", os.fsencode(tmp_path) + b"/\xff.parquet")
-    (rows,) = read(ParquetSource((".",), str(tmp_path)))
+    (rows,) = read(made_source("parquet", (".",), str(tmp_path)))
     assert rows.origin.place(0).source == "\\xff.parquet"
 
 
 def test_a_file_that_changed_since_it_was_listed_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"id": range(3)})
-    source = ParquetSource(("a.parquet",), str(tmp_path))
+    source = made_source("parquet", ("a.parquet",), str(tmp_path))
     found = survey(source)
     write(tmp_path / "a.parquet", {"id": range(4)})
     with pytest.raises(SourceError, match=r"a.parquet: changed while it was read"):
@@ -306,7 +313,7 @@ def test_a_file_that_changed_since_it_was_listed_is_an_error(tmp_path: Path) -> 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"id": np.arange(70_000)})
-    source = ParquetSource(("a.parquet",), str(tmp_path))
+    source = made_source("parquet", ("a.parquet",), str(tmp_path))
     found = survey(source)
     reading = source.read(Task(0, found.pieces), found.frozen)
     next(reading)
@@ -347,7 +354,7 @@ def test_the_parsed_row_groups_are_those_that_pyarrow_reports(
 
 def test_a_piece_knows_the_size_of_its_rows_unpacked(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"text": ["x" * 1000] * 500})
-    (piece,) = survey(ParquetSource(("a.parquet",), str(tmp_path))).pieces
+    (piece,) = survey(made_source("parquet", ("a.parquet",), str(tmp_path))).pieces
     assert isinstance(piece, ParquetPiece)
     assert piece.bytes < 5000
     assert piece.row_bytes >= 1000

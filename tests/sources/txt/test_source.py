@@ -16,9 +16,9 @@ from shardmill.transforms.errors import SourceError
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.text.lines import LineSizes, cut_lines
 from shardmill.transforms.sources.text.pieces import Cut
-from shardmill.transforms.sources.txt.source import TextSource
 
 from ...command_line import Shardmill
+from ...file_sources import made_source
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -30,7 +30,7 @@ def rows_of() -> list[str]:
 def load(folder: Path, body: bytes, **options: Any) -> tuple[list[str], list[tuple[str, int | None, int | None]]]:
     """Return the lines, and the code, row and line of each reject."""
     (folder / "a.txt").write_bytes(body)
-    source = TextSource((str(folder / "a.txt"),), str(folder), **options)
+    source = made_source("txt", (str(folder / "a.txt"),), str(folder), **options)
     survey = source.survey(source.list_files(), map_in_turn)
     rows = list(source.read(Task(0, survey.pieces), survey.frozen))
     rejects = [(one.errors[0].code, one.place.row, one.place.line) for part in rows for one in part.rejects]
@@ -65,7 +65,7 @@ def test_a_line_that_is_not_utf8_or_too_large_is_a_reject_with_its_line(tmp_path
 def test_a_line_above_field_bytes_is_a_reject_that_is_not_held(tmp_path: Path, suffix: str) -> None:
     body = b"a\n" + b"x" * 9_000_000 + b"\nb\n"
     (tmp_path / f"a{suffix}").write_bytes(gzip.compress(body, 1) if suffix.endswith("gz") else body)
-    source = TextSource((str(tmp_path / f"a{suffix}"),), str(tmp_path), LineSizes(field_bytes=1 << 20))
+    source = made_source("txt", (str(tmp_path / f"a{suffix}"),), str(tmp_path), sizes=LineSizes(field_bytes=1 << 20))
     survey = source.survey(source.list_files(), map_in_turn)
     rows = list(source.read(Task(0, survey.pieces), survey.frozen))
     assert [text for part in rows for text in part.batch.column("text").to_pylist()] == ["a", "b"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import groupby
-from typing import Final, Literal
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -25,20 +25,17 @@ from ...format.wording.printable import counted, printable
 from ...limits.turns import ROW_BYTES, Turn
 from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
-from ..contract.call import Call
-from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.listing import list_entries
-from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from ..images.layout import class_warnings
 from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser
 from ..registry.conform import DatasetSchema, refuse_others
-from ..registry.formats import suffixes_of
+from ..registry.file_source import FileSource
 from ..text.misfits import refuse_misfits
 from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, check_numbers, columns_of
+from .options import ArchiveInput
 from .pieces import ArchivePiece
 from .rows import Numbered, SampleReader
 from .samples import KEY, ArchiveLimits, Form, Naming, Sample, Skipped, Visit, samples_of
@@ -58,67 +55,48 @@ _BATCH_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveSource:
-    """Read archives of one `kind`, tar or zip.
+class ArchiveSource(FileSource[ArchiveInput]):
+    """Read archives of tar or zip.
 
-    `paths` are files, folders and globs, relative to the folder `base`. `layout` says what folders in the archives
-    mean, `naming` how members are grouped. `columns` are the ones to keep (None: all), `exclude` those to leave out, as
-    names or globs; `rules` are declared types, by column, `infer` is how the others are found. Columns in the names of
-    folders of archives are refused, unless `partitions` says who reads them. `nested`, `labels` and `numbers` are what
-    a dataset has that is appended to.
+    `naming` says how members are grouped. `nested`, `labels` and `numbers` are what a dataset has that is appended to.
     """
 
-    kind: str
-    paths: tuple[str, ...]
-    base: str = ""
-    layout: str = "auto"
     naming: Naming = field(default_factory=Naming)
-    columns: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    infer: str = "auto"
-    rules: dict[str, ColumnRule] = field(default_factory=dict)
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
-    partitions: Literal["none", "read"] | None = None
     nested: dict[str, pa.Field] = field(default_factory=dict)
     labels: dict[str, tuple[str, ...]] | None = None
     numbers: frozenset[str] = frozenset()
-    call: Call = field(default_factory=Call, compare=False, repr=False)
+
+    traits = Traits(names_pictures=False)
 
     @property
-    def selection(self) -> Selection:
-        return Selection(self.columns, self.exclude)
+    def rules(self) -> dict[str, ColumnRule]:
+        """The declared types, by column; columns of paths may be lists of them."""
+        return {name: rule for name, rule in self.settings.rules.items() if name not in self.settings.paths}
 
     @property
     def union(self) -> bool:
         return True
 
-    def selecting(self, selection: Selection) -> ArchiveSource:
-        return replace(self, columns=selection.columns, exclude=selection.exclude)
-
-    def following(self, dataset: DatasetSchema) -> ArchiveSource:
+    def following(self, dataset: DatasetSchema) -> Self:
         numbers = frozenset(one.name for one in dataset.schema if one.type != "label")
         return replace(self, nested=nested_columns(dataset), labels=dict(dataset.labels), numbers=numbers)
-
-    def list_files(self) -> Listing:
-        traits = Traits(names_pictures=False)
-        listing = list_entries(self.paths, self.base, suffixes_of(self.kind), file_format=self.kind, traits=traits)
-        return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Look at all archives; return their columns, and pieces of whole samples."""
         piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
-        walk = Walk(self.kind, self.naming, piece_bytes, self.limits, self.selection)
+        walk = Walk(self.options.format, self.naming, piece_bytes, self.limits, self.selection)
         archives = run(partial(look_at_archive, walk=walk), listing.entries, heavy=True)
         found = Found.of(archives)
         if not found.samples:
             raise _no_sample(listing.entries, archives)
         first = listing.entries[0].name
-        check_kind(found, first, f"{_UNPACK[self.kind]} {shlex.quote(first)}")
+        check_kind(found, first, f"{_UNPACK[self.options.format]} {shlex.quote(first)}")
         if self.naming.key == "first_dot" and not self.naming.key_is_chosen:
             check_numbers(found, first)
-        folders = Folders.of(found, self.layout)
+        folders = Folders.of(found, self.options.layout)
         pick = self.selection.pick
-        wanted = Wanted(pick, self.rules, self.infer, self.nested, self.labels, self.numbers)
+        wanted = Wanted(pick, self.rules, self.settings.infer, self.nested, self.labels, self.numbers)
         columns = columns_of(found, folders, wanted, first)
         pieces = [
             piece
@@ -130,7 +108,7 @@ class ArchiveSource:
             columns.choices,
             pieces,
             (*_warnings(listing.entries, archives, found), *class_warnings(folders.classes, folders.layout)),
-            detected=_detected(found, folders, self.layout),
+            detected=_detected(found, folders, self.options.layout),
             fields=columns.fields,
         )
 
@@ -172,7 +150,7 @@ class ArchiveSource:
         if not features and not frozen.bare_json and not self.selection.of_some([one.name for one in frozen.nested]):
             return None
         texts = replace(frozen, schema=Schema(features))
-        return parser_of(texts, self.rules, self.infer, self.limits.record_bytes, self.selection)
+        return parser_of(texts, self.rules, self.settings.infer, self.limits.record_bytes, self.selection)
 
     def _batches(self, pieces: Sequence[ArchivePiece], reader: SampleReader) -> Iterator[list[Numbered]]:
         """A sample that is larger than a batch comes by itself. Raises `SourceError` as `read` does."""
@@ -180,7 +158,7 @@ class ArchiveSource:
             return
         batch: list[Numbered] = []
         held = 0
-        with open_archive(pieces[0], self.kind, WHOLE) as archive, Turn(ROW_BYTES) as turn:
+        with open_archive(pieces[0], self.options.format, WHOLE) as archive, Turn(ROW_BYTES) as turn:
             first, last = min(piece.first for piece in pieces), max(piece.last for piece in pieces)
             if last - first <= _APART * sum(piece.bytes for piece in pieces):
                 archive.expect(first, last)

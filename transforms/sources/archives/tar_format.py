@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from .options import ArchiveFormat, ArchiveInput
+from .format import ArchiveFormat
+from .options import ArchiveInput
 
 
 class TarInput(ArchiveInput):

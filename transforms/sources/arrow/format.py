@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..registry.format import Format, partition_steps
-from ..registry.options import ColumnsDiffer, Options, Partitions
+from ..registry.options import TableOptions
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from ..contract.source import Source
 
 
-class ArrowInput(Options):
+class ArrowInput(TableOptions):
     """Arrow IPC files, which Feather files are too."""
 
     format: Literal["arrow"] = "arrow"
-    partitions: Partitions = None
-    columns_differ: ColumnsDiffer = "refuse"
 
 
 _STARTER: Final = """\
@@ -40,20 +38,9 @@ class ArrowFormat(Format[ArrowInput]):
     example_type = "double"
 
     def source(self, options: ArrowInput, settings: Settings) -> Source:
-        from .head import ArrowLimits
         from .source import ArrowSource
 
-        return ArrowSource(
-            tuple(options.paths),
-            settings.base,
-            columns=options.kept,
-            exclude=tuple(options.exclude_columns),
-            rules=dict(settings.rules),
-            partitions=options.partitions or "read",
-            union=options.columns_differ == "union",
-            limits=ArrowLimits(settings.limits.columns, settings.limits.batch_bytes),
-            call=settings.call,
-        )
+        return ArrowSource(options, settings)
 
     def steps(self, options: ArrowInput) -> tuple[Step, ...]:
         return partition_steps(options, options.partitions)

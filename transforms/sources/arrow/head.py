@@ -19,6 +19,7 @@ from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
 from ..files.open_file import is_object, open_file, open_listed
 from ..files.stamp import check_stamp
+from ..registry.settings import Limits
 from .messages import (
     FEATHER_V1,
     FILE_MAGIC,
@@ -39,14 +40,6 @@ READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryE
 """What reading a damaged file raises."""
 
 Form = Literal["file", "stream", "stream in turn"]
-
-
-@dataclass(frozen=True, slots=True)
-class ArrowLimits:
-    """The most columns, and the most bytes that a compressed record batch or dictionary takes when it is inflated."""
-
-    columns: int = 100_000
-    batch_bytes: int = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +73,7 @@ def open_arrow(file: ListedFile, *, mapped: bool = False) -> Iterator[pa.NativeF
         yield data
 
 
-def read_head(entry: SourceEntry, selection: Selection, limits: ArrowLimits) -> ArrowHead:
+def read_head(entry: SourceEntry, selection: Selection, limits: Limits) -> ArrowHead:
     """Return what a file says of its chosen columns and its record batches."""
     check_stamp(entry)
     if entry.bytes == 0:

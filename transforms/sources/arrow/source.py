@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Final, Literal
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,20 +21,15 @@ from ...format.nested.impossible_values import checked_batch
 from ...format.schema.arrow_checks import storage_column
 from ...format.schema.schema import ColumnRule
 from ...format.wording.printable import printable
-from ..contract.call import Call
-from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..files.listing import list_entries
-from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
-from ..registry.conform import DatasetSchema
-from ..registry.formats import suffixes_of
+from ..registry.file_source import TableSource
+from ..registry.options import TableOptions
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
 from .head import (
     READ_ERRORS,
     ArrowHead,
-    ArrowLimits,
     Form,
     choose_columns,
     open_arrow,
@@ -80,46 +75,17 @@ class ArrowPiece(Piece):
 
 
 @dataclass(frozen=True, slots=True)
-class ArrowSource:
-    """Read Arrow files in the file or the stream format, and Feather files, which are the same.
+class ArrowSource(TableSource[TableOptions]):
+    """Read Arrow files in the file or the stream format, and Feather files, which are the same."""
 
-    `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all),
-    `exclude` those to leave out, as names or globs; `rules` are declared types, by column. Columns in the names of
-    folders are refused, unless `partitions` says who reads them, as for Parquet. With `union` the columns of the files
-    may differ, and a dataset has those that are `elsewhere`. `call` is what the user typed.
-    """
-
-    paths: tuple[str, ...]
-    base: str = ""
-    columns: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    rules: dict[str, ColumnRule] = field(default_factory=dict)
-    partitions: Literal["none", "read"] | None = None
-    union: bool = False
-    elsewhere: tuple[str, ...] = ()
-    limits: ArrowLimits = field(default_factory=ArrowLimits)
-    call: Call = field(default_factory=Call, compare=False, repr=False)
-
-    @property
-    def selection(self) -> Selection:
-        return Selection(self.columns, self.exclude, self.union, self.elsewhere)
-
-    def selecting(self, selection: Selection) -> ArrowSource:
-        return replace(self, columns=selection.columns, exclude=selection.exclude)
-
-    def with_rules(self, rules: dict[str, ColumnRule]) -> ArrowSource:
-        return replace(self, rules=rules)
-
-    def following(self, dataset: DatasetSchema) -> ArrowSource:
-        return replace(self, elsewhere=dataset.may_lack) if self.union else self
-
-    def list_files(self) -> Listing:
-        listing = list_entries(self.paths, self.base, suffixes_of("arrow"), file_format="arrow")
-        return check_folders(listing, self.paths, self.call, self.partitions)
+    def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
+        return replace(self, settings=replace(self.settings, rules=rules))
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read the metadata of all files; return the schema that they share, and one piece for each record batch."""
-        look = partial(read_head, selection=self.selection.of_one_among(len(listing.entries)), limits=self.limits)
+        look = partial(
+            read_head, selection=self.selection.of_one_among(len(listing.entries)), limits=self.settings.limits
+        )
         heads = run(look, listing.entries)
         found = survey_columns(heads, self.rules, self.selection)
         pieces = tuple(
@@ -157,7 +123,7 @@ class ArrowSource:
                 columns = choose_columns(schema_of(data, form), self.selection, first.name)
                 places = [(one.batch, one.start) for one in pieces]
                 owners = iter(pieces)
-                most = self.limits.batch_bytes
+                most = self.settings.limits.batch_bytes
                 for batch in read_batches(data, form, columns, places, first.stamp.size, most):
                     if form != "stream in turn":
                         piece, done = next(owners), 0

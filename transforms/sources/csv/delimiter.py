@@ -68,8 +68,7 @@ class SampleOptions:
         return cls(encoding, quote, lines, signs.get("comment"), signs.get("escape"), given.get("trim") is True)
 
     def dialect(self, delimiter: str) -> Dialect:
-        quote, escape, comment = (None if s is None else ord(s) for s in (self.quote, self.escape, self.comment))
-        return Dialect(ord(delimiter), quote, escape, comment, self.trim)
+        return Dialect.of(delimiter, self.quote, self.escape, self.comment, trim=self.trim)
 
 
 def _is_sign(value: object) -> bool:

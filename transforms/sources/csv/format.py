@@ -3,84 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
-
-from ...format.wording.printable import quoted
 from ..contract.call import Call
 from ..registry.format import Detected, Format, partition_steps
-from ..registry.options import Columns, ColumnsDiffer, Options, Partitions
 from ..registry.settings import Settings
-from .signs import wrong_signs
+from .options import CsvInput
 
 if TYPE_CHECKING:
     from ...recipe.step import Step
     from ..contract.source import Source
-
-
-_BY_NAME: Final = {"\\t": "\t", "tab": "\t", "space": " "}
-"""Characters as they are typed on a command line."""
-
-
-def _check_one_byte(value: str) -> str:
-    value = _BY_NAME.get(value, value)
-    if len(value) != 1 or not value.isascii() or value in "\r\n\0":
-        raise ValueError(f"{quoted(value)} is not one ASCII character")
-    return value
-
-
-def _check_encoding(value: str) -> str:
-    try:
-        "".encode(value)
-    except (LookupError, ValueError) as error:
-        raise ValueError(
-            f"{quoted(value)} is not an encoding that Python knows, like utf-8, latin-1, utf-16"
-        ) from error
-    return value
-
-
-OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
-
-
-ShortRows: TypeAlias = Annotated[
-    Literal["reject"] | None,
-    BeforeValidator(
-        lambda value: None if value == "null" else value, json_schema_input_type=Literal["reject", "null"] | None
-    ),
-]
-"""What a row with too few cells is; YAML reads `null` as None."""
-
-
-class CsvInput(Options):
-    """CSV files; `names` are the column names where there is no header, or instead of it; no `quote` is null.
-
-    `skip_lines` are before the header, and lines that begin with `comment` are no rows; the character after an `escape`
-    means itself; `trim` takes blanks around cells away; rows with too few cells are rejects, or have null ones more.
-
-    `load_config` sets `delimiter` where it is left out, as the first records show it.
-    """
-
-    format: Literal["csv"] = "csv"
-    delimiter: OneByte = ","
-    quote: OneByte | None = '"'
-    header: bool = True
-    names: Columns = None
-    encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"
-    null_values: list[str] = Field([""])
-    skip_lines: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    comment: OneByte | None = None
-    escape: OneByte | None = None
-    trim: bool = False
-    short_rows: ShortRows = "reject"
-    partitions: Partitions = None
-    columns_differ: ColumnsDiffer = "refuse"
-
-    @model_validator(mode="after")
-    def _signs_differ(self) -> CsvInput:
-        if why := wrong_signs(self.delimiter, self.quote, self.escape, self.comment, self.null_values, self.trim):
-            raise ValueError(why)
-        return self
 
 
 _STARTER: Final = """\
@@ -110,32 +42,7 @@ class CsvFormat(Format[CsvInput]):
         from .parse import CsvLimits
         from .source import CsvSource
 
-        limits = settings.limits
-        return CsvSource(
-            tuple(options.paths),
-            settings.base,
-            delimiter=options.delimiter,
-            quote=options.quote,
-            header=options.header,
-            names=None if options.names is None else tuple(options.names),
-            columns=options.kept,
-            exclude=tuple(options.exclude_columns),
-            encoding=options.encoding,
-            null_values=tuple(options.null_values),
-            skip_lines=options.skip_lines,
-            comment=options.comment,
-            escape=options.escape,
-            trim=options.trim,
-            fill_short_rows=options.short_rows is None,
-            infer=settings.infer,
-            rules=dict(settings.rules),
-            limits=CsvLimits(limits.field_bytes, limits.record_bytes, limits.columns),
-            partitions=options.partitions or "read",
-            union=options.columns_differ == "union",
-            check_header="header" not in options.model_fields_set,
-            detected=settings.detected,
-            call=settings.call,
-        )
+        return CsvSource(options, settings, limits=CsvLimits.of(settings.limits))
 
     def steps(self, options: CsvInput) -> tuple[Step, ...]:
         return partition_steps(options, options.partitions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise, zip_longest
 from typing import Final
 
@@ -13,15 +13,14 @@ import numpy as np
 from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
 from ...format.wording.printable import printable
-from ..contract.call import Call
 from ..contract.selection import UNITE
 from ..contract.source import SourceEntry
 from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
 from ..text.unpack import says_packed
-from .parse import header_cells
+from .options import CsvInput
+from .parse import CsvLimits, header_cells
 from .records.chunks import StreamLimits, cut_stream, skip_lines
-from .records.quote_bits import Dialect
 from .records.record_starts import record_ends
 
 _YEARS: Final = range(1800, 2101)
@@ -35,21 +34,6 @@ _LINE_CELLS: Final = 20
 _TRIM: Final = "; to take blanks off all cells: --set input.trim=true"
 _SHOWN: Final = 5
 """Columns that a message shows of the first line, and a note of its names."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeadOptions:
-    """What the first record of a file means; `call` is the command that an error proposes."""
-
-    dialect: Dialect
-    encoding: str
-    header: bool
-    names: tuple[str, ...] | None
-    field_bytes: int
-    record_bytes: int
-    columns: int
-    skip_lines: int = 0
-    call: Call = field(default_factory=Call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +53,15 @@ class FileHead:
     skipped: int = 0
 
 
-def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
+def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileHead:
     """Read a file up to its first record, and name its columns."""
     form = sniff_text(entry, options.encoding)
-    text, begin, data, skipped = _first_record(entry, form, options)
+    text, begin, data, skipped = _first_record(entry, form, options, limits)
     form = replace(form, start=begin.offset)
     if text is None:
         return FileHead(entry.name, form, None, data, skipped=skipped)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
-    cells = header_cells(text, options.dialect, inner, entry.name, options.columns, header=options.header)
+    cells = header_cells(text, options.dialect, inner, entry.name, limits.columns, header=options.header)
     _refuse_json(text, entry.name)
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:
@@ -239,13 +223,15 @@ def _refuse_json(text: bytes, file: str) -> None:
         raise SourceError(file, "each line is a JSON object, not CSV; read it as JSON lines: --set input.format=jsonl")
 
 
-def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut, int]:
+def _first_record(
+    entry: SourceEntry, form: TextForm, options: CsvInput, limits: CsvLimits
+) -> tuple[bytes | None, Cut, Cut, int]:
     """Return the first record that is not blank, the places of the text's start and its end, and the skipped lines."""
     blocks = stream_text(entry, options.encoding, form, whole=False)
     skip, skipped, blocks = skip_lines(blocks, options.skip_lines)
     start = before = Cut(form.start + skip, 0, 0, 0)
-    limits = StreamLimits(options.field_bytes, options.record_bytes)
-    for text, counts, size, long in cut_stream(blocks, entry.name, options.dialect, start.offset, limits):
+    dialect, most = options.dialect, StreamLimits(limits.field_bytes, limits.record_bytes)
+    for text, counts, size, long in cut_stream(blocks, entry.name, dialect, start.offset, most):
         if long and options.header and counts.records:
             raise SourceError(
                 entry.name,
@@ -255,7 +241,7 @@ def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> t
         if not counts.records:
             before = Cut(before.offset + size, 0, before.blanks + counts.blanks, before.lines + counts.lines)
             continue
-        found = record_ends(np.frombuffer(text, np.uint8), options.dialect)
+        found = record_ends(np.frombuffer(text, np.uint8), dialect)
         solid = np.flatnonzero(found.of_records)
         first = int(solid[0]) if len(solid) else len(found.ends)
         begin = int(found.ends[first - 1]) + 1 if first else 0
@@ -267,7 +253,7 @@ def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> t
     return None, start, before, skipped
 
 
-def _name_columns(cells: Sequence[str], file: str, options: HeadOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _name_columns(cells: Sequence[str], file: str, options: CsvInput) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if options.names is not None:
         if len(options.names) != len(cells):
             raise SourceError(file, f"has {len(cells)} columns, and input.names gives {len(options.names)} names")
@@ -305,10 +291,10 @@ def _refuse_twins(names: Sequence[str], file: str) -> None:
         seen[name] = i
 
 
-def _delimiter_warning(cells: Sequence[str], file: str, options: HeadOptions) -> tuple[str, ...]:
+def _delimiter_warning(cells: Sequence[str], file: str, options: CsvInput) -> tuple[str, ...]:
     if len(cells) != 1:
         return ()
-    other = next((sign for sign in ";\t|," if sign in cells[0] and ord(sign) != options.dialect.delimiter), None)
+    other = next((sign for sign in ";\t|," if sign in cells[0] and sign != options.delimiter), None)
     if other is None:
         return ()
     shown = printable(other)

@@ -20,15 +20,16 @@ from ...format.flow.rejects import CellError, CellProblem, Reject
 from ...format.schema.schema import Feature
 from ...format.wording.printable import printable
 from ..contract.selection import refuse_far_more
+from ..registry.settings import Limits
 from ..text.cast import cast_column, cell_bytes, nullify, problem_of, type_noun
 from ..text.declared import text_type
 from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
 from ..text.pieces import Cut
+from .options import wrong_signs
 from .records.chunks import Chunk, CsvOrigin
 from .records.quote_bits import LF, Dialect
 from .records.record_starts import TornCell, cell_delimiters, record_ends, torn_cells
 from .records.usual_text import padded, usual_text
-from .signs import wrong_signs
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class CsvLimits:
     job_bytes: int = field(default=16 << 20, repr=False)
     joined_bytes: int = field(default=9 << 18, repr=False)
     auto_bytes: int = field(default=64 << 20, repr=False)
+
+    @classmethod
+    def of(cls, limits: Limits) -> CsvLimits:
+        """Return the limits of a conversion."""
+        return cls(limits.field_bytes, limits.record_bytes, limits.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,27 +68,12 @@ def _split_folder(name: str, paths: Sequence[str]) -> str | None:
     return None
 
 
-def check_folders(listing: Listing, paths: Sequence[str], call: Call, partitions: str | None) -> Listing:
-    """Return the listing of files of whose folders nothing is lost; with `partitions` none, nothing is looked at.
+def refuse_splits(listing: Listing, paths: Sequence[str], call: Call) -> None:
+    """Refuse files in folders that are several splits; `paths` are as they were typed, in the command `call`.
 
-    `paths` are as they were typed, by a user who gave the command `call`. Raises `InputError`: the folders are several
-    splits, or name columns and `partitions` does not say who reads them.
+    Raises:
+        InputError: they are.
     """
-    if partitions == "none":
-        return listing
-    _refuse_splits(listing, paths, call)
-    for entry in listing.entries if partitions is None else ():
-        columns = partition_values(entry.name, paths)
-        if columns:
-            names = ", ".join(f'"{printable(column)}"' for column in columns)
-            raise InputError(
-                f"{entry.name}: its folders name the columns {names}, which this source alone does not read; give the "
-                f"path itself in place of the source, or leave these columns out: partitions='none'"
-            )
-    return listing
-
-
-def _refuse_splits(listing: Listing, paths: Sequence[str], call: Call) -> None:
     found = {folder.rpartition("/")[2]: folder for e in listing.entries if (folder := _split_folder(e.name, paths))}
     if len(found) > 1:
         (first, one), (second, other) = sorted(found.items(), key=lambda item: "train" not in item[0].lower())[:2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..registry.format import Format, partition_steps
-from ..registry.options import Options, Partitions
+from ..registry.options import FileOptions
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from ..contract.source import Source
 
 
-class JsonLinesInput(Options):
+class JsonLinesInput(FileOptions):
     """Files with a JSON object in each line."""
 
     format: Literal["jsonl"] = "jsonl"
-    partitions: Partitions = None
 
 
 _STARTER: Final = """\
@@ -41,19 +40,7 @@ class JsonLinesFormat(Format[JsonLinesInput]):
         from .source import JsonLinesSource, LineLimits
 
         limits = settings.limits
-        return JsonLinesSource(
-            tuple(options.paths),
-            settings.base,
-            columns=options.kept,
-            exclude=tuple(options.exclude_columns),
-            infer=settings.infer,
-            rules={
-                name: rule for name, rule in settings.rules.items() if name not in settings.paths
-            },  # lists stay lists
-            limits=LineLimits(limits.record_bytes, limits.columns, limits.field_bytes),
-            partitions=options.partitions or "read",
-            call=settings.call,
-        )
+        return JsonLinesSource(options, settings, LineLimits(limits.record_bytes, limits.columns, limits.field_bytes))
 
     def steps(self, options: JsonLinesInput) -> tuple[Step, ...]:
         return partition_steps(options, options.partitions)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import groupby
-from typing import Final, Literal
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -15,14 +15,11 @@ from ...errors import SourceError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Schema
 from ...format.wording.nearest import nearest_name
-from ..contract.call import Call
-from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.listing import list_entries
-from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema, refuse_others
-from ..registry.formats import suffixes_of
+from ..registry.file_source import FileSource
+from ..registry.options import FileOptions
 from ..text.lines import LineSizes, line_pieces, read_lines
 from ..text.misfits import refuse_misfits
 from ..text.pieces import TextPiece
@@ -61,42 +58,21 @@ class LineLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLinesSource:
-    """Read JSON lines.
+class JsonLinesSource(FileSource[FileOptions]):
+    """Read JSON lines; `nested` are the nested columns of a dataset that is appended to."""
 
-    `paths` are files, folders and globs, relative to the folder `base`. `columns` are the ones to keep (None: all),
-    `exclude` those to leave out, as names or globs. `infer` is `auto`, `full` or `none`; `rules` are declared types, by
-    column. Columns in the names of folders are refused, unless `partitions` says who reads them, as for CSV. `nested`
-    are the nested columns of a dataset that is appended to; `call` is what the user typed, for what a message
-    proposes.
-    """
-
-    paths: tuple[str, ...]
-    base: str = ""
-    columns: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    infer: str = "auto"
-    rules: dict[str, ColumnRule] = field(default_factory=dict)
     limits: LineLimits = field(default_factory=LineLimits)
-    partitions: Literal["none", "read"] | None = None
     nested: dict[str, pa.Field] = field(default_factory=dict)
-    call: Call = field(default_factory=Call, compare=False, repr=False)
+
+    traits = Traits(may_be_empty=True)
 
     @property
-    def selection(self) -> Selection:
-        return Selection(self.columns, self.exclude)
+    def rules(self) -> dict[str, ColumnRule]:
+        """The declared types, by column; columns of paths may be lists of them."""
+        return {name: rule for name, rule in self.settings.rules.items() if name not in self.settings.paths}
 
-    def selecting(self, selection: Selection) -> JsonLinesSource:
-        return replace(self, columns=selection.columns, exclude=selection.exclude)
-
-    def following(self, dataset: DatasetSchema) -> JsonLinesSource:
+    def following(self, dataset: DatasetSchema) -> Self:
         return replace(self, nested=nested_columns(dataset))
-
-    def list_files(self) -> Listing:
-        listing = list_entries(
-            self.paths, self.base, suffixes_of("jsonl"), file_format="jsonl", traits=Traits(may_be_empty=True)
-        )
-        return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB."""
@@ -110,7 +86,7 @@ class JsonLinesSource:
         found = known_columns(found, self.rules, whole=whole, name=first)
         kept = self.selection.pick(list(found), hint=lambda name: nearest_name(name, list(found)))
         chosen = choose_columns(
-            found, kept, self.rules, rows=rows, infer=self.infer, whole=whole, name=first, known=self.nested
+            found, kept, self.rules, rows=rows, infer=self.settings.infer, whole=whole, name=first, known=self.nested
         )
         schema = Schema(tuple(sorted(chosen.features, key=lambda feature: feature.name)))
         # the keys of a line that is none are not known, not even where all lines were looked at
@@ -138,7 +114,7 @@ class JsonLinesSource:
         return replace(survey, frozen=replace(frozen, schema=dataset.schema), fields=(*fields, *new.values()))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        parser = parser_of(frozen, self.rules, self.infer, self.limits.record_bytes, self.selection)
+        parser = parser_of(frozen, self.rules, self.settings.infer, self.limits.record_bytes, self.selection)
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, TextPiece)]
@@ -156,7 +132,9 @@ class JsonLinesSource:
         self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap
     ) -> tuple[list[PieceEvidence], dict[str, Evidence], bool]:
         """Return the rows of the pieces that inference reads, the columns of all, and whether those are all pieces."""
-        whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= self.limits.auto_bytes)
+        whole = self.settings.infer == "full" or (
+            self.settings.infer == "auto" and listing.bytes <= self.limits.auto_bytes
+        )
         chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
         limit = None if whole else AUTO_ROWS
         look = partial(look_at_piece, sizes=self.limits.sizes, limit=limit, most_columns=self.limits.columns)

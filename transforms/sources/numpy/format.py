@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from ..registry.format import Format
-from ..registry.options import Options
 from ..registry.settings import Limits, Settings
+from .options import NumpyInput
 
 if TYPE_CHECKING:
     from ..contract.source import Source
-
-
-class NumpyInput(Options):
-    """`.npy` and `.npz` files; with `rows`, the first axis of an array is the batch."""
-
-    format: Literal["numpy"] = "numpy"
-    rows: bool = False
-    feature: str = "array"
 
 
 _STARTER: Final = """\
@@ -36,17 +28,7 @@ class NumpyFormat(Format[NumpyInput]):
     def source(self, options: NumpyInput, settings: Settings) -> Source:
         from .source import NumpySource
 
-        return NumpySource(
-            tuple(options.paths),
-            settings.base,
-            rows=options.rows,
-            feature=options.feature,
-            columns=options.kept,
-            exclude=tuple(options.exclude_columns),
-            rules=dict(settings.rules),
-            record_bytes=settings.limits.record_bytes,
-            as_records="rows" in options.model_fields_set and not options.rows,
-        )
+        return NumpySource(options, settings)
 
     def starter(self, options: NumpyInput, columns: str, column: str) -> str:  # noqa: ARG002
         return _STARTER

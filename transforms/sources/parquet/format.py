@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from ..registry.format import Format, partition_steps
-from ..registry.options import ColumnsDiffer, Options, Partitions
 from ..registry.settings import Settings
+from .options import ParquetInput
 
 if TYPE_CHECKING:
     from ...recipe.step import Step
     from ..contract.source import Source
-
-
-class ParquetInput(Options):
-    """Parquet files; `checksums` verifies the pages that carry one."""
-
-    format: Literal["parquet"] = "parquet"
-    checksums: bool = True
-    partitions: Partitions = None
-    columns_differ: ColumnsDiffer = "refuse"
 
 
 _STARTER: Final = """\
@@ -44,18 +35,7 @@ class ParquetFormat(Format[ParquetInput]):
     def source(self, options: ParquetInput, settings: Settings) -> Source:
         from .source import ParquetSource
 
-        return ParquetSource(
-            tuple(options.paths),
-            settings.base,
-            columns=options.kept,
-            exclude=tuple(options.exclude_columns),
-            checksums=options.checksums,
-            rules=dict(settings.rules),
-            partitions=options.partitions or "read",
-            union=options.columns_differ == "union",
-            columns_limit=settings.limits.columns,
-            call=settings.call,
-        )
+        return ParquetSource(options, settings)
 
     def steps(self, options: ParquetInput) -> tuple[Step, ...]:
         return partition_steps(options, options.partitions)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import Final, Literal
+from typing import Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,15 +21,10 @@ from ...format.schema.arrow_checks import in_unit, storage_column, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.schema.schema import ColumnRule, Schema
 from ...format.wording.printable import printable
-from ..contract.call import Call
-from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..files.listing import list_entries
 from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
-from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
-from ..registry.conform import DatasetSchema
-from ..registry.formats import suffixes_of
+from ..registry.file_source import TableSource
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
 from .footer import (
@@ -46,6 +41,7 @@ from .footer import (
 from .int96 import exact_timestamps
 from .int96_reader import footer_of_raw_int96, has_int96
 from .lists import cast_as_written, footer_of_plain_lists
+from .options import ParquetInput
 from .pages import PackedSpans, PageBombError, check_pages, chunk_ranges
 
 BATCH_ROWS: Final = 32_000
@@ -71,49 +67,13 @@ class ParquetPiece(Piece):
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetSource:
-    """Read Parquet files.
+class ParquetSource(TableSource[ParquetInput]):
+    """Read Parquet files; `batch_bytes` is about what a batch holds."""
 
-    paths         files, folders and globs, relative to the folder `base`
-    columns       the columns to keep (None: all); `exclude` are those to leave out: names or globs
-    checksums     whether those of pages are verified
-    rules         declared types, by column
-    partitions    who reads columns in the names of folders (`year=2024`): `read`, a recipe; `none`, nobody;
-                  None refuses them
-    union         the columns of files may differ; `elsewhere` are those that a dataset has
-    call          what the user typed, for what a message proposes
-    batch_bytes   about what a batch holds
-    """
-
-    paths: tuple[str, ...]
-    base: str = ""
-    columns: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    checksums: bool = True
-    rules: dict[str, ColumnRule] = field(default_factory=dict)
-    partitions: Literal["none", "read"] | None = None
-    union: bool = False
-    elsewhere: tuple[str, ...] = ()
-    columns_limit: int = field(default=100_000, repr=False)
-    call: Call = field(default_factory=Call, compare=False, repr=False)
     batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
 
-    @property
-    def selection(self) -> Selection:
-        return Selection(self.columns, self.exclude, self.union, self.elsewhere)
-
-    def selecting(self, selection: Selection) -> ParquetSource:
-        return replace(self, columns=selection.columns, exclude=selection.exclude)
-
-    def with_rules(self, rules: dict[str, ColumnRule]) -> ParquetSource:
-        return replace(self, rules=rules)
-
-    def following(self, dataset: DatasetSchema) -> ParquetSource:
-        return replace(self, elsewhere=dataset.may_lack) if self.union else self
-
-    def list_files(self) -> Listing:
-        listing = list_entries(self.paths, self.base, suffixes_of("parquet"), file_format="parquet")
-        return check_folders(listing, self.paths, self.call, self.partitions)
+    def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
+        return replace(self, settings=replace(self.settings, rules=rules))
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all footers; return the schema that all files share, and one piece for each row group."""
@@ -122,7 +82,7 @@ class ParquetSource:
                 read_footer,
                 selection=self.selection.of_one_among(len(listing.entries)),
                 units={name: rule.unit for name, rule in self.rules.items()},
-                most_columns=self.columns_limit,
+                most_columns=self.settings.limits.columns,
             ),
             listing.entries,
         )
@@ -132,7 +92,7 @@ class ParquetSource:
             for index, (entry, footer) in enumerate(zip(listing.entries, footers, strict=True))
             for piece in _pieces(index, entry, footer)
         )
-        remarks = _remarks(footers) if self.checksums else ()
+        remarks = _remarks(footers) if self.options.checksums else ()
         return Survey(found.frozen, found.choices, pieces, found.warnings, remarks=remarks, fields=found.fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
@@ -170,7 +130,7 @@ class ParquetSource:
         """Open the file of a piece, and where its footer has to be another, open it again."""
 
         def open_with(*changes: ChangeFooter) -> pq.ParquetFile:
-            file = open_parquet(piece, opened, checksums=self.checksums, columns=len(schema), changes=changes)
+            file = open_parquet(piece, opened, checksums=self.options.checksums, columns=len(schema), changes=changes)
             return stack.enter_context(file)
 
         file = open_with()

@@ -86,6 +86,27 @@ class Options(SharedOptions):
     def kept(self) -> tuple[str, ...] | None:
         return None if self.columns is None else tuple(self.columns)
 
+    @property
+    def reads_folders(self) -> bool:
+        """Whether the names of folders are columns or splits."""
+        return False
+
+
+class FileOptions(Options):
+    """The options of files below folders whose names say something of their rows."""
+
+    partitions: Partitions = None
+
+    @property
+    def reads_folders(self) -> bool:
+        return self.partitions != "none"
+
+
+class TableOptions(FileOptions):
+    """The options of files whose columns may differ."""
+
+    columns_differ: ColumnsDiffer = "refuse"
+
 
 class InputOfUnknownFormat(SharedOptions):
     """An input whose format is not known: only what all formats have is checked."""

@@ -52,6 +52,6 @@ class Settings:
     default_split: str | None = "train"
     looked_at: tuple[str, ...] = ()
     splits_anew: bool = False
-    detected: tuple[str, ...] = ()
-    call: Call = field(default_factory=Call)
+    detected: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    call: Call = field(default_factory=Call, compare=False, repr=False)
     pictures: Preprocess = field(default_factory=Preprocess)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from ..registry.format import Format, partition_steps
-from ..registry.options import Options, Partitions
+from ..registry.options import FileOptions
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from ..contract.source import Source
 
 
-class TextInput(Options):
+class TextInput(FileOptions):
     """Files whose lines are the records."""
 
     format: Literal["txt"] = "txt"
-    partitions: Partitions = None
 
 
 class TextFormat(Format[TextInput]):
@@ -31,13 +30,7 @@ class TextFormat(Format[TextInput]):
         from .source import TextSource
 
         limits = settings.limits
-        return TextSource(
-            tuple(options.paths),
-            settings.base,
-            LineSizes(limits.record_bytes, limits.field_bytes),
-            options.partitions or "read",
-            settings.call,
-        )
+        return TextSource(options, settings, LineSizes(limits.record_bytes, limits.field_bytes))
 
     def steps(self, options: TextInput) -> tuple[Step, ...]:
         return (*partition_steps(options, options.partitions), *super().steps(options))

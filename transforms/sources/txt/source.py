@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,10 @@ from ...format.flow.rows import Rows
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.printable import printable
-from ..contract.call import Call
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.listing import list_entries
-from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
-from ..registry.formats import suffixes_of
+from ..registry.file_source import FileSource
+from ..registry.options import FileOptions
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
 from ..text.open_text import is_utf8
 from ..text.pieces import TextPiece
@@ -35,24 +33,12 @@ _LOOKED_AT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class TextSource:
-    """Read text files, line by line.
+class TextSource(FileSource[FileOptions]):
+    """Read text files, line by line; a line larger than `sizes` allow is a reject."""
 
-    `paths` are files, folders and globs, relative to the folder `base`; a line larger than `sizes` allow is a reject.
-    Columns in the names of folders are refused, unless `partitions` says who reads them, as for CSV; `call` is what the
-    user typed.
-    """
-
-    paths: tuple[str, ...]
-    base: str = ""
     sizes: LineSizes = field(default_factory=LineSizes)
-    partitions: Literal["none", "read"] | None = None
-    call: Call = field(default_factory=Call, compare=False, repr=False)
 
-    def list_files(self) -> Listing:
-        traits = Traits(may_be_empty=True)
-        listing = list_entries(self.paths, self.base, suffixes_of("txt"), file_format="txt", traits=traits)
-        return check_folders(listing, self.paths, self.call, self.partitions)
+    traits = Traits(may_be_empty=True)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Count lines; pieces have about 1 MiB."""

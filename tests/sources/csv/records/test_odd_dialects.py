@@ -24,9 +24,9 @@ from shardmill.transforms.sources.csv.records.chunks import ScanJob, StreamLimit
 from shardmill.transforms.sources.csv.records.quote_bits import Dialect
 from shardmill.transforms.sources.csv.records.record_starts import FileScan, fold_blocks, record_ends
 from shardmill.transforms.sources.csv.records.usual_text import usual_text
-from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.text.pieces import Cut
 
+from ....file_sources import made_source
 from ....tiers import examples
 
 COMMA, QUOTE, ESCAPE, SIGN = (ord(sign) for sign in ',"\\#')
@@ -287,7 +287,8 @@ def test_a_file_in_small_pieces_gives_the_rows_and_the_lines_of_the_rejects_that
         return
     folder = tmp_path_factory.getbasetemp()
     (folder / "whole.csv").write_bytes(pack(skipped + f"a{sign}b\n".encode() + text))
-    source = CsvSource(
+    source = made_source(
+        "csv",
         ("whole.csv",),
         str(folder),
         delimiter=sign,
@@ -297,7 +298,7 @@ def test_a_file_in_small_pieces_gives_the_rows_and_the_lines_of_the_rejects_that
         comment=None if dialect.comment is None else chr(dialect.comment),
         escape=None if dialect.escape is None else chr(dialect.escape),
         trim=dialect.trim,
-        fill_short_rows=fill,
+        short_rows="null" if fill else "reject",
         infer="none",
         limits=CsvLimits(block_bytes=5, job_bytes=13, joined_bytes=11),
     )

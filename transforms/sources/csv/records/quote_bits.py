@@ -66,6 +66,12 @@ class Dialect:
     comment: int | None = None
     trim: bool = False
 
+    @classmethod
+    def of(cls, delimiter: str, quote: str | None, escape: str | None, comment: str | None, *, trim: bool) -> Dialect:
+        """Return the dialect of these signs, one ASCII character each."""
+        quoting, escaping, commenting = (None if sign is None else ord(sign) for sign in (quote, escape, comment))
+        return cls(ord(delimiter), quoting, escaping, commenting, trim)
+
     @property
     def blanks(self) -> bytes:
         """The bytes that are no part of a cell at its edges: none without `trim`."""

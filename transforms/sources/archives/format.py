@@ -1,0 +1,51 @@
+"""Archives in the registry: the source that their options make, for tar and zip alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from ..registry.format import Format, partition_steps
+from ..registry.settings import Limits, Settings
+from .options import ArchiveInput
+
+if TYPE_CHECKING:
+    from ...recipe.step import Step
+    from ..contract.source import Source
+
+
+_STARTER: Final = """\
+  layout: auto                # label | split | split_label | flat: what the folders in the archives mean
+  # ignore: ["*.npy"]         # members that are left out
+schema:
+  columns: {}                 # {cls: {label: [cat, dog]}}
+"""
+
+
+class ArchiveFormat(Format[ArchiveInput]):
+    """Archives whose members are read in their order, without unpacking them."""
+
+    kind: ClassVar[str]
+    choosing_keys = ("ignore",)
+    projects = True
+    takes_types = True
+    numbered = ("image/class/label", "cls")
+
+    def source(self, options: ArchiveInput, settings: Settings) -> Source:
+        from .samples import ArchiveLimits, Naming
+        from .source import ArchiveSource
+
+        limits = settings.limits
+        key, ignore = options.key or "first_dot", tuple(options.ignore)
+        naming = Naming(key, options.pictures, options.json_, ignore, key_is_chosen=options.key is not None)
+        sizes = ArchiveLimits(limits.image_bytes, limits.field_bytes, limits.record_bytes, limits.columns)
+        return ArchiveSource(options, settings, naming, sizes)
+
+    def steps(self, options: ArchiveInput) -> tuple[Step, ...]:
+        return partition_steps(options, options.partitions)
+
+    def starter(self, options: ArchiveInput, columns: str, column: str) -> str:  # noqa: ARG002
+        """Return what folders mean, and the keys of `schema`."""
+        return _STARTER
+
+    def field_bytes(self, limits: Limits) -> int:
+        return max(limits.field_bytes, limits.image_bytes)

@@ -1,0 +1,82 @@
+"""What sources of files have in common: each holds the options of its format and the settings of the conversion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+from ...format.schema.schema import ColumnRule
+from ..contract.selection import Selection
+from ..contract.source import Listing, Traits
+from ..files.listing import list_entries
+from ..files.partitions import refuse_splits
+from .formats import suffixes_of
+from .options import Options, TableOptions
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from .conform import DatasetSchema
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+TableOptionsT = TypeVar("TableOptionsT", bound=TableOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource(Generic[OptionsT]):
+    """A source of files, folders and globs, by the options of their format."""
+
+    options: OptionsT
+    settings: Settings
+
+    traits: ClassVar[Traits] = Traits()
+
+    @property
+    def rules(self) -> dict[str, ColumnRule]:
+        """The declared types, by column."""
+        return dict(self.settings.rules)
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that are read."""
+        return Selection(self.options.kept, tuple(self.options.exclude_columns))
+
+    def selecting(self, selection: Selection) -> Self:
+        """Return the source that reads other columns."""
+        columns = None if selection.columns is None else list(selection.columns)
+        return self.with_options(columns=columns, exclude_columns=list(selection.exclude))
+
+    def with_options(self, **changes: Any) -> Self:
+        """Return the source with other values of some options."""
+        return replace(self, options=self.options.model_copy(update=changes))
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing, or folders are several splits.
+        """
+        kind, paths = self.options.format, self.options.paths
+        listing = list_entries(paths, self.settings.base, suffixes_of(kind), file_format=kind, traits=self.traits)
+        if self.options.reads_folders:
+            refuse_splits(listing, paths, self.settings.call)
+        return listing
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource(FileSource[TableOptionsT]):
+    """A source of files whose columns may differ, where `columns_differ` says so; a dataset has those `elsewhere`."""
+
+    elsewhere: tuple[str, ...] = ()
+
+    @property
+    def union(self) -> bool:
+        """Whether the columns of files may differ."""
+        return self.options.columns_differ == "union"
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(self.options.kept, tuple(self.options.exclude_columns), self.union, self.elsewhere)
+
+    def following(self, dataset: DatasetSchema) -> Self:
+        """Return the source whose files may lack columns that a dataset has."""
+        return replace(self, elsewhere=dataset.may_lack) if self.union else self
