@@ -80,9 +80,10 @@ class Narrowing:
 class Block:
     """The encoded records of one batch by split, and its rejects in row order.
 
-    `task` is None for blocks that come from no task (a user's own pipeline): their task is then the bundle.
-    `observed` is what observers found in it, by their names, and `spilled` what goes into their files of the task.
-    `failures` are why the batch was not encoded, and no retry helps: they make the shard plan refuse the run.
+    task       None for blocks that come from no task (a user's own pipeline): their task is then the bundle
+    observed   what observers found in it, by their names
+    spilled    what goes into the observers' files of the task
+    failures   why the batch was not encoded, and no retry helps: they make the shard plan refuse the run
     """
 
     task: int | None

@@ -76,10 +76,13 @@ class SeenRun:
 class Seen:
     """A batch after encoding: its columns, and for each row what became of it.
 
-    `splits[i]` is the index in `names` of the split that row i is a record of, -1 for a reject. `entry` is the source
-    entry of the rows: one for all, or one for each. `origin` knows the place of each row. `frames` are the records by
-    split, in the order of rows, `schema` what is in them, `field_bytes_limit` the most that one value takes. `runs` are
-    the values of all features as records hold them. `number` is the task, and the batch's number in it.
+    splits              the index in `names` of the split that each row is a record of, -1 for a reject
+    entry               the source entry of the rows: one for all, or one for each
+    origin              knows the place of each row
+    frames              the records by split, in the order of rows; `schema` is what is in them
+    field_bytes_limit   the most that one value takes
+    runs                the values of all features as records hold them
+    number              the task, and the batch's number in it
     """
 
     batch: pa.RecordBatch

@@ -50,16 +50,16 @@ class RowOrigin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """One batch of a task.
+    """One batch of a task. Rows read = `batch.num_rows + len(rejects)`, and the `dropped` ones.
 
-    `ordinal` counts the batches of the task from 0. `entry` is the index of the source entry (a file; images: a
-    folder) in the listing: one for the batch, or an int array with one for each row.
-    Column names of `batch` are feature names; their types are those that the schema was frozen from.
-    `problems` are bad cells of rows in `batch` (the cell itself is null there); `rejects` are rows that are not in
-    `batch` at all. Rows read = `batch.num_rows + len(rejects)`, and the `dropped` ones.
-    `dropped` counts, by entry, rows that a step of the recipe left out: they were read, and are no longer in `batch`.
-    `warned` are the warnings of pictures, as they are shown.
-    `split_codes`, where the source splits by directory, holds for each row an index into the survey's `splits`.
+    ordinal       counts the batches of the task from 0
+    entry         the index of the source entry (a file; images: a folder) in the listing: one, or one for each row
+    batch         column names are feature names; types are those that the schema was frozen from
+    problems      bad cells of rows in `batch`: the cell itself is null there
+    rejects       rows that are not in `batch` at all
+    split_codes   an index into the survey's `splits` for each row, where the source splits by directory
+    dropped       rows that a step of the recipe left out, by entry: they were read, and are no longer in `batch`
+    warned        the warnings of pictures, as they are shown
     """
 
     task: int

@@ -33,7 +33,6 @@ from .keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, grid_of, is_any_list, is_fl
 JSON: Final = "json"
 
 RowOf: TypeAlias = Callable[[I64], I64]
-"""Returns the rows of positions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,10 +47,12 @@ TOO_MANY_SPLITS: Final = (
 class Candidates:
     """Rows that become records: the values of their features, by name, for each of `rows` rows.
 
-    `payloads` returns the serialized records of some rows, when records are written. `folders`, where the source splits
-    by folder, are the splits of its folders, of which row i is in that of number `codes[i]`. `task` is the number of
-    the task, `memory` what a splitter keeps from batch to batch of it. `are_records` says that they are existing
-    records, which no key of the config can change. `entry` is the source entry of the rows: one for all, or for each.
+    payloads      returns the serialized records of some rows, when records are written
+    folders       the splits of the source's folders, where it splits by folder: row i is in that of number `codes[i]`
+    task          the number of the task
+    memory        what a splitter keeps from batch to batch of the task
+    are_records   they are existing records, which no key of the config can change
+    entry         the source entry of the rows: one for all, or one for each
     """
 
     schema: Schema

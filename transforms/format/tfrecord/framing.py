@@ -32,7 +32,6 @@ from ..flow.blocks import Frames
 HEADER_BYTES: Final = 12
 FOOTER_BYTES: Final = 4
 FRAME_BYTES: Final = HEADER_BYTES + FOOTER_BYTES
-"""What framing adds to a payload."""
 
 _RUN_RECORDS: Final = 8192  # matrix and records of a run stay in the second cache
 

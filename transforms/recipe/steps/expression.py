@@ -17,7 +17,6 @@ from typing import Final
 FUNCTIONS: Final = {
     "col": 1, "contains": 2, "ends_with": 2, "is_null": 1, "length": 1, "lower": 1, "starts_with": 2, "upper": 1,
 }  # fmt: skip
-"""The functions, and how many arguments each takes."""
 
 _OPERATORS: Final = (
     ast.And, ast.Or, ast.Not, ast.USub, ast.Add, ast.Sub, ast.Mult, ast.Div,

@@ -25,7 +25,6 @@ from .options import AnnotationOptions
 from .rows import FILE_NAME, Annotated
 
 KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt"}
-"""The suffix of each kind of files."""
 
 _ROWS: Final = 256
 """Rows of a piece: as many pictures as a batch of images has at most."""

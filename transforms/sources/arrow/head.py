@@ -37,7 +37,6 @@ from .messages import (
 )
 
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError, DamagedFile)
-"""What reading a damaged file raises."""
 
 Form = Literal["file", "stream", "stream in turn"]
 

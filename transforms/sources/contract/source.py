@@ -87,10 +87,12 @@ class SourceEntry:
 class Traits:
     """What the entries of a source are, so that nobody else asks for its format.
 
-    `in_files`: they can be looked at again later, as data in memory cannot. `in_folders`: each is a folder, whose files
-    are the rows. `has_order`: somebody may rely on the order of rows. `whole_records`: they hold records, which are
-    passed on. `may_be_empty`: one without a byte has no rows, and is no error. `names_pictures`: rows name pictures in
-    files that are no entries; None where the columns say so.
+    in_files         they can be looked at again later, as data in memory cannot
+    in_folders       each is a folder, whose files are the rows
+    has_order        somebody may rely on the order of rows
+    whole_records    they hold records, which are passed on
+    may_be_empty     one without a byte has no rows, and is no error
+    names_pictures   rows name pictures in files that are no entries; None where the columns say so
     """
 
     in_files: bool = True
@@ -125,10 +127,12 @@ class Listing:
 class Piece:
     """The smallest run of rows that a task can be made of; sources derive their own, with what reading it needs.
 
-    `path`, `name` and `stamp` are those of its file when it was listed (images: of the root folder). `rows` is None
-    where only reading tells. `first_row` is the number of rows before it in its entry. `bytes` is its size in the
-    source; `output_bytes` the size of its records, where the source can tell without encoding any (images). `holds` are
-    the classes of values in its fields that are not plain, which are dataclasses or named tuples.
+    holds          the classes of values in its fields that are not plain: dataclasses or named tuples
+    path           that of its file (images: of the root folder) when it was listed, as are `name` and `stamp`
+    rows           None where only reading tells
+    first_row      the number of rows before it in its entry
+    bytes          its size in the source
+    output_bytes   the size of its records, where the source can tell without encoding any (images)
     """
 
     holds: ClassVar[tuple[type[Any], ...]] = ()
@@ -264,13 +268,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The results of planning, before any row is converted: `pieces` in source order, `warnings` for the user.
+    """The results of planning, before any row is converted.
 
-    `split_rows` are the rows of each split, where the source itself splits, under "" those of none. `tasks` are the
-    pieces of each task, where the source knows better than planning does. `detected` says what was detected in the
-    data, with its evidence; `remarks` are facts for programs, too common for a screen.
-    `fields` are the Arrow fields of the batches that are read, where rows may go through a recipe; with a `limit` not
-    all rows are read. `resizes` says that records are of other sizes than the source knows, as pictures are resized.
+    pieces       in the order of the source
+    warnings     for the user
+    split_rows   the rows of each split, where the source itself splits, under "" those of none
+    tasks        the pieces of each task, where the source knows better than planning does
+    detected     what was detected in the data, with its evidence
+    remarks      facts for programs, too common for a screen
+    fields       the Arrow fields of the batches that are read, where rows may go through a recipe
+    limit        given where not all rows are read
+    resizes      records are of other sizes than the source knows, as pictures are resized
     """
 
     frozen: Frozen

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .object_file import ObjectFile
 
 OpenFile: TypeAlias = Union[FileIO, BufferedReader, "ObjectFile"]
-"""A file that is open to read."""
 
 ReadAt: TypeAlias = Callable[[int, int], bytes]
 """Reads so many bytes from an offset on: fewer only at the end of the file."""

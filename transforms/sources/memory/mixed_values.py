@@ -13,7 +13,6 @@ from ...errors import SchemaError
 from ...format.wording.printable import VALUE_LIMIT, printable
 
 CONVERSION_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
-"""What pyarrow raises of Python values that it cannot convert."""
 
 _EXACT: Final = 2**53
 """Up to here every integer is a float64."""

@@ -27,7 +27,6 @@ ZIP_ERRORS: Final = (
     ValueError,
     struct.error,
 )
-"""The errors that `zipfile` raises on damaged archives."""
 
 DIRECTORY_LIMIT: Final = 64 << 20
 """Bytes of an archive's directory: `zipfile` makes an object of each of its entries, ten times as large."""
