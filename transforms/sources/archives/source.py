@@ -58,17 +58,7 @@ _BATCH_BYTES: Final = 8 << 20
 class ArchiveSource(FileSource[ArchiveInput]):
     """Read archives of tar or zip.
 
-<<<<<<< HEAD
     `naming` says how members are grouped. `nested`, `labels` and `numbers` are what a dataset has that is appended to.
-=======
-    paths        files, folders and globs, relative to the folder `base`
-    layout       what folders in the archives mean
-    naming       how members are grouped
-    columns      the columns to keep (None: all); `exclude` are those to leave out: names or globs
-    rules        declared types, by column; `infer` is how the others are found
-    partitions   who reads columns in the names of folders of archives; None refuses them
-    nested       the nested columns of a dataset that is appended to, and its `labels` and `numbers`
->>>>>>> 18acd289 (List the fields of contracts and sources one a line)
     """
 
     naming: Naming = field(default_factory=Naming)

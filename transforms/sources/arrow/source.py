@@ -78,46 +78,8 @@ class ArrowPiece(Piece):
 class ArrowSource(TableSource[TableOptions]):
     """Read Arrow files in the file or the stream format, and Feather files, which are the same."""
 
-<<<<<<< HEAD
     def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
         return replace(self, settings=replace(self.settings, rules=rules))
-=======
-    paths        files, folders and globs, relative to the folder `base`
-    columns      the columns to keep (None: all); `exclude` are those to leave out: names or globs
-    rules        declared types, by column
-    partitions   who reads columns in the names of folders, as for Parquet; None refuses them
-    union        the columns of files may differ; `elsewhere` are those that a dataset has
-    call         what the user typed
-    """
-
-    paths: tuple[str, ...]
-    base: str = ""
-    columns: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    rules: dict[str, ColumnRule] = field(default_factory=dict)
-    partitions: Literal["none", "read"] | None = None
-    union: bool = False
-    elsewhere: tuple[str, ...] = ()
-    limits: ArrowLimits = field(default_factory=ArrowLimits)
-    call: Call = field(default_factory=Call, compare=False, repr=False)
-
-    @property
-    def selection(self) -> Selection:
-        return Selection(self.columns, self.exclude, self.union, self.elsewhere)
-
-    def selecting(self, selection: Selection) -> ArrowSource:
-        return replace(self, columns=selection.columns, exclude=selection.exclude)
-
-    def with_rules(self, rules: dict[str, ColumnRule]) -> ArrowSource:
-        return replace(self, rules=rules)
-
-    def following(self, dataset: DatasetSchema) -> ArrowSource:
-        return replace(self, elsewhere=dataset.may_lack) if self.union else self
-
-    def list_files(self) -> Listing:
-        listing = list_entries(self.paths, self.base, suffixes_of("arrow"), file_format="arrow")
-        return check_folders(listing, self.paths, self.call, self.partitions)
->>>>>>> 18acd289 (List the fields of contracts and sources one a line)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read the metadata of all files; return the schema that they share, and one piece for each record batch."""

@@ -61,24 +61,6 @@ class LineLimits:
 class JsonLinesSource(FileSource[FileOptions]):
     """Read JSON lines; `nested` are the nested columns of a dataset that is appended to."""
 
-<<<<<<< HEAD
-=======
-    paths        files, folders and globs, relative to the folder `base`
-    columns      the columns to keep (None: all); `exclude` are those to leave out: names or globs
-    infer        `auto`, `full` or `none`
-    rules        declared types, by column
-    partitions   who reads columns in the names of folders, as for CSV; None refuses them
-    nested       the nested columns of a dataset that is appended to
-    call         what the user typed, for what a message proposes
-    """
-
-    paths: tuple[str, ...]
-    base: str = ""
-    columns: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    infer: str = "auto"
-    rules: dict[str, ColumnRule] = field(default_factory=dict)
->>>>>>> 18acd289 (List the fields of contracts and sources one a line)
     limits: LineLimits = field(default_factory=LineLimits)
     nested: dict[str, pa.Field] = field(default_factory=dict)
 
