@@ -143,8 +143,7 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "each file.",
     ),
     "BAD_TYPE": (
-        "A cell is not a value of its column's type. Parquet and Arrow: a decimal has more digits than its type, or a "
-        "time of day is 24 hours or more.",
+        "A cell is not a value of its column's type.",
         "Fix the cell, name it in `input.null_values`, or `--set schema.columns.<name>.type=string`.",
     ),
     "BAD_UTF8": (

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ..wording.printable import printable
 from .arrow_types import is_list
 from .column_types import UNITS, is_binary, is_string, natural_type
 
@@ -18,6 +19,12 @@ _BARE = (
 )  # fmt: skip
 """Types whose values the encoder looks at, which has a row to name: text that is not UTF-8, dates with times."""
 
+
+_BEYOND_TYPE: Final = (
+    ("does not fit in precision", "write the column as a decimal of more digits, or as text"),
+    ("acceptable range", "write the column as a duration, or as text"),
+)
+"""What Arrow says of a decimal or a time of day that its type does not have, and the fix."""
 
 _VIEWED: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 """Types whose values Arrow neither takes nor decodes, and those of the same values."""
@@ -265,18 +272,26 @@ def in_unit(kind: pa.DataType, unit: str | Callable[[pa.DataType], str]) -> pa.D
     return kind
 
 
-def check_batch(batch: pa.RecordBatch, *, as_numbers: bool = False) -> None:
+def check_batch(batch: pa.RecordBatch) -> None:
     """Check every offset, length and index of a batch, so that nothing is read outside of its buffers.
 
     Text is looked at as bytes, and dates in milliseconds as integers: what they hold is the encoder's question, which
-    has a row to name in its answer. With `as_numbers` the same goes for decimals and times of a day. Raises
-    `pa.ArrowInvalid`.
+    has a row to name in its answer. Raises `pa.ArrowInvalid`, which names the column, also for a value that its own
+    type does not have: a decimal of more digits, a time of 24 hours.
     """
-    for column in batch.columns:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
-        bare = _without_values(column.type, as_numbers=as_numbers)
-        (column if bare == column.type else column.view(bare)).validate(full=True)
+        bare = _without_text(column.type)
+        try:
+            (column if bare == column.type else column.view(bare)).validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise pa.ArrowInvalid(f'column "{printable(name)}": {str(error).rpartition("Invalid: ")[2]}') from error
+
+
+def fix_of_value(error: BaseException) -> str | None:
+    """Return what to write in place of a value that its type does not have, None where it is something else."""
+    return next((fix for words, fix in _BEYOND_TYPE if words in str(error)), None)
 
 
 def check_names(kind: pa.DataType) -> None:
@@ -291,27 +306,20 @@ def check_names(kind: pa.DataType) -> None:
             check_names(field.type)
 
 
-def _without_values(kind: pa.DataType, *, as_numbers: bool) -> pa.DataType:
+def _without_text(kind: pa.DataType) -> pa.DataType:
     """Return the type with the same buffers whose text is plain bytes, and whose dates are integers."""
-    of = partial(_without_values, as_numbers=as_numbers)
     for test, bare in _BARE:
         if test(kind):
             return bare
     if pa.types.is_string_view(kind):
         return pa.binary_view()
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, of(kind.value_type), kind.ordered)
+        return pa.dictionary(kind.index_type, _without_text(kind.value_type), kind.ordered)
     if is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return with_value_type(kind, of(kind.value_type))
+        return with_value_type(kind, _without_text(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(of(field.type)) for field in kind])
-    if not as_numbers:
-        return kind
-    if pa.types.is_map(kind):
-        return pa.map_(*(field.with_type(of(field.type)) for field in (kind.key_field, kind.item_field)))
-    if pa.types.is_time(kind):
-        return pa.int32() if pa.types.is_time32(kind) else pa.int64()
-    return pa.binary(kind.byte_width) if pa.types.is_decimal(kind) else kind
+        return pa.struct([field.with_type(_without_text(field.type)) for field in kind])
+    return kind
 
 
 def with_value_type(kind: pa.DataType, value: pa.DataType) -> pa.DataType:

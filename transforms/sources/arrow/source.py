@@ -15,10 +15,8 @@ import pyarrow.compute as pc
 
 from ...errors import SchemaError, SourceError
 from ...format.buffers.arrow_memory import raw_values, valid_mask
-from ...format.flow.rejects import CellProblem
 from ...format.flow.rows import RowOrigin, Rows
-from ...format.nested.impossible_values import checked_batch
-from ...format.schema.arrow_checks import storage_column
+from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column
 from ...format.schema.schema import ColumnRule
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
@@ -101,19 +99,17 @@ class ArrowSource(TableSource[TableOptions]):
             pieces = [piece for piece in group if isinstance(piece, ArrowPiece)]
             first = pieces[0]
             check_stamp(first)
-            for batch, problems, piece, done in self._read_file(pieces):
+            for batch, piece, done in self._read_file(pieces):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1)
-                rows = Rows(task.ordinal, ordinal, piece.entry, _as_stored(batch), origin, problems)
+                rows = Rows(task.ordinal, ordinal, piece.entry, _as_stored(batch), origin)
                 del batch
                 yield as_united(rows, frozen)
                 del rows
                 ordinal += 1
             check_stamp(first)
 
-    def _read_file(
-        self, pieces: Sequence[ArrowPiece]
-    ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], ArrowPiece, int]]:
-        """Yield batches of one file: each with its problems, its piece, and the rows done of that."""
+    def _read_file(self, pieces: Sequence[ArrowPiece]) -> Iterator[tuple[pa.RecordBatch, ArrowPiece, int]]:
+        """Yield batches of one file: each with its piece, and the rows done of that."""
         first = pieces[0]
         done, piece = 0, first
         try:
@@ -128,7 +124,8 @@ class ArrowSource(TableSource[TableOptions]):
                     if form != "stream in turn":
                         piece, done = next(owners), 0
                     for part in _parts(batch):
-                        yield *checked_batch(part), piece, done
+                        check_batch(part)
+                        yield part, piece, done
                         done += part.num_rows
                         del part
                     if form != "stream in turn":
@@ -141,9 +138,13 @@ class ArrowSource(TableSource[TableOptions]):
             raise too_large(first.name, error, _form(first.form)) from error
         except READ_ERRORS as error:
             where = f"its record batch {piece.batch} (rows from {piece.first_row + done + 1})"
-            raise SourceError(
-                first.name, f"{where} is damaged: {printable(error)}; copy or write the file again"
-            ) from error
+            fix = fix_of_value(error)
+            said = (
+                f"{where}: {printable(error)}; {fix}"
+                if fix
+                else f"{where} is damaged: {printable(error)}; copy or write the file again"
+            )
+            raise SourceError(first.name, said) from error
 
 
 def _pieces(index: int, entry: SourceEntry, head: ArrowHead) -> Iterator[ArrowPiece]:

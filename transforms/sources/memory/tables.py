@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
-from ...format.nested.impossible_values import checked_batch
-from ...format.schema.arrow_checks import storage_column, storage_type, times_within
+from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column, storage_type, times_within
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..numpy.array_columns import column_of_array
@@ -64,16 +63,12 @@ class MemoryTable:
             yield pa.RecordBatch.from_arrays(arrays, schema=_plain_schema(self.schema, indices))
 
     def _checked(self) -> Iterator[pa.RecordBatch]:
-        rows = 0
         for batch in self.batches:
             try:
-                _, problems = checked_batch(batch)
+                check_batch(batch)
             except pa.ArrowException as error:
-                raise UsageError(f"{self.name}: it is not sound Arrow data: {printable(error)}") from error
-            for problem in problems[:1]:
-                where = f'{self.name} row {rows + problem.row + 1}: column "{printable(problem.error.column or "")}"'
-                raise UsageError(f"{where}: {problem.error.message}")
-            rows += batch.num_rows
+                again = f"; {fix}" if (fix := fix_of_value(error)) else ""
+                raise UsageError(f"{self.name}: it is not sound Arrow data: {printable(error)}{again}") from error
             yield batch
 
     def plain_schema(self, columns: Sequence[str] | None) -> pa.Schema:

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from ...errors import SourceError
 from ...format.flow.rejects import CellProblem
 from ...format.flow.rows import RowOrigin, Rows
-from ...format.nested.impossible_values import checked_batch
-from ...format.schema.arrow_checks import in_unit, storage_column, storage_type
+from ...format.schema.arrow_checks import check_batch, fix_of_value, in_unit, storage_column, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.schema.schema import ColumnRule, Schema
 from ...format.wording.printable import printable
@@ -204,9 +203,8 @@ def _read_row_group(
     `read` reads in the same file.
     """
     done = 0
-    for batch, problems in _decoded(columns, read, piece, batch_rows):
-        finished, found = columns.finish(batch)
-        yield finished, found + problems, done
+    for batch in _decoded(columns, read, piece, batch_rows):
+        yield *columns.finish(batch), done
         done += batch.num_rows
     if done != piece.rows:
         raise SourceError(
@@ -215,9 +213,7 @@ def _read_row_group(
         )  # fmt: skip
 
 
-def _decoded(
-    columns: _Columns, read: ReadAt, piece: ParquetPiece, batch_rows: int
-) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...]]]:
+def _decoded(columns: _Columns, read: ReadAt, piece: ParquetPiece, batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the batches of one row group as they are decoded; only errors of decoding are damage of the file."""
     done = 0
     try:
@@ -227,7 +223,8 @@ def _decoded(
                 continue
             if isinstance(piece.rows, int) and done + batch.num_rows > piece.rows:
                 break
-            yield checked_batch(batch)
+            check_batch(batch)
+            yield batch
             done += batch.num_rows
     except PageBombError as error:
         column = printable(columns.file.schema.column(columns.leaves[error.chunk]).path)
@@ -243,6 +240,8 @@ def _decoded(
             # Arrow refuses the dictionary as a whole, so no row can be named.
             fix = "write the column as plain text or as bytes"
             raise SourceError(piece.name, f"{where}: text that is not UTF-8 in a dictionary; {fix}") from error
+        if (fix_of := fix_of_value(error)) is not None:
+            raise SourceError(piece.name, f"{where}: {printable(error)}; {fix_of}") from error
         raise SourceError(piece.name, unreadable(error, f"{where} is damaged")) from error
 
 
