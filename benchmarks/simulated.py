@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from shardmill.pipelines.config.model import Config
 from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.pipelines.prepare.append import prepare_append
 from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.engine_choice import workers_of
 from shardmill.pipelines.runs.resume import take_over
@@ -136,7 +137,7 @@ def run(images: int, seed: int | None, work: Path, phases: Phases) -> dict[str, 
     with phases("made-up entries alone"):
         _scan_all(root, images)
     with phases("list, survey, plan"), workers_of(config.runner) as workers:
-        prepared = prepare(config, workers, source)
+        prepared = prepare(replace(conversion_of(config), source=source), workers)
     with phases("write plan files"):
         assert prepare_target(prepared.spec, clear=False) is None
         prepared = take_over(prepared)
@@ -239,9 +240,9 @@ def _verify(out: Path, *_: object) -> None:
 
 def _append(out: Path, images: int, seed: int | None, root: Path) -> None:
     source = MadeUpImages((str(root),), "/", seed=seed, made_up=images)
-    config = config_of(root, out, seed)
-    with workers_of(config.runner) as workers:
-        plan = prepare_append(config, open_dataset(out).manifest, workers, source=source)
+    conversion = replace(conversion_of(config_of(root, out, seed), "append"), source=source)
+    with workers_of(conversion.runner) as workers:
+        plan = prepare_append(conversion, open_dataset(out).manifest, workers)
     assert plan.prepared is None
 
 

@@ -155,13 +155,15 @@ def append(
 
     def body(session: Session) -> None:
         config = _load(session, sources, set_values or [], given, "append")
+        from .prepare.from_config import conversion_of
         from .runs.append import dry_run_append, run_append
 
+        conversion = conversion_of(config, "append")
         if not dry_run:
-            summary = run_append(config, force=force, changed=changed, beam_options=options, watch=session.watch)
+            summary = run_append(conversion, force=force, changed=changed, beam_options=options, watch=session.watch)
             session.screen.summary(summary)
         else:
-            session.screen.append_plan(dry_run_append(config, force=force, changed=changed))
+            session.screen.append_plan(dry_run_append(conversion, force=force, changed=changed))
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
@@ -192,13 +194,15 @@ def _convert(
     dry_run: bool,
 ) -> None:
     config = _load(session, sources, set_values, flags)
+    from .prepare.from_config import conversion_of
     from .runs.convert import dry_run as plan_only
     from .runs.convert import run_convert
 
+    conversion = conversion_of(config)
     if dry_run:
-        session.screen.plan(plan_only(config))
+        session.screen.plan(plan_only(conversion))
     else:
-        ended = run_convert(config, beam_options=beam_options, watch=session.watch)
+        ended = run_convert(conversion, beam_options=beam_options, watch=session.watch)
         session.screen.ended(ended)
 
 

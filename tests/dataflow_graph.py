@@ -15,6 +15,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.runners import DataflowRunner
 from shardmill.pipelines.engines.dataflow.submission import check_dataflow, make_job
 from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.engine_choice import workers_of
 
 RUNNER = DataflowRunner(
@@ -57,7 +58,7 @@ def main(config: str, out: str, target: str, *paths: str) -> None:
     flags = {"output.path": out, "output.shard_size": "64KiB", "max_rejects": 10}
     loaded = load_config(config, flags={**flags, **({"input.paths": list(paths)} if paths else {})})
     check_dataflow(RUNNER, ["--dry_run=True", "--machine_type=n2-standard-8"])
-    prepared = prepare(loaded, workers_of(loaded.runner)).in_files()
+    prepared = prepare(conversion_of(loaded), workers_of(loaded.runner)).in_files()
     pipeline = make_job(prepared, RUNNER, ["--dry_run=True", "--machine_type=n2-standard-8"], raise_refusal=True)
     job = pipeline.run().job
     proto = job.proto_pipeline

@@ -185,6 +185,16 @@ def test_a_config_is_loaded_above_and_goes_on_as_a_value(modules: list[Path]) ->
             assert {name for name in imports_of(module) if name.startswith("pipelines/config")} <= values, module
 
 
+def test_nothing_that_plans_or_runs_reads_a_config_but_what_makes_a_conversion_of_it() -> None:
+    readers = set()
+    for module in MODULES:
+        names = {a.name for n in ast.walk(tree_of(module)) if isinstance(n, ast.ImportFrom) for a in n.names}
+        if "Config" in names and module.parts[1] in ("prepare", "runs", "report", "engines", "workers", "forecast"):
+            readers.add(module.as_posix())
+    makers = {"from_config", "settled", "config_fingerprints"}
+    assert readers == {*(f"pipelines/prepare/{name}" for name in makers), "pipelines/runs/python_api"}
+
+
 @of_each_package
 def test_pandas_and_pyarrow_dataset_are_never_imported_at_the_top(modules: list[Path]) -> None:
     for module in modules:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import (
@@ -26,22 +25,19 @@ from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
-from ...transforms.pictures.check import ImageCheck
-from ...transforms.pictures.facts import Check
 from ...transforms.pictures.preprocess.options import Preprocess
 from ...transforms.sources.registry.options import STRICT, Count, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
 from .checks import check_format, check_label, check_null, check_sign
 from .inputs import InputSection
-from .pictures import ImageConfig, settled_pictures
+from .pictures import ImageConfig
+from .pictures import settled_pictures as settled_pictures
 from .runners import LocalRunner, RunnerSection
 from .splits import SplitConfig as SplitConfig
 from .splits import SplitName
 
 if TYPE_CHECKING:
-    from ...transforms.format.flow.observers import Observer
-    from ...transforms.recipe.step import Step
     from ...transforms.statistics.figures import Level
 
 _LARGEST_RECORD: Final = 2**31 - 1
@@ -278,22 +274,8 @@ class Config(_Section):
     runner: RunnerSection = LocalRunner()
 
     _base: str = PrivateAttr(default="")
-    _steps: tuple[Step, ...] = PrivateAttr(default=())
-    _observers: tuple[Observer, ...] = PrivateAttr(default=())
     _detected: tuple[str, ...] = PrivateAttr(default=())
     _picture_folders: tuple[str, ...] = PrivateAttr(default=())
-    _split_of_dataset: bool = PrivateAttr(default=False)
-    _check: Check | None = PrivateAttr(default=None)
-
-    @property
-    def picture_check(self) -> Check:
-        """How far pictures are checked: `input.check`, or `check` of data that are given in Python."""
-        return self._check or ("structure" if self.input is None else self.input.check)
-
-    def with_check(self, check: object) -> Config:
-        config = self.model_copy()
-        config._check = ImageCheck(check).level  # type: ignore[arg-type]
-        return config
 
     @property
     def statistics(self) -> Level | None:
@@ -302,23 +284,6 @@ class Config(_Section):
         if self.stats == "none" or (copied and "stats" not in self.model_fields_set):
             return None
         return self.stats
-
-    @property
-    def split_of_dataset(self) -> bool:
-        """Whether an append says nothing of splits: its source may, and where that does not either, `split` does.
-
-        That is the rule of the dataset, None where it has none.
-        """
-        return self._split_of_dataset
-
-    def with_split_of_dataset(self, rule: SplitConfig | None) -> Config:
-        config = self.model_copy(update={"split": rule})
-        config._split_of_dataset = True
-        return config
-
-    def with_pictures_of(self, stated: Mapping[str, Any], where: str) -> Config:
-        """Return the config of an append with what was done to its dataset's pictures, as the manifest states it."""
-        return self.model_copy(update={"image": settled_pictures(self.image, stated, where)})
 
     @property
     def pictures(self) -> Preprocess:
@@ -333,26 +298,6 @@ class Config(_Section):
     def picture_folders(self) -> tuple[str, ...]:
         """The folders of the pictures that rows name, absolute, where a table was found beside them."""
         return self._picture_folders
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """Steps of the recipe that were given in Python; their texts are in the fingerprint."""
-        return self._steps
-
-    @property
-    def observers(self) -> tuple[Observer, ...]:
-        """Observers that were given in Python: no byte of the dataset depends on them."""
-        return self._observers
-
-    def with_observers(self, observers: tuple[Observer, ...]) -> Config:
-        config = self.model_copy()
-        config._observers = observers
-        return config
-
-    def with_steps(self, steps: tuple[Step, ...]) -> Config:
-        config = self.model_copy()
-        config._steps = steps
-        return config
 
     @property
     def base(self) -> str:

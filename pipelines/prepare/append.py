@@ -11,33 +11,31 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Final
 
-from ...transforms.dataset.commit.append_commit import append_to, sidecar_groups
+from ...transforms.dataset.commit.append_commit import append_to
 from ...transforms.dataset.generations.manifest_files import lineage
-from ...transforms.dataset.generations.statistics_file import read_stats
 from ...transforms.dataset.shards.source_list import read_held_sources
 from ...transforms.dataset.stage.max_rejects import rejects_allowed
-from ...transforms.errors import DamageError, SchemaError, TargetError, UsageError
+from ...transforms.errors import SchemaError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
-from ...transforms.format.manifest.naming import dataset_name, names_its_count
 from ...transforms.format.schema.schema import Schema
-from ...transforms.format.splits.folders import settling
+from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.nearest import NoColumnError, first_names
 from ...transforms.format.wording.options import set_constant
-from ...transforms.format.wording.printable import printable, printable_path, shell_path
+from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.sources.contract.planning import make_plan
 from ...transforms.sources.contract.selection import refuse_columns
-from ...transforms.sources.contract.source import Listing, Source, Survey
+from ...transforms.sources.contract.source import Listing, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
-from ...transforms.sources.registry.formats import FORMATS
-from ..config.model import ColumnConfig, Config, Fill, SchemaConfig, ShuffleConfig
+from ..config.model import OutputConfig, SplitConfig
 from ..report.planned_checks import unchecked_append
+from ..report.split_rule import rule_text
 from ..report.unchanged import Unchanged
 from ..workers.worker_processes import WorkerProcesses
-from .config_fingerprints import options_fingerprint, same_options
-from .convert import run_id_of, spec_of
+from .conversion import Conversion
+from .convert import run_id_of
 from .known_images import are_images_known, without_held_images
 from .known_inputs import (
     SortedFiles,
@@ -49,13 +47,12 @@ from .known_inputs import (
 )
 from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
-from .source_and_encoder import encoder_of, source_of, spills, with_recipe
-from .splitters import joined_splits, split_notes, split_warnings, with_fitting_split, with_split_of
+from .settled import schema_of
 from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
 
-_DECIDED = ("compression", "order", "shard_name")
-"""Keys of `output` that are the dataset's, whatever a config that was written for another one says."""
+_NO_SPLIT: Final = ""
+"""In the counts of a survey: rows of no split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,66 +83,64 @@ class AppendPlan:
 
 
 def prepare_append(
-    config: Config,
+    conversion: Conversion,
     latest: Manifest,
     workers: WorkerProcesses,
     *,
-    source: Source | None = None,
     force: bool = False,
     changed: str | None = None,
 ) -> AppendPlan:
     """List and survey what the dataset lacks of a source, under its schema, with `workers`; nothing is written.
 
-    `source` reads data that are given in Python, without the recipe: the dataset decides a part of it. A `SchemaError`
-    shows both schemas.
+    Raises:
+        TargetError: the dataset takes no append.
+        UsageError: a file has changed and `changed` is None, or nothing says to which split a row goes.
+        SchemaError: the source has other features; the text shows both schemas.
     """
-    path = config.output.path
-    schema = _schema_of(path, latest)
-    named = frozenset(config.schema_.columns)
-    wanted_split = config.output.split if "split" in config.output.model_fields_set else None
-    config = _settled(config, latest, schema)
-    source = source_of(config, "append") if source is None else with_recipe(source, config)
+    path, source, schema = conversion.output.path, conversion.source, schema_of(conversion.output.path, latest)
     whole, lost = with_readable_lists(source.list_files())
-    listing, found = _wanted(config, latest, whole, changed, force=force)
+    listing, found = _wanted(conversion, latest, whole, changed, force=force)
     if not found.wanted:
         return AppendPlan(latest, None, whole.files, found.unchanged, found.rejected, found.warnings)
-    dataset = _dataset_schema(config, latest, schema, wanted_split)
-    prints = Fingerprints.of(config, listing)
-    adds_to = json.dumps([schema.to_json(), latest.labels, config.split_of_dataset], sort_keys=True)
-    mark = mark_of(prints, config, source, "append", adds_to)
+    dataset = _dataset_schema(conversion, latest, schema)
+    prints = Fingerprints.of(conversion.fingerprint, listing)
+    adds_to = json.dumps([schema.to_json(), latest.labels, conversion.split_of_dataset], sort_keys=True)
+    mark = mark_of(prints, conversion.reading, "append", adds_to)
     listed = ListedSource.of(whole, prints.images if whole is listing else images_digest(whole))
-    stopped = find_stopped(path, mark, whole, listed, resume=config.runner.resume)
+    stopped = find_stopped(path, mark, whole, listed, resume=conversion.runner.resume)
     plan = stopped.finished(mark, listing)
     if plan is None:
         try:
             source, survey = survey_under(source, listing, workers.planning(listing.bytes), dataset)
         except NoColumnError as error:
-            if error.key != "schema.columns" or error.name in named:
+            if error.key != "schema.columns" or error.name in conversion.named:
                 raise
             raise _missing_column(listing, error.name, dataset) from error
-        refuse_columns("", len(survey.frozen.schema), config.limits.columns)
-        split = with_fitting_split(config, latest, survey)
-        encoder = encoder_of(split, survey.frozen)
-        plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
+        refuse_columns("", len(survey.frozen.schema), conversion.limits.columns)
+        conversion = _with_fitting_split(conversion, latest, survey)
+        encoder, output = conversion.encoder_of(survey.frozen), conversion.output
+        plan = make_plan(source, listing, survey, output.shard_size, encoder.encode, output.compression)
     else:
-        split = with_fitting_split(config, latest, plan.survey)
-        encoder = encoder_of(split, plan.survey.frozen)
-    to = append_to(latest, options_fingerprint(config), force=force)
-    run_id, aside = _run_id(run_id_of(config, prints), plan.survey, latest, path), settling(encoder.split)
-    spec = spec_of(config, plan, prints, run_id, append_to=to, aside=aside)
-    prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped, joined_splits(split, plan.survey.frozen))
-    warnings = (*lost, *found.warnings, *split_warnings(split, latest), *unchecked_append(latest, encoder.observers))
-    notes = split_notes(split, plan.survey)
+        conversion = _with_fitting_split(conversion, latest, plan.survey)
+        encoder = conversion.encoder_of(plan.survey.frozen)
+    run_id = _run_id(run_id_of(path, prints), plan.survey, latest, path)
+    to = append_to(latest, conversion.options, force=force)
+    spec = conversion.spec_of(plan, prints, run_id, encoder, append_to=to)
+    joined = conversion.joined_splits(plan.survey.frozen)
+    prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped, joined)
+    unlike = _split_warnings(conversion.split, latest)
+    warnings = (*lost, *found.warnings, *unlike, *unchecked_append(latest, encoder.observers))
+    notes = _split_notes(conversion, plan.survey)
     return AppendPlan(latest, prepared, whole.files, found.unchanged, found.rejected, warnings, notes)
 
 
-def _dataset_schema(config: Config, latest: Manifest, schema: Schema, wanted_split: str | None) -> DatasetSchema:
+def _dataset_schema(conversion: Conversion, latest: Manifest, schema: Schema) -> DatasetSchema:
     return DatasetSchema(
-        f"{printable_path(config.output.path)}, generation {latest.generation}",
+        f"{printable_path(conversion.output.path)}, generation {latest.generation}",
         schema,
         latest.labels,
-        no_rejects=rejects_allowed(config.max_rejects, 1 << 32) == 0,
-        wanted_split=wanted_split,
+        no_rejects=rejects_allowed(conversion.max_rejects, 1 << 32) == 0,
+        wanted_split=conversion.wanted_split,
         columns=latest.columns,
     )
 
@@ -170,129 +165,22 @@ def _real(path: bytes) -> bytes:
     return path if is_object(path) else os.path.realpath(path)
 
 
-def _schema_of(path: str, latest: Manifest) -> Schema:
-    where = printable_path(path)
-    if names_its_count(latest.shard_name):
-        raise TargetError(
-            f"{where}: its shards are named by their count ({latest.shard_name}), so that it takes no append; convert "
-            f"all sources to a new dataset, or merge datasets"
-        )
-    if latest.schema is None:
-        raise TargetError(f"{where}: its records are plain bytes without a schema, to which no rows are appended")
-    return latest.schema
-
-
-def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
-    """Return the config with what the dataset decides; it is an error if the config says otherwise."""
-    output, given = config.output, config.output.model_fields_set
-    where = f"dataset {latest.name} in {printable_path(output.path)}"
-    for key in _DECIDED:
-        if key in given and getattr(output, key) != getattr(latest, key):
-            raise UsageError(
-                f'output.{key} is "{getattr(output, key)}", and "{getattr(latest, key)}" in {where}: an append cannot '
-                f"change it; leave it out, or convert to a new dataset (-o)"
-            )
-    if spills(config) and latest.order != "shuffled":
-        raise UsageError(f"shuffle: {where} is not shuffled; leave the key out, or convert to a new dataset (-o)")
-    if config.name not in (latest.name, dataset_name(output.path)):
-        raise UsageError(f'name is "{config.name}", but that is {where}; leave the name out, or choose another -o')
-    changes: dict[str, Any] = {key: getattr(latest, key) for key in _DECIDED}
-    groups = sidecar_groups(latest)
-    changes |= {"sidecars": [group for group in groups if group != "offsets"], "if_exists": "refuse"}
-    changes["index"] = "binary" if "offsets" in groups else "none"
-    if "shard_size" not in given:
-        changes["shard_size"] = latest.shard_size
-    updates: dict[str, Any] = {"name": latest.name, "output": output.model_copy(update=changes)}
-    updates["stats"] = _settled_statistics(config, latest, where)
-    if config.input is not None:
-        found = FORMATS[config.input.format].load()
-        updates["input"] = found.settled(config.input, schema, latest.labels, where)
-    if config.input is None or "schema.columns" not in FORMATS[config.input.format].load().refused_keys:
-        labels = [feature.name for feature in schema if feature.type == "label" and feature.shape == ()]
-        numbered = () if config.input is None else FORMATS[config.input.format].load().numbered
-        updates["schema_"] = _settled_columns(_settled_labels(config.schema_, labels, numbered), latest)
-    if latest.order == "shuffled" and config.shuffle is None:
-        updates["shuffle"] = ShuffleConfig(seed=latest.details.shuffle["seed"])
-    settled = config.model_copy(update=updates)
-    has_pictures = config.image is not None or any(feature.type == "image" for feature in schema)
-    if has_pictures and (config.input is None or FORMATS[config.input.format].load().has_rows):
-        settled = settled.with_pictures_of(latest.details.image, where)
-    return settled if "split" in given or config.split is not None else with_split_of(settled, latest)
-
-
-def _settled_statistics(config: Config, latest: Manifest, where: str) -> str:
-    """Return what is counted of new records: what is counted of those that the dataset has, or nothing."""
-    try:
-        known = read_stats(config.output.path, latest)
-    except DamageError:  # what cannot be read is not added to
-        known = None
-    level = "none" if known is None else known.level
-    if "stats" in config.model_fields_set and config.stats != level:
-        raise UsageError(
-            f'stats is "{config.stats}", and "{level}" in {where}: an append adds to what is counted; leave it out, or '
-            f"count all of it: shardmill stats {shell_path(config.output.path)} --write"
-            f"{' --full' if config.stats == 'full' else ''}"
-        )
-    return level
-
-
-def _settled_labels(section: SchemaConfig, labels: Sequence[str], numbered: Sequence[str]) -> SchemaConfig:
-    """Return the columns with those as labels that are labels in the dataset, where the config does not say.
-
-    Lists of classes are none of these: the source of boxes names them. Nor are columns that are `numbered` by the
-    source itself.
-    """
-    named = {rule.name or name: name for name, rule in section.columns.items()}
-    columns = dict(section.columns)
-    for feature in labels:
-        name = named.get(feature, feature)
-        rule = columns.get(name, ColumnConfig())
-        if not rule.label and name not in numbered:
-            columns[name] = rule.model_copy(update={"label": True})
-    return section.model_copy(update={"columns": columns})
-
-
-def _settled_columns(section: SchemaConfig, latest: Manifest) -> SchemaConfig:
-    """Return the columns with what becomes of nulls, paths and pictures in the dataset, where the config is silent."""
-    named = {rule.name or name: name for name, rule in section.columns.items()}
-    columns = dict(section.columns)
-    features = {feature.name for feature in latest.schema or ()}
-    pictures = {one.name: one.name.removesuffix("/encoded") for one in latest.schema or () if one.type == "image"}
-    for picture in pictures.values():
-        name = named.get(picture, picture)
-        rule = columns.get(name, ColumnConfig())
-        if rule.image is None and rule.file is None and rule.type is None:
-            columns[name] = rule.model_copy(update={"image": "path" if f"{picture}/filename" in features else "bytes"})
-    for entry in latest.columns:
-        feature = pictures.get(entry.name, entry.name)
-        name = named.get(feature, feature)
-        rule = columns.get(name, ColumnConfig())
-        if entry.null not in ("absent", "present") and rule.null == "absent":
-            null = entry.null if entry.fill is None else Fill(fill=entry.fill)
-            rule = columns[name] = rule.model_copy(update={"null": null})
-        if entry.file is not None and rule.file is None and rule.type is None:
-            columns[name] = rule.model_copy(update={"file": entry.file})
-    return section.model_copy(update={"columns": columns})
-
-
 def _wanted(
-    config: Config, latest: Manifest, listing: Listing, how: str | None, *, force: bool
+    conversion: Conversion, latest: Manifest, listing: Listing, how: str | None, *, force: bool
 ) -> tuple[Listing, SortedFiles]:
-    _refuse_own_shards(listing, config.output.path)
+    path = conversion.output.path
+    _refuse_own_shards(listing, path)
     if force:
         return listing, SortedFiles(tuple(range(len(listing.entries))), (), (), ())
-    path = config.output.path
-    generations = list(lineage(path, latest))
+    generations, options = list(lineage(path, latest)), conversion.same_options
     held = [source for manifest in generations for source in read_held_sources(path, manifest)]
     made = {manifest.generation: manifest.run.created for manifest in generations}
-    options = same_options(config, latest.schema or Schema(()))
-    by_content = listing.traits.in_files and not _names_files(config, listing) and not config.schema_.constants
-    apart = _of_other_splits(config, generations)
-    paths = config.input.paths if config.input is not None else ()
+    by_content, apart = conversion.knows_by_content(listing.traits), _of_other_splits(conversion.output, generations)
+    paths = conversion.input.paths if conversion.input is not None else ()
     found = sort_files(listing, held, options, made, by_content=by_content, apart=apart, paths=paths)
     found = without_held_datasets(listing, without_empty_files(listing, found), held, path)
     same = [source for source in held if source.options is None or source.options in options]
-    before = RejectedBefore.read(path, generations if listing.traits.in_folders else (), same, config.limits)
+    before = RejectedBefore.read(path, generations if listing.traits.in_folders else (), same, conversion.limits)
     unchanged, rejected = split_unchanged(found.unchanged, listing, before)
     if not are_images_known(latest, listing):
         found = settle_changed(listing, found, how)
@@ -307,22 +195,15 @@ def _wanted(
     return kept, replace(found, unchanged=unchanged, rejected=rejected, warnings=(*found.warnings, *images.warnings))
 
 
-def _of_other_splits(config: Config, generations: Sequence[Manifest]) -> set[int]:
+def _of_other_splits(output: OutputConfig, generations: Sequence[Manifest]) -> set[int]:
     """Return the generations that added nothing to the split that a user names: equal files there are other rows."""
-    if "split" not in config.output.model_fields_set:
+    if "split" not in output.model_fields_set:
         return set()
     splits = {number: set[str]() for number in (manifest.generation for manifest in generations)}
     for name, split in generations[0].splits.items():
         for shard in split.shards:
             splits[shard.generation].add(name)
-    return {number for number, names in splits.items() if config.output.split not in names}
-
-
-def _names_files(config: Config, listing: Listing) -> bool:
-    """Return whether rows are also made of files that are not listed, so that no fingerprint is of all of a row."""
-    rules, named = config.schema_.columns.values(), listing.traits.names_pictures
-    pictures = any(rule.image == "path" for rule in rules) if named is None else named
-    return pictures or any(rule.file is not None for rule in rules)
+    return {number for number, names in splits.items() if output.split not in names}
 
 
 def _run_id(run_id: str, survey: Survey, latest: Manifest, path: str) -> str:
@@ -336,3 +217,62 @@ def _run_id(run_id: str, survey: Survey, latest: Manifest, path: str) -> str:
         text = hashlib.sha256(text.encode()).hexdigest()
         if text[:16] not in used:
             return text[:16]
+
+
+def _with_fitting_split(conversion: Conversion, latest: Manifest, survey: Survey) -> Conversion:
+    """Return the conversion with the rule of the dataset only where its source has rows for it.
+
+    Raises:
+        UsageError: nothing says to which split of the dataset a row goes, or its rule would part rows of one key.
+    """
+    if not conversion.split_of_dataset:
+        return conversion
+    splits, rule, where = survey.frozen.splits, conversion.split, printable_path(conversion.output.path)
+    if rule is not None and rule.of is not None and rule.of not in splits:
+        conversion, rule = replace(conversion, split=None), None
+    if splits and _NO_SPLIT not in survey.split_rows:
+        return conversion
+    if rule is None:
+        known = list(latest.splits) or [conversion.output.split]
+        has = f"the splits {', '.join(known)}" if len(known) > 1 else f"the split {known[0]}"
+        raise UsageError(
+            f"{where} has {has}, and states no rule for these rows: say where they go: --split {_first(known)}, or a "
+            f"rule, like --split-fractions train=0.9,val=0.1"
+        )
+    if rule.by == "exact" and rule.key is not None:
+        raise UsageError(
+            f"{where} was split {rule_text(rule.rule())}; {_parts_groups(rule.key)}, or say so: {rule.options}"
+        )
+    return conversion
+
+
+def _first(splits: Sequence[str]) -> str:
+    return DEFAULT_SPLIT if DEFAULT_SPLIT in splits else splits[0]
+
+
+def _parts_groups(key: str) -> str:
+    return (
+        f"an append counts its own rows alone, so that rows of one {printable(key)} may be in another split than those "
+        f"that the dataset has; to keep them together, convert all sources to a new dataset (-o)"
+    )
+
+
+def _split_notes(conversion: Conversion, survey: Survey) -> tuple[str, ...]:
+    rule = conversion.split
+    if rule is None or not conversion.split_of_dataset:
+        return ()
+    if rule.of is None and survey.frozen.splits and _NO_SPLIT not in survey.split_rows:
+        return ()  # the source is in splits
+    return (f"rows are split as the dataset was, {rule_text(rule.rule())}; to say otherwise: --split NAME, or a rule",)
+
+
+def _split_warnings(rule: SplitConfig | None, latest: Manifest) -> tuple[str, ...]:
+    stated, found = latest.details.split_rule, list[str]()
+    if rule is not None and stated and json.dumps(rule.rule()) != json.dumps(stated):  # the order of fractions counts
+        found.append(
+            f"rows are split {rule_text(rule.rule())}, and the dataset was split {rule_text(stated)}; to split them as "
+            f"it was, leave the rule out"
+        )
+    if rule is not None and rule.by == "exact" and rule.key is not None:
+        found.append(f"split.by: exact: {_parts_groups(rule.key)}")
+    return tuple(found)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...transforms.format.schema.schema import Schema
 from ...transforms.sources.registry.formats import FORMATS
 from ..config.model import Config
 
+if TYPE_CHECKING:
+    from ...transforms.recipe.step import Step
 
-def config_fingerprint(config: Config) -> str:
+
+def config_fingerprint(config: Config, steps: Sequence[Step] = ()) -> str:
     """Return `sha256:` and the digest of what the bytes of the dataset can depend on.
 
     In it: everything of `to_json` (defaults included, so that an explicit default changes nothing; paths as they
@@ -26,10 +30,10 @@ def config_fingerprint(config: Config) -> str:
     for key in ("runner", "max_rejects", "limits"):
         del document[key]
     del document["output"]["path"]
-    return _digest(document, config)
+    return _digest(document, config, steps)
 
 
-def options_fingerprint(config: Config) -> str:
+def options_fingerprint(config: Config, steps: Sequence[Step] = ()) -> str:
     """Return `sha256:` and the digest of the settings that decide which records a file becomes, and in which split.
 
     Their order and what is merely checked play no part.
@@ -48,10 +52,10 @@ def options_fingerprint(config: Config) -> str:
     duplicates = None if config.checks is None else config.checks.duplicates
     if duplicates is not None and duplicates.action == "drop":
         wanted["checks"] = {"duplicates": document["checks"]["duplicates"]}
-    return _digest(wanted, config)
+    return _digest(wanted, config, steps)
 
 
-def same_options(config: Config, schema: Schema) -> frozenset[str]:
+def same_options(config: Config, steps: Sequence[Step], schema: Schema) -> frozenset[str]:
     """Return the fingerprints of settings that make the same records of a file under a schema.
 
     An append gives the features of the schema, no more and no fewer. So a list of all their columns says as much as
@@ -63,7 +67,7 @@ def same_options(config: Config, schema: Schema) -> frozenset[str]:
     if config.input is not None and (columns is None or sorted(columns) == names):
         same += [None, names]
     excluded: list[list[str]] = [[]] if config.input is None else [config.input.exclude_columns, []]
-    return frozenset(options_fingerprint(_with_columns(config, c, gone)) for c in same for gone in excluded)
+    return frozenset(options_fingerprint(_with_columns(config, c, gone), steps) for c in same for gone in excluded)
 
 
 def _with_columns(config: Config, columns: list[str] | None, excluded: list[str]) -> Config:
@@ -81,10 +85,10 @@ def _document(config: Config) -> dict[str, Any]:
     return document
 
 
-def _digest(document: dict[str, Any], config: Config) -> str:
+def _digest(document: dict[str, Any], config: Config, steps: Sequence[Step]) -> str:
     if config.split is not None and config.split.fractions is not None:
         document["split"]["fractions"] = list(config.split.fractions.items())
-    if config.steps:
-        document["map"] = [repr(step) for step in config.steps]
+    if steps:
+        document["map"] = [repr(step) for step in steps]
     text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

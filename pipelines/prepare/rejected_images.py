@@ -30,7 +30,7 @@ from ...transforms.sources.images.listing import ImageListing
 from ...transforms.sources.images.rows import image_place
 from ...transforms.sources.images.table import ImageFile, ImageTable
 from ...transforms.sources.images.walk import facts_of
-from ..config.model import LimitsConfig
+from ...transforms.sources.registry.settings import Limits
 from ..report.unchanged import Unchanged
 from .known_inputs import written_since
 
@@ -51,7 +51,7 @@ class RejectedBefore:
 
     @classmethod
     def read(
-        cls, path: str, generations: Sequence[Manifest], held: Sequence[HeldSource], limits: LimitsConfig
+        cls, path: str, generations: Sequence[Manifest], held: Sequence[HeldSource], limits: Limits
     ) -> RejectedBefore:
         """Read the reject files of generations; what is over a limit counts only as long as the limit is the same."""
         found: dict[bytes, list[tuple[str, int]]] = {}

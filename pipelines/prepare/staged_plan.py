@@ -22,11 +22,8 @@ from ...transforms.format.manifest.details import column_documents, take_columns
 from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.sources.contract.planning import Estimate, Plan
-from ...transforms.sources.contract.source import Frozen, LazyPieces, Listing, Piece, Source, Survey, Task
+from ...transforms.sources.contract.source import Frozen, LazyPieces, Listing, Piece, Survey, Task
 from ...transforms.sources.images.listing import ImageListing
-from ..config.model import Config
-from .config_fingerprints import config_fingerprint
-from .source_and_encoder import observers_of
 
 PLAN_FILE: Final = "plan.json"
 
@@ -122,14 +119,16 @@ class Fingerprints(NamedTuple):
     images: str | None
 
     @classmethod
-    def of(cls, config: Config, listing: Listing) -> Self:
-        return cls(config_fingerprint(config), _fingerprint_listing(listing), images_digest(listing))
+    def of(cls, config: str, listing: Listing) -> Self:
+        """Return the fingerprints, given that of the config."""
+        return cls(config, _fingerprint_listing(listing), images_digest(listing))
 
 
-def mark_of(prints: Fingerprints, config: Config, source: Source, operation: str, dataset: str = "") -> RunMark:
-    """Return the mark of a run; `dataset` describes the schema and labels of the dataset that it adds to."""
-    reading = json.dumps([repr(source), config.limits.model_dump(mode="json")], sort_keys=True)
-    reading += "".join(map(repr, observers_of(config)))  # what was staged holds what they saw
+def mark_of(prints: Fingerprints, reading: str, operation: str, dataset: str = "") -> RunMark:
+    """Return the mark of a run.
+
+    `reading` says how the source is read, `dataset` is the schema and the labels of the dataset that the run adds to.
+    """
     conditions = {
         "the files to read": prints.listing + (prints.images or ""),
         "limits and options of reading": _digest(reading),

@@ -19,24 +19,24 @@ from ...transforms.dataset.commit.commit_generation import APPEND_TRIES
 from ...transforms.dataset.commit.outcome import WriteOutcome
 from ...transforms.dataset.commit.publish import finish_publish
 from ...transforms.dataset.commit.target import prepare_folder
-from ...transforms.dataset.generations.manifest_files import copy_in_part, list_generations, read_manifest
+from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.stage.run_lock import hold_run, is_held
 from ...transforms.dataset.storage.storage_at import storage_at
-from ...transforms.errors import CommitError, TargetError, UsageError
+from ...transforms.errors import CommitError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import STAGING_FOLDER
-from ...transforms.format.wording.printable import printable_path, shell_path
-from ...transforms.sources.contract.source import Source
-from ..config.model import Config
+from ...transforms.format.wording.printable import printable_path
 from ..engines.engine import Engine
 from ..prepare.append import AppendPlan, prepare_append
+from ..prepare.conversion import Conversion
 from ..prepare.prepared import Prepared
+from ..prepare.settled import dataset_in
 from ..report.summary import PlanReport, Submitted, Summary, Watch
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
-from .convert import ended, require_waiting, run_prepared, summary_of
-from .engine_choice import engine_of, workers_of
-from .python_api import What, load_call, noting, spooled, warn_of
+from .convert import ended, run_prepared, summary_of
+from .engine_choice import engine_of, require_waiting, workers_of
+from .python_api import What, called, warn_of
 from .resume import look_ahead
 
 if TYPE_CHECKING:
@@ -88,59 +88,54 @@ def append(
         RunError: an input is corrupt, or ten other appends were faster.
         TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
     """
-    loaded = load_call(config, output, settings, data_given=data is not None, command="append", mapped=map)
-    watch = watch_of(progress)
-    if data is None:
-        with noting(loaded):
-            return warn_of(run_append(loaded, force=force, changed=changed, watch=watch))
-    _dataset_in(loaded.output.path)
-    with spooled(loaded, data) as source:
-        return warn_of(run_append(loaded, source=source, force=force, watch=watch))
+    with called("append", config, output, settings, data=data, mapped=map) as conversion:
+        watch = watch_of(progress)
+        return warn_of(run_append(conversion, force=force, changed=changed, watch=watch), stacklevel=3)
 
 
 def run_append(
-    config: Config,
+    conversion: Conversion,
     *,
-    source: Source | None = None,
     force: bool = False,
     changed: str | None = None,
     beam_options: Sequence[str] = (),
     watch: Watch | None = None,
 ) -> Summary:
-    """Run a loaded config; `source` reads data given in Python, `watch` shows the progress of the staging folder."""
-    started = time.monotonic()
+    """Run the conversion of an append; `watch` shows the progress of the staging folder."""
+    started, path = time.monotonic(), conversion.output.path
     _check_changed(changed)
-    engine = engine_of(config.runner, beam_options)
+    engine = engine_of(conversion.runner, beam_options)
     require_waiting(engine)
     engine.check()
-    unpublished = _died_behind_its_commit(config.output.path) if force else None
+    unpublished = _died_behind_its_commit(path) if force else None
     for _ in range(APPEND_TRIES):
-        latest = _dataset_in(config.output.path, finish=True)
-        with workers_of(config.runner) as workers:
-            plan = prepare_append(config, latest, workers, source=source, force=force, changed=changed)
+        latest = _published(path)
+        with workers_of(conversion.runner) as workers:
+            plan = prepare_append(conversion, latest, workers, force=force, changed=changed)
             if plan.prepared is None:
-                return _nothing_new(plan, config.output.path, time.monotonic() - started)
+                return _nothing_new(plan, path, time.monotonic() - started)
             if unpublished is not None and _is_run(plan.prepared, unpublished):  # force must not append it twice
                 summary = summary_of(plan.prepared, unpublished, time.monotonic() - started)
                 return replace(summary, command="append")
             ran = _run(plan, engine, watch, workers)
         if ran is not None:
-            return _of_append(ended(*ran, started), plan, config.detected)
+            return _of_append(ended(*ran, started), plan, conversion.detected)
     raise CommitError(
-        f"{printable_path(config.output.path)}: {APPEND_TRIES} times others changed what this append builds on (its "
+        f"{printable_path(path)}: {APPEND_TRIES} times others changed what this append builds on (its "
         f"files or its new classes) while it ran; nothing of it was committed; run it again"
     )
 
 
-def dry_run_append(config: Config, *, force: bool = False, changed: str | None = None) -> PlanReport | Summary:
+def dry_run_append(conversion: Conversion, *, force: bool = False, changed: str | None = None) -> PlanReport | Summary:
     """Return what an append would do, or that there is nothing to do; nothing is written."""
     _check_changed(changed)
-    with workers_of(config.runner) as workers:
-        plan = prepare_append(config, _dataset_in(config.output.path), workers, force=force, changed=changed)
+    path = conversion.output.path
+    with workers_of(conversion.runner) as workers:
+        plan = prepare_append(conversion, dataset_in(path), workers, force=force, changed=changed)
     if plan.prepared is None:
-        return _nothing_new(plan, config.output.path, 0.0)
-    ahead = look_ahead(plan.prepared, workers, elsewhere=config.runner.elsewhere)
-    return _of_append(ahead, plan, config.detected)
+        return _nothing_new(plan, path, 0.0)
+    ahead = look_ahead(plan.prepared, workers, elsewhere=conversion.runner.elsewhere)
+    return _of_append(ahead, plan, conversion.detected)
 
 
 def _check_changed(changed: str | None) -> None:
@@ -169,16 +164,10 @@ def _run(
         return prepared, outcome
 
 
-def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
-    """Return the latest generation of a dataset; with `finish`, wholly published."""
-    if not list_generations(path):
-        raise TargetError(
-            copy_in_part(path)
-            or f"{printable_path(path)}: holds no dataset to append to; make one: shardmill convert SOURCE... -o "
-            f"{shell_path(path)}"
-        )
-    if finish:
-        finish_publish(path)
+def _published(path: str) -> Manifest:
+    """Return the latest generation of a dataset, wholly published."""
+    dataset_in(path)
+    finish_publish(path)
     return read_manifest(path)
 
 

@@ -24,17 +24,15 @@ from ...transforms.dataset.shards.refusal import Refusal
 from ...transforms.dataset.shards.source_list import read_notes
 from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.dataset.stage.spec import DatasetSpec
-from ...transforms.errors import TooManyRejects, UnseenError, UsageError
+from ...transforms.errors import TooManyRejects, UnseenError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.format.splits.folders import FolderSplits
 from ...transforms.sources.contract.call import typed_path
-from ...transforms.sources.contract.source import Source
-from ..config.model import Config
 from ..engines.engine import Engine
+from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
-from ..prepare.source_and_encoder import with_recipe
 from ..prepare.staged_plan import PLAN_FILE
 from ..report.reject_groups import read_head, rejects_text
 from ..report.row_order import order_note, shuffle_note
@@ -42,7 +40,7 @@ from ..report.shares import added_records, share_warnings
 from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, picture_warnings
 from ..screens.watching import watch_of
 from .engine_choice import engine_of, workers_of
-from .python_api import What, load_call, noting, spooled, warn_of
+from .python_api import What, called, warn_of
 from .resume import look_ahead, take_over
 
 if TYPE_CHECKING:
@@ -89,39 +87,24 @@ def convert(
         RunError: an input is corrupt, or the commit was lost.
         TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
     """
-    loaded = load_call(config, output, settings, data_given=data is not None, mapped=map)
-    require_waiting(engine_of(loaded.runner))
-    watch = watch_of(progress)
-    if data is None:
-        with noting(loaded):
-            summary = run_convert(loaded, watch=watch)
-    else:
-        with spooled(loaded, data) as source:
-            summary = run_convert(loaded, source=with_recipe(source, loaded), watch=watch)
+    with called("convert", config, output, settings, data=data, mapped=map) as conversion:
+        summary = run_convert(conversion, watch=watch_of(progress))
     assert isinstance(summary, Summary)
     return warn_of(summary)
 
 
-def require_waiting(engine: Engine) -> None:
-    if not engine.waits:
-        raise UsageError(
-            "runner.wait: what is written is known when the job has ended, so this waits for it; leave the key out, or "
-            "submit with the command line: shardmill convert ... --no-wait"
-        )
-
-
 def run_convert(
-    config: Config, *, source: Source | None = None, beam_options: Sequence[str] = (), watch: Watch | None = None
+    conversion: Conversion, *, beam_options: Sequence[str] = (), watch: Watch | None = None
 ) -> Summary | Submitted:
-    """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder.
+    """Run a conversion; `watch` shows the progress of the staging folder.
 
     What is submitted and not waited for has no summary.
     """
     started = time.monotonic()
-    engine = engine_of(config.runner, beam_options)
+    engine = engine_of(conversion.runner, beam_options)
     engine.check()
-    with workers_of(config.runner) as processes:
-        prepared = prepare(config, processes, source)
+    with workers_of(conversion.runner) as processes:
+        prepared = prepare(conversion, processes)
         spec = prepared.spec
         with hold_run(spec):
             engine.end_orphan(prepared.name)
@@ -164,10 +147,10 @@ def _run_left(left: Prepared, engine: Engine, processes: WorkerProcesses) -> Sub
     return engine.run(left, processes)
 
 
-def dry_run(config: Config) -> PlanReport:
+def dry_run(conversion: Conversion) -> PlanReport:
     """Return what a conversion would do; nothing is written."""
-    with workers_of(config.runner) as workers:
-        return look_ahead(prepare(config, workers), workers, elsewhere=config.runner.elsewhere)
+    with workers_of(conversion.runner) as workers:
+        return look_ahead(prepare(conversion, workers), workers, elsewhere=conversion.runner.elsewhere)
 
 
 def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...transforms.errors import UsageError
 from ..config.runners import AnyRunner, DataflowRunner, FlinkRunner, LocalRunner
 from ..engines.dataflow.engine import DataflowEngine
 from ..engines.engine import Engine
@@ -20,6 +21,14 @@ def engine_of(runner: AnyRunner, beam_options: Sequence[str] = ()) -> Engine:
             return FlinkEngine(runner, beam_options)
         case DataflowRunner():
             return DataflowEngine(runner, beam_options)
+
+
+def require_waiting(engine: Engine) -> None:
+    if not engine.waits:
+        raise UsageError(
+            "runner.wait: what is written is known when the job has ended, so this waits for it; leave the key out, or "
+            "submit with the command line: shardmill convert ... --no-wait"
+        )
 
 
 def workers_of(runner: AnyRunner) -> WorkerProcesses:

@@ -26,11 +26,11 @@ from ...transforms.sources.tfrecord.piece_reader import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ...transforms.statistics.tally import Tally
 from ..config.load import load_config
-from ..config.model import Config
 from ..engines.local.plain_engine import PlainEngine
+from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
+from ..prepare.from_config import conversion_of
 from ..prepare.prepared import Prepared
-from ..prepare.source_and_encoder import source_of
 from ..report.summary import PlanReport, Submitted, Summary, Watch
 from ..workers.worker_processes import WorkerProcesses
 from .convert import ended, run_prepared, summary_of
@@ -49,14 +49,14 @@ class Merge:
     """
 
     command: Command
-    config: Config
+    conversion: Conversion
     source: TfrecordSource
     split_rule: Mapping[str, Any] = field(default_factory=dict)
     image: Mapping[str, Any] = field(default_factory=dict)
     counted: Tally | None = None
 
     def plan(self) -> PlanReport:
-        with workers_of(self.config.runner) as workers:
+        with workers_of(self.conversion.runner) as workers:
             return replace(look_ahead(self._prepared(self.source, workers), workers), command=self.command)
 
     def run(self, watch: Watch | None = None) -> Summary:
@@ -70,7 +70,7 @@ class Merge:
         return replace(summary, command=self.command)
 
     def _run(self, source: TfrecordSource, watch: Watch | None, started: float, *, again: bool = False) -> Summary:
-        with workers_of(self.config.runner) as workers:
+        with workers_of(self.conversion.runner) as workers:
             prepared = self._prepared(source, workers)
             spec = prepared.spec
             with hold_run(spec):
@@ -83,7 +83,7 @@ class Merge:
         return ended(prepared, outcome, started)
 
     def _prepared(self, source: TfrecordSource, workers: WorkerProcesses) -> Prepared:
-        prepared = prepare(self.config, workers, source, operation="merge")
+        prepared = prepare(replace(self.conversion, source=source), workers, operation="merge")
         rule = prepared.spec.split_rule or dict(self.split_rule)
         spec = replace(prepared.spec, split_rule=rule, image=dict(self.image))
         if self.counted is not None and spec.statistics in (None, self.counted.level):
@@ -109,14 +109,12 @@ def plan_merge(
             "shard_name": manifest.shard_name,
         }
     config = load_config(known, paths=paths, set_values=set_values, flags=flags)
-    if config.shuffle is None and (config.split is None or config.split.follows_source):
-        config = config.model_copy(update={"output": config.output.model_copy(update={"order": "source"})})
-    source = source_of(config)
-    assert isinstance(source, TfrecordSource)
+    conversion = conversion_of(config, "merge")
+    assert isinstance(conversion.source, TfrecordSource)
     rule = {} if manifest is None else manifest.details.split_rule
-    source = replace(source, in_turn=True, shard_size=config.output.shard_size)
-    takes_over = config.stats != "none" and (config.split is None or config.split.follows_source)
-    return Merge(command, config, source, rule, _image_of(paths), _counted_of(paths) if takes_over else None)
+    source = replace(conversion.source, in_turn=True, shard_size=conversion.output.shard_size)
+    takes_over = config.stats != "none" and (conversion.split is None or conversion.split.follows_source)
+    return Merge(command, conversion, source, rule, _image_of(paths), _counted_of(paths) if takes_over else None)
 
 
 def _image_of(paths: Sequence[str]) -> Mapping[str, Any]:

@@ -12,19 +12,22 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ...transforms.errors import DataError, ShardmillError, ShardmillWarning, UsageError
 from ...transforms.format.wording.printable import printable
+from ...transforms.pictures.check import ImageCheck
 from ...transforms.recipe.function import Mapped, steps_of
 from ...transforms.sources.contract.source import Source
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.inputs import input_keys
 from ..config.load import load_config, split_sources
 from ..config.model import Config
-from ..prepare.source_and_encoder import column_rules
+from ..prepare.conversion import Conversion
+from ..prepare.from_config import column_rules, conversion_of
+from ..prepare.settled import dataset_in
 from ..report.summary import Summary
-from .engine_choice import engine_of
+from .engine_choice import engine_of, require_waiting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +50,41 @@ _LIKE_FLAGS: Final = {
 _OUTPUT_KEYS: Final = frozenset({"shard_size", "compression", "order", "shard_name", "sidecars", "index", "if_exists"})
 
 
+@contextmanager
+def called(
+    command: Literal["convert", "append"],
+    what: What | None,
+    output: Path | None,
+    settings: Mapping[str, object],
+    *,
+    data: Data | None = None,
+    mapped: Mapped | None = None,
+) -> Iterator[Conversion]:
+    """Yield the conversion of a call from Python.
+
+    `settings` have double underscores for dots, `mapped` are the user's own steps. Data in memory are an Arrow file
+    beside the staged work until the call ends.
+
+    Raises:
+        DataError: `what` is data.
+        ConfigError: the config or a setting is wrong.
+        UsageError: a step is none, or a setting of files comes with data.
+    """
+    settings = dict(settings)
+    check = settings.pop("check", None) if data is not None else None
+    config, steps = load_call(what, output, settings, data_given=data is not None, command=command), steps_of(mapped)
+    require_waiting(engine_of(config.runner))
+    if data is None:
+        with noting(config):
+            yield conversion_of(config, command, steps=steps)
+        return
+    if command == "append":
+        dataset_in(config.output.path)
+    with _spooled(config, data) as source:
+        level = None if check is None else ImageCheck(check).level  # type: ignore[arg-type]
+        yield conversion_of(config, command, source=source, steps=steps, check=level)
+
+
 def load_call(
     what: What | None,
     output: Path | None,
@@ -54,18 +92,15 @@ def load_call(
     *,
     data_given: bool,
     command: str = "convert",
-    mapped: Mapped | None = None,
 ) -> Config:
-    """Return the config of a call from Python: `settings` have double underscores for dots, `mapped` are its steps."""
+    """Return the config of a call from Python."""
     settings = dict(settings)
     if "overwrite" in settings:
         overwrite = settings.pop("overwrite")
         if not isinstance(overwrite, bool):
             raise UsageError(f"overwrite: {overwrite!r} is neither True nor False")
         settings |= {"overwrite": "replace"} if overwrite else {}
-    check = settings.pop("check", None) if data_given else None
-    config = _loaded(what, output, settings, data_given=data_given, command=command).with_steps(steps_of(mapped))
-    return config if check is None else config.with_check(check)
+    return _loaded(what, output, settings, data_given=data_given, command=command)
 
 
 def _loaded(
@@ -90,7 +125,7 @@ def _loaded(
 
 
 @contextmanager
-def spooled(config: Config, data: Data) -> Iterator[Source]:
+def _spooled(config: Config, data: Data) -> Iterator[Source]:
     """Yield the source of data in memory, without a recipe: an Arrow file beside the staged work, written once."""
     from ...transforms.sources.memory.source import spool
 

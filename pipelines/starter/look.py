@@ -24,7 +24,7 @@ from ...transforms.sources.registry.formats import FORMATS
 from ..commands.inspect_records import shown_value
 from ..forecast.sample import take_sample
 from ..prepare.convert import prepare
-from ..prepare.source_and_encoder import source_of
+from ..prepare.from_config import conversion_of
 from ..report.reject_groups import group_rejects, rejects_text
 from ..screens.schema_table import MOST_FEATURES, name_text, schema_table
 from ..workers.worker_processes import WorkerProcesses
@@ -32,6 +32,7 @@ from ..workers.worker_processes import WorkerProcesses
 if TYPE_CHECKING:
     from ..config.model import Config
     from ..forecast.sample import Sample
+    from ..prepare.conversion import Conversion
     from ..prepare.prepared import Prepared
 
 _WHOLE_BYTES: Final = 64 << 20
@@ -69,7 +70,7 @@ class Look:
 
 def look_at(config: Config) -> Look:
     with WorkerProcesses(1, asked=False) as workers:
-        prepared = prepare(_in_part(config), workers)
+        prepared = prepare(_conversion_of(config), workers)
     sample = take_sample(prepared)
     survey = prepared.plan.survey
     columns, key, example = tuple[str, ...](), None, None
@@ -84,11 +85,12 @@ def look_at(config: Config) -> Look:
     return Look(columns, example, key, tuple(_lines(prepared, sample)), share, why)
 
 
-def _in_part(config: Config) -> Config:
-    section = config.input
-    if section is None or section.limit is not None or source_of(config).list_files().bytes <= _WHOLE_BYTES:
-        return config
-    return config.model_copy(update={"input": section.model_copy(update={"limit": _ROWS})})
+def _conversion_of(config: Config) -> Conversion:
+    """Return the conversion of a config, of its first rows alone where they are many."""
+    section, whole = config.input, conversion_of(config)
+    if section is None or section.limit is not None or whole.source.list_files().bytes <= _WHOLE_BYTES:
+        return whole
+    return conversion_of(config.model_copy(update={"input": section.model_copy(update={"limit": _ROWS})}))
 
 
 def _lines(prepared: Prepared, sample: Sample) -> Iterator[str]:

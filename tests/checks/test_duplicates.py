@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms import write
@@ -81,8 +82,8 @@ def shards_of(out: str) -> dict[str, str]:
 def test_a_report_counts_what_repeats_and_names_the_first_of_it_and_changes_no_record(work: Path) -> None:
     write_csv("a.csv", [(1, "one"), (2, "two"), (3, "one"), (4, "one")])
     write_csv("b.csv", [(5, "two"), (6, "three"), (7, "one")])
-    run_convert(load_config(settings_of("plain")))
-    run_convert(load_config(settings_of(checks=checks("text"))))
+    run_convert(conversion_of(load_config(settings_of("plain"))))
+    run_convert(conversion_of(load_config(settings_of(checks=checks("text")))))
     assert found_in() == {
         "columns": ["text"],
         "records": 4,
@@ -101,7 +102,7 @@ def test_a_report_counts_what_repeats_and_names_the_first_of_it_and_changes_no_r
 def test_all_but_the_first_are_left_out_and_counted_by_file(compression: str, order: str, work: Path) -> None:
     wanted = texts_in_files()
     output = {"compression": compression, "order": order}
-    run_convert(load_config(settings_of(output=output, checks=checks("text", action="drop"))))
+    run_convert(conversion_of(load_config(settings_of(output=output, checks=checks("text", action="drop")))))
     assert sorted(rows_of()) == sorted(wanted)
     if order == "source":
         assert rows_of() == wanted
@@ -122,21 +123,23 @@ def test_what_is_left_does_not_depend_on_the_workers(work: Path) -> None:
     texts_in_files()
     shards = {}
     for out, runner in {"one": {"workers": 1}, "two": {"workers": 2, "processes": True}}.items():
-        run_convert(load_config(settings_of(out, checks=checks("text", action="drop"), runner=runner)))
+        run_convert(conversion_of(load_config(settings_of(out, checks=checks("text", action="drop"), runner=runner))))
         shards[out] = shards_of(out)
     assert shards["one"] == shards["two"]
 
 
 def test_without_columns_whole_records_are_compared(work: Path) -> None:
     write_csv("a.csv", [(1, "one"), (2, "one"), (1, "one"), (1, "two")])
-    run_convert(load_config(settings_of(checks=checks(action="drop"))))
+    run_convert(conversion_of(load_config(settings_of(checks=checks(action="drop")))))
     assert rows_of() == [(1, "one"), (2, "one"), (1, "two")]
 
 
 def test_a_row_that_is_rejected_is_no_first(work: Path) -> None:
     write_csv("a.csv", [(1, "one"), ("bad", "two"), (3, "two"), (4, "one"), (5, "two")])
     schema = {"columns": {"id": {"type": "int64"}}}
-    run_convert(load_config(settings_of(checks=checks("text", action="drop"), schema=schema, max_rejects=1)))
+    run_convert(
+        conversion_of(load_config(settings_of(checks=checks("text", action="drop"), schema=schema, max_rejects=1)))
+    )
     assert rows_of() == [(1, "one"), (3, "two")]
     assert found_in()["examples"][1]["places"] == ["a.csv row 3", "a.csv row 5"]
 
@@ -144,11 +147,11 @@ def test_a_row_that_is_rejected_is_no_first(work: Path) -> None:
 def test_splits_that_share_records_are_named(work: Path) -> None:
     texts_in_files()
     split = {"fractions": {"train": 0.5, "val": 0.3, "test": 0.2}, "key": "id"}
-    run_convert(load_config(settings_of(checks=checks("text"), split=split)))
+    run_convert(conversion_of(load_config(settings_of(checks=checks("text"), split=split))))
     held = {name: {text for _, text in rows_of(split=name)} for name in split["fractions"]}
     pairs = (("train", "val"), ("test", "train"), ("test", "val"))
     assert found_in()["splits"] == {f"{one} {other}": len(held[one] & held[other]) for one, other in sorted(pairs)}
-    run_convert(load_config(settings_of("dropped", checks=checks("text", action="drop"), split=split)))
+    run_convert(conversion_of(load_config(settings_of("dropped", checks=checks("text", action="drop"), split=split))))
     left = [text for name in split["fractions"] for _, text in rows_of("dropped", name)]
     assert sorted(left) == sorted(set(TEXTS))
 
@@ -158,7 +161,7 @@ def test_splits_that_a_column_names_are_the_same_in_every_batch(work: Path) -> N
         rows = "".join(f"{fold},{text}\n" for text, fold in enumerate(folds))
         (work / f"{number}.csv").write_text(f"fold,text\n{rows}")
     options = settings_of(paths=("0.csv", "1.csv", "2.csv"), checks=checks("text"), split={"column": "fold"})
-    run_convert(load_config(options))
+    run_convert(conversion_of(load_config(options)))
     assert found_in()["splits"] == {"a b": 3, "a c": 2, "b c": 2}
 
 
@@ -181,7 +184,7 @@ def test_of_many_pairs_of_splits_that_share_records_those_that_share_most_are_sh
 
 def test_two_nan_are_alike_and_the_two_zeros_are_not(work: Path) -> None:
     pq.write_table(pa.table({"id": range(4), "x": [0.0, -0.0, float("nan"), float("nan")]}), "a.parquet")
-    run_convert(load_config(settings_of(paths=("a.parquet",), checks=checks("x", action="drop"))))
+    run_convert(conversion_of(load_config(settings_of(paths=("a.parquet",), checks=checks("x", action="drop")))))
     assert open_dataset("out").to_arrow("train")["id"].to_pylist() == [0, 1, 2]
 
 
@@ -189,7 +192,7 @@ def test_nulls_are_alike_and_a_nested_column_stands_for_all_its_features(work: P
     boxes = [{"a": 1, "b": "x"}, {"a": 1, "b": None}, {"a": 1, "b": "x"}, None, None]
     pq.write_table(pa.table({"id": range(5), "box": boxes}), "a.parquet")
     settings = settings_of(paths=("a.parquet",), checks=checks("box", action="drop"))
-    run_convert(load_config(settings))
+    run_convert(conversion_of(load_config(settings)))
     assert open_dataset("out").to_arrow("train")["id"].to_pylist() == [0, 1, 3]
 
 
@@ -198,7 +201,7 @@ def test_pictures_of_the_same_bytes_are_found(work: Path) -> None:
         (work / "pets" / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 4), colour).save(work / "pets" / f"{name}.png")
     settings = settings_of(paths=("pets",), checks=checks("image/encoded"))
-    run_convert(load_config({**settings, "input": {"paths": ["pets"], "format": "images"}}))
+    run_convert(conversion_of(load_config({**settings, "input": {"paths": ["pets"], "format": "images"}})))
     assert sorted(found_in()["examples"][0]["places"]) == ["pets/cat/1.png", "pets/dog/1.png"]
 
 
@@ -207,8 +210,8 @@ def test_a_run_that_is_resumed_leaves_out_the_same(work: Path) -> None:
     write_csv("c.csv", [("bad", "last")])
     settings = settings_of(checks=checks("text", action="drop"), schema={"columns": {"id": {"type": "int64"}}})
     with pytest.raises(Exception, match="1 of 4001 rows was rejected"):
-        run_convert(load_config(settings))
-    run_convert(load_config({**settings, "max_rejects": 1}))
+        run_convert(conversion_of(load_config(settings)))
+    run_convert(conversion_of(load_config({**settings, "max_rejects": 1})))
     assert sorted(rows_of()) == sorted(wanted)
 
 
@@ -252,7 +255,7 @@ def test_a_plan_that_an_engine_tries_again_finds_the_same_also_after_the_commit(
 
     monkeypatch.setattr(write, "plan_generation", plan_twice)
     monkeypatch.setattr(write, "commit_arrived", commit_and_plan)
-    run_convert(load_config(settings_of(checks=checks("text", action="drop"), runner={"workers": 1})))
+    run_convert(conversion_of(load_config(settings_of(checks=checks("text", action="drop"), runner={"workers": 1}))))
     ((first, _), committed) = again
     held = open_dataset("out").manifest
     assert first.draft.counts == held.counts
@@ -264,12 +267,14 @@ def test_a_plan_that_an_engine_tries_again_finds_the_same_also_after_the_commit(
 def test_an_append_compares_what_it_adds(work: Path) -> None:
     write_csv("a.csv", [(1, "one"), (2, "one")])
     write_csv("b.csv", [(3, "one"), (4, "two"), (5, "two")])
-    run_convert(load_config(settings_of(paths=("a.csv",), checks=checks("text"))))
-    run_append(load_config(settings_of(paths=("b.csv",), checks=checks("text", action="drop"))))
+    run_convert(conversion_of(load_config(settings_of(paths=("a.csv",), checks=checks("text")))))
+    run_append(
+        conversion_of(load_config(settings_of(paths=("b.csv",), checks=checks("text", action="drop"))), "append")
+    )
     assert [number for number, _ in rows_of()] == [1, 2, 3, 4]
     assert (found_in()["records"], found_in()["action"]) == (1, "drop")
     write_csv("c.csv", [(6, "six")])
-    run_append(load_config(settings_of(paths=("c.csv",))))
+    run_append(conversion_of(load_config(settings_of(paths=("c.csv",))), "append"))
     assert open_dataset("out").manifest.details.checks == {}
     assert verify_dataset("out").ok
 
@@ -277,13 +282,13 @@ def test_an_append_compares_what_it_adds(work: Path) -> None:
 def test_a_column_that_is_not_there_is_refused_before_anything_is_written(work: Path) -> None:
     write_csv("a.csv", [(1, "one")])
     with pytest.raises(SchemaError, match='names "txt", which is no column of the dataset; did you mean "text"'):
-        run_convert(load_config(settings_of(checks=checks("txt"))))
+        run_convert(conversion_of(load_config(settings_of(checks=checks("txt")))))
     assert not (work / "out").exists()
 
 
 def test_existing_records_are_passed_on_unchecked_so_checks_are_refused(work: Path) -> None:
     write_csv("a.csv", [(1, "one")])
-    run_convert(load_config(settings_of()))
+    run_convert(conversion_of(load_config(settings_of())))
     settings = {"input": {"paths": ["out/*.tfrecord"], "format": "tfrecord"}, "output": {"path": "other"}}
     with pytest.raises(UsageError, match="checks"):
-        run_convert(load_config({**settings, "checks": checks()}))
+        run_convert(conversion_of(load_config({**settings, "checks": checks()})))

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.pipelines.runs.python_api import load_call
 from shardmill.pipelines.screens.screen import Screen
@@ -223,7 +225,7 @@ def test_a_csv_that_is_only_sampled_names_the_columns_in_which_nulls_were_found(
     def sampled(name: str) -> Any:
         source = made_source("csv", (name,), str(desk.root), limits=CsvLimits(auto_bytes=10))
         config = load_call(name, f"{name}.out", {}, data_given=False)
-        Screen().ended(run_convert(config, source=source))
+        Screen().ended(run_convert(replace(conversion_of(config), source=source)))
         return desk.capsys.readouterr()
 
     screen = sampled("a.csv")

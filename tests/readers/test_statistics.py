@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from tensorflow_metadata.proto.v0 import statistics_pb2
@@ -53,7 +54,7 @@ def _full(tmp_path: Path) -> Path:
     }
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
     config = {"input": {"paths": [str(tmp_path / "a.parquet")]}, "output": {"path": str(tmp_path / "out")}}
-    run_convert(load_config(config | {"stats": True}))
+    run_convert(conversion_of(load_config(config | {"stats": True})))
     return tmp_path / "out"
 
 

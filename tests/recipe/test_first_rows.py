@@ -14,6 +14,7 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -129,9 +130,9 @@ def test_the_first_images_are_read_exactly(limit: int, work: Path) -> None:
 
 
 def test_a_dry_run_and_the_command_line_say_how_many_rows(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan = dry_run(load_config(paths=[as_csv(work)], flags={"output.path": "out", "input.limit": 120}))
+    plan = dry_run(conversion_of(load_config(paths=[as_csv(work)], flags={"output.path": "out", "input.limit": 120})))
     assert (plan.rows, sum(split.records for split in plan.splits)) == (120, 120)
-    whole = dry_run(load_config(paths=["*.csv"], flags={"output.path": "out"}))
+    whole = dry_run(conversion_of(load_config(paths=["*.csv"], flags={"output.path": "out"})))
     expected = sum(split.bytes for split in whole.splits) * 120 / ROWS
     assert 0.8 * expected < sum(split.bytes for split in plan.splits) < 1.2 * expected
     with pytest.raises(SystemExit) as ended:

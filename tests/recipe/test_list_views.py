@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.format.columns.lists import cast_lists
@@ -35,7 +36,7 @@ def test_values_under_list_views_of_one_file_and_lists_of_another_read_back(
         with pa.ipc.new_file(tmp_path / f"{name}.arrow", table.schema) as writer:
             writer.write_table(table)
     out = str(tmp_path / "out")
-    run_convert(load_config({"input": {"paths": [str(tmp_path / "*.arrow")]}, "output": {"path": out}}))
+    run_convert(conversion_of(load_config({"input": {"paths": [str(tmp_path / "*.arrow")]}, "output": {"path": out}})))
     assert open_dataset(out).to_arrow("train")["x"].to_pylist() == [*values, *values]
 
 
@@ -65,5 +66,5 @@ def test_list_views_that_pyarrow_writes_to_parquet_read_back_alone_and_beside_li
     assert "list_view" in str(pq.read_schema(tmp_path / "a.parquet").field("x").type)
     for files, times in (("a.parquet", 1), ("*.parquet", 2)):
         out = str(tmp_path / f"out{times}")
-        run_convert(load_config({"input": {"paths": [str(tmp_path / files)]}, "output": {"path": out}}))
+        run_convert(conversion_of(load_config({"input": {"paths": [str(tmp_path / files)]}, "output": {"path": out}})))
         assert open_dataset(out).to_arrow("train").to_pydict() == {name: held * times for name, held in values.items()}

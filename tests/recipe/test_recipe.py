@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -127,7 +128,7 @@ def test_a_users_step_runs_over_data_in_memory(kind: Any) -> None:
 
 def test_a_plan_shows_what_a_step_makes_and_how_many_rows_it_leaves(work: Path) -> None:
     config = load_config(paths=[as_parquet(work)], flags={"output.path": "out"})
-    plan = dry_run(config.with_steps((double_and_drop_odd("n"),)))
+    plan = dry_run(conversion_of(config, steps=(double_and_drop_odd("n"),)))
     assert {choice.column: choice.reason for choice in plan.choices}["n"] == "int64; made by a step"
     assert 120 <= sum(split.records for split in plan.splits) <= 180
     assert not Path("out").exists()

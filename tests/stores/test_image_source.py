@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
-from shardmill.pipelines.prepare.source_and_encoder import source_of
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.report.summary import Summary
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.pipelines.runs.python_api import load_call
@@ -52,11 +52,12 @@ def pets(tmp_path: Path) -> Path:
 def in_small_batches(path: str, output: Path, settings: dict[str, Any]) -> Summary:
     """Convert images, 8 in a batch."""
     config = load_call({"input": {"paths": [path]}}, output, settings, data_given=False)
-    source = source_of(config)
+    conversion = conversion_of(config)
+    source = conversion.source
     assert isinstance(source, RecipeSource)
     assert isinstance(source.source, ImageSource)
     images = replace(source.source, limits=ImageLimits(batch_rows=8))
-    done = run_convert(config, source=replace(source, source=images))
+    done = run_convert(replace(conversion, source=replace(source, source=images)))
     assert isinstance(done, Summary)
     return done
 

@@ -17,6 +17,7 @@ from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_prepared
 from shardmill.pipelines.runs.engine_choice import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
@@ -115,7 +116,7 @@ def test_a_plan_in_files_gives_the_same_bytes(processes: bool, seed: int | None,
     plain = convert(config, output=tmp_path / "one")
     loaded = load_config(config, flags={"output.path": ("output", str(tmp_path / "two"))})
     with WorkerProcesses(2, asked=processes) as workers:
-        prepared = replace(prepare(loaded, workers), limits=PlanLimits(in_graph=0, in_file=100_000))
+        prepared = replace(prepare(conversion_of(loaded), workers), limits=PlanLimits(in_graph=0, in_file=100_000))
         left, staged = run_prepared(prepared, engine_of(loaded.runner), None, workers)
     assert isinstance(staged, WriteOutcome)
     assert staged.manifest is not None

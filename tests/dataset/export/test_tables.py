@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.append import run_append
 from shardmill.transforms.dataset.export.exported_rows import ExportedRows
 from shardmill.transforms.dataset.export.plain_values import plain_array, plain_list
@@ -238,7 +239,12 @@ def test_a_column_named_split_that_is_the_split_is_written_once_and_splits_again
     assert [list(again[split]) for split in again.splits] == [list(there[split]) for split in there.splits]
     (tmp_path / "more.csv").write_text("split,id\nval,7\n")
     output = {"path": str(first), "split": "train"}
-    run_append(load_config({"input": {"paths": [str(tmp_path / "more.csv")]}, "output": output}, command="append"))
+    run_append(
+        conversion_of(
+            load_config({"input": {"paths": [str(tmp_path / "more.csv")]}, "output": output}, command="append"),
+            "append",
+        )
+    )
     with pytest.raises(UsageError, match="is not the split of each row"):
         exported(first, tmp_path / "other.parquet")
 

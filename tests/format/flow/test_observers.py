@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.format.flow.blocks import Narrowing
@@ -102,8 +103,8 @@ def test_what_is_observed_is_the_same_with_any_number_and_kind_of_workers(
         "max_rejects": "5%",
         "runner": {"workers": workers, "processes": processes},
     }
-    config = load_config(settings).with_observers((summing("n", work / "sum"), spilling("n", work / "values")))
-    run_convert(config)
+    observers = (summing("n", work / "sum"), spilling("n", work / "values"))
+    run_convert(conversion_of(load_config(settings), observers=observers))
     dataset = open_dataset("out")
     sums = {split: sum(dataset.to_arrow(split)["n"].to_pylist()) for split in ("train", "val")}
     assert json.loads((work / "sum").read_text()) == sums
@@ -120,9 +121,9 @@ def test_a_run_that_is_resumed_observes_all_rows_once(work: Path) -> None:
     }
     observers = (summing("n", work / "sum"), spilling("n", work / "values"))
     with pytest.raises(Exception, match="240 of 12000 rows were rejected"):
-        run_convert(load_config(settings).with_observers(observers))
+        run_convert(conversion_of(load_config(settings), observers=observers))
     assert not (work / "sum").exists()
-    summary = run_convert(load_config({**settings, "max_rejects": 240}).with_observers(observers))
+    summary = run_convert(conversion_of(load_config({**settings, "max_rejects": 240}), observers=observers))
     assert getattr(summary, "done_before", 0) > 0
     assert json.loads((work / "sum").read_text()) == {"train": sum(n for n in range(12_000) if n % 50 != 7)}
     assert (work / "values").read_text().endswith("\n11760 in all\n")
@@ -134,7 +135,7 @@ def test_images_are_observed_by_split(work: Path) -> None:
             (work / "pets" / split / "cat").mkdir(parents=True, exist_ok=True)
             Image.new("RGB", (width, 2)).save(work / "pets" / split / "cat" / f"{width}.png")
     config = load_config(paths=["pets"], flags={"output.path": "out"})
-    run_convert(config.with_observers((summing("image/width", work / "sum"),)))
+    run_convert(conversion_of(config, observers=(summing("image/width", work / "sum"),)))
     assert json.loads((work / "sum").read_text()) == {"train": 6, "val": 40}
 
 

@@ -17,6 +17,7 @@ from shardmill.pipelines.config.runners import DataflowRunner, FlinkRunner, Loca
 from shardmill.pipelines.engines.engine import Engine
 from shardmill.pipelines.engines.local.plain_engine import PlainEngine
 from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.report.summary import Submitted
 from shardmill.pipelines.runs.convert import run_prepared
@@ -100,7 +101,7 @@ def run(
         {"name": "x", "output": {"shard_size": "64KiB"}, **done}, paths=[str(source / "*.parquet")], flags=flags
     )
     with WorkerProcesses(2, asked=machine.processes) as workers:
-        left, outcome = run_prepared(prepare(config, workers), machine.engine, None, workers)
+        left, outcome = run_prepared(prepare(conversion_of(config), workers), machine.engine, None, workers)
     assert not isinstance(outcome, Submitted)
     return left, outcome
 

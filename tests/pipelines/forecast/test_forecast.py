@@ -19,6 +19,7 @@ from shardmill.pipelines.forecast import sample as sample_module
 from shardmill.pipelines.forecast.estimate import forecast
 from shardmill.pipelines.forecast.sample import Sample, take_sample
 from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.report.forecast import Forecast
 from shardmill.pipelines.runs.convert import dry_run
@@ -76,13 +77,13 @@ def pictures() -> str:
 
 def planned(path: str, **settings: Any) -> dict[str, Any]:
     config = load_config({"input": {"paths": [path]}, "output": {"path": "out"}, **settings})
-    return dry_run(config).to_json()
+    return dry_run(conversion_of(config)).to_json()
 
 
 def prepared_of(path: str, **settings: Any) -> Prepared:
     config = load_config({"input": {"paths": [path]}, "output": {"path": "out"}, **settings})
     with WorkerProcesses(1, asked=False) as workers:
-        return prepare(config, workers)
+        return prepare(conversion_of(config), workers)
 
 
 @pytest.mark.parametrize(

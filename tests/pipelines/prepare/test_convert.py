@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.pipelines.runs.engine_choice import workers_of
 from shardmill.transforms.errors import SchemaError, SourceError
@@ -39,9 +40,9 @@ def test_more_columns_than_the_limit_are_an_error_in_every_source(files: Path, n
     with pytest.raises(
         (SchemaError, SourceError), match=r"columns, more than limits\.columns|columns are more than limits\.columns"
     ):
-        dry_run(load_config(config(4)))
+        dry_run(conversion_of(load_config(config(4))))
     features = 2 * len(COLUMNS) if name == "t.npz" else len(COLUMNS)  # an array is two features: shape and data
-    assert len(dry_run(load_config(config(features))).schema) == features
+    assert len(dry_run(conversion_of(load_config(config(features)))).schema) == features
     assert not (files / "out").exists()
 
 
@@ -51,11 +52,13 @@ def test_a_dry_run_tells_the_records_of_splits_that_are_folders(tmp_path: Path) 
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 4)).save(path)
     plan = dry_run(
-        load_config(
-            {
-                "input": {"format": "images", "paths": [str(tmp_path / "pets")]},
-                "output": {"path": str(tmp_path / "out")},
-            }
+        conversion_of(
+            load_config(
+                {
+                    "input": {"format": "images", "paths": [str(tmp_path / "pets")]},
+                    "output": {"path": str(tmp_path / "out")},
+                }
+            )
         )
     )
     assert {split.name: split.records for split in plan.splits} == {"train": 3, "val": 1}
@@ -72,13 +75,13 @@ def test_the_line_of_progress_expects_the_shards_that_a_dry_run_shows(files: Pat
         }
     )
     with workers_of(config.runner) as workers:
-        totals = json.loads(prepare(config, workers).plan_document())["totals"]
-    assert [split.shards for split in dry_run(config).splits] == [1, 1, 1]
+        totals = json.loads(prepare(conversion_of(config), workers).plan_document())["totals"]
+    assert [split.shards for split in dry_run(conversion_of(config)).splits] == [1, 1, 1]
     assert totals["shards"] == 3
 
 
 def test_a_run_has_the_same_name_when_its_command_is_run_again(files: Path) -> None:
     config = load_config({"input": {"paths": [str(files / "t.csv")]}, "output": {"path": str(files / "out")}})
     with workers_of(config.runner) as workers:
-        first, again = prepare(config, workers), prepare(config, workers)
+        first, again = (prepare(conversion_of(config), workers) for _ in range(2))
     assert first.name == again.name == f"shardmill-out-{first.spec.run_id}"

@@ -24,6 +24,7 @@ from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.pipelines.engines.local.engine import LocalEngine
 from shardmill.pipelines.engines.read_encode_write import add_steps
 from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.report.summary import Submitted
 from shardmill.pipelines.runs.convert import run_prepared
@@ -177,7 +178,7 @@ def test_a_task_that_is_tried_again_when_all_is_published_is_no_failure(
     """An engine that lost a worker at the very end tries tasks again, when even the launcher's file is removed."""
     (tmp_path / "a.csv").write_text("a\n1\n")
     config = load_config(paths=[str(tmp_path / "a.csv")], flags={"output.path": ("-o", str(tmp_path / "out"))})
-    prepared = prepare(config, WorkerProcesses(1))
+    prepared = prepare(conversion_of(config), WorkerProcesses(1))
 
     def run(_: LocalEngine, left: Prepared, __: WorkerProcesses) -> None:
         if published:

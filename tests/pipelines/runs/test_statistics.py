@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.pipelines.runs.merge import plan_merge
@@ -61,12 +62,12 @@ def settings_of(out: str = "out", *, paths: tuple[str, ...] = ("*.parquet",), **
 
 
 def convert(settings: Settings) -> None:
-    run_convert(load_config(settings))
+    run_convert(conversion_of(load_config(settings)))
 
 
 def append(paths: list[str], **sections: Any) -> None:
     settings = {"input": {"paths": paths}, "output": {"path": "out"}, **sections}
-    run_append(load_config(settings, command="append"))
+    run_append(conversion_of(load_config(settings, command="append"), "append"))
 
 
 def stats_of(out: str = "out", split: str = "train") -> SplitFigures:
@@ -256,7 +257,9 @@ def test_pictures_have_formats_and_sizes() -> None:
     ):
         Path("pets", name).mkdir(parents=True, exist_ok=True)
         Image.new("RGB", size).save(f"pets/{name}/{number}.{kind.lower()}", kind)
-    run_convert(load_config({"input": {"format": "images", "paths": ["pets"]}, "output": {"path": "out"}}))
+    run_convert(
+        conversion_of(load_config({"input": {"format": "images", "paths": ["pets"]}, "output": {"path": "out"}}))
+    )
     found = stats_of().features
     image = found["image/encoded"].image
     assert image is not None

@@ -20,6 +20,7 @@ import pytest
 from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.workers.worker_processes import PROCESSES_FROM_BYTES, WorkerProcesses
 from shardmill.transforms.errors import RunError
 from shardmill.transforms.sources.contract.source import Task
@@ -147,7 +148,7 @@ def one_task(folder: Path, out: str) -> tuple[TaskStaging, Task]:
     """Return how to stage the one task of a small CSV file."""
     (folder / "a.csv").write_text("a\n1\n2\n")
     config = load_config({"input": {"paths": [str(folder / "a.csv")]}, "output": {"path": str(folder / out)}})
-    prepared = prepare(config, WorkerProcesses(1))
+    prepared = prepare(conversion_of(config), WorkerProcesses(1))
     (task,) = prepared.plan.tasks
     return TaskStaging.of(prepared.spec, prepared.source, prepared.plan.survey.frozen, prepared.encoder), task
 

@@ -17,6 +17,7 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.config_fingerprints import config_fingerprint, options_fingerprint
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.pipelines.runs.merge import plan_merge
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
@@ -256,7 +257,9 @@ def test_workers_write_the_same_bytes() -> None:
 
 def test_a_dry_run_estimates_the_pictures_that_are_written() -> None:
     image = {"resize": 16}
-    planned = dry_run(load_config({"input": {"paths": ["pics"]}, "output": {"path": "out"}, "image": image}))
+    planned = dry_run(
+        conversion_of(load_config({"input": {"paths": ["pics"]}, "output": {"path": "out"}, "image": image}))
+    )
     convert("pics", output="out", image=image)
     written = sum(path.stat().st_size for path in Path("out").glob("train-*"))
     assert sum(split.bytes for split in planned.splits) == pytest.approx(written, rel=0.02)

@@ -15,7 +15,7 @@ import pytest
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.config_fingerprints import config_fingerprint
-from shardmill.pipelines.prepare.source_and_encoder import source_of
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.transforms import read_records
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -334,7 +334,7 @@ def test_memory_holds_some_of_the_files_of_a_batch_and_not_all() -> None:
     Path("d/big.bin").write_bytes(bytes(4 << 20))
     given = {"paths": [table(*["big.bin"] * 40, name="d/t.parquet")], "format": "parquet"}
     said = {"input": given, "output": {"path": "out"}, "schema": settings()["schema"]}
-    source = source_of(load_config(said))
+    source = conversion_of(load_config(said)).source
     survey = source.survey(source.list_files(), map_in_turn)
     before, rows = pa.total_allocated_bytes(), 0
     for ordinal, part in enumerate(source.read(Task(0, survey.pieces), survey.frozen)):

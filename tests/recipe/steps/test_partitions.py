@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError
@@ -55,7 +56,7 @@ def test_columns_in_the_names_of_folders_are_columns_as_pyarrow_reads_them(suffi
     assert "columns country, year, from the names of folders (input.partitions)" in summary.detected
     reasons = {
         choice.column: choice.reason
-        for choice in dry_run(load_config(paths=[typed], flags={"output.path": "o"})).choices
+        for choice in dry_run(conversion_of(load_config(paths=[typed], flags={"output.path": "o"}))).choices
     }
     assert reasons["year"] == "int64; from the names of folders"
 

@@ -150,12 +150,12 @@ class TestAFormatOfOneFolderAndOneLine:
 
 
 def test_every_format_is_picked_with_the_options_and_limits_of_a_config_that_says_nothing(tmp_path: Path) -> None:
-    from shardmill.pipelines.prepare.source_and_encoder import source_of
+    from shardmill.pipelines.prepare.from_config import conversion_of
 
     for name, file in (("csv", "a.csv"), ("parquet", "a.parquet"), ("images", "a.jpg"), ("numpy", "a.npy")):
         (tmp_path / file).write_text("a\n1\n")
         config = load_config({"input": {"format": name, "paths": [str(tmp_path / file)]}, "output": {"path": "out"}})
-        assert repr(source_of(config)) == repr(pick_source([str(tmp_path / file)], config.base))
+        assert repr(conversion_of(config).source) == repr(pick_source([str(tmp_path / file)], config.base))
 
 
 def test_a_folder_of_a_dataset_is_of_records_though_its_lists_are_lines_of_json(

@@ -283,7 +283,7 @@ def _settle_and_finish(
     """Put records that were set aside into their splits, then let observers finish; return the results, and findings.
 
     An observer does not see what one before it leaves out. Nothing is left out of records that splits have counted
-    (`pipelines/prepare/splitters.py`).
+    (`pipelines/prepare/conversion.py`).
     """
     settled, went = list(results), [dict[str, Went]() for _ in results]
     if spec.settling is not None:

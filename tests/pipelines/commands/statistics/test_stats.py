@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines import convert as convert_rows
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
@@ -31,7 +32,7 @@ def convert(out: str = "out", *, stats: object = "basic", compression: str = "no
     columns = {"kind": {"label": True}, "price": {"type": "float32"}, "day": {"type": "date"}}
     output = {"path": out, "compression": compression}
     config = {"input": {"paths": ["a.csv"]}, "schema": {"columns": columns}, "output": output, "stats": stats}
-    run_convert(load_config(config))
+    run_convert(conversion_of(load_config(config)))
 
 
 SCREEN = """\
@@ -76,7 +77,11 @@ def test_an_append_adds_to_what_was_written_later(shardmill: Shardmill) -> None:
     convert(stats=False)
     assert shardmill("stats", "out", "--write").code == 0
     Path("b.csv").write_text(f"{ROWS[0]}\n4,Eve,1.5,dog,2000-01-01\n")
-    run_append(load_config({"input": {"paths": ["b.csv"]}, "output": {"path": "out"}}, command="append"))
+    run_append(
+        conversion_of(
+            load_config({"input": {"paths": ["b.csv"]}, "output": {"path": "out"}}, command="append"), "append"
+        )
+    )
     stats = open_dataset("out").stats
     assert stats is not None
     numbers = stats.splits["train"].features["id"].numbers
@@ -115,7 +120,7 @@ def test_full_adds_median_distinct_and_the_most_frequent_values(shardmill: Shard
         "schema": {"columns": {"x": {"type": "float32"}}},
         "output": {"path": "few"},
     }
-    run_convert(load_config(config | {"stats": True}))
+    run_convert(conversion_of(load_config(config | {"stats": True})))
     shown = {line.split()[0]: line.rstrip() for line in shardmill("stats", "few").out.splitlines() if line}
     assert shown["name"].endswith("2 distinct; Ann 3, Bob 2")
     assert shown["x"].endswith("median 0.1; 1 distinct; 0.1 5")
@@ -156,7 +161,7 @@ def test_what_cannot_be_counted_is_said_in_one_line(
     shutil.copy("out/train-00000.tfrecord", "files/train-00000.tfrecord")
     write_records("opaque/a.tfrecord", [b"\xff" * 9])
     opaque = {"format": "tfrecord", "paths": ["opaque"], "records": "opaque"}
-    run_convert(load_config({"input": opaque, "output": {"path": "plain"}}))
+    run_convert(conversion_of(load_config({"input": opaque, "output": {"path": "plain"}})))
     screen = shardmill("stats", *arguments)
     assert screen.code == code
     assert text in screen.err

@@ -1,22 +1,22 @@
-"""Build the source and the encoder that a config describes."""
+"""Make the conversion that a config describes: the one place that reads a config and knows sources and steps."""
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from ...transforms.errors import UsageError
-from ...transforms.format.encode.encode_rows import RowEncoder
-from ...transforms.format.schema.schema import ColumnRule
-from ...transforms.format.splits.splitter import DEFAULT_SPLIT
+from ...transforms.format.schema.schema import ColumnRule, Schema
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
+from ...transforms.pictures.facts import Check
 from ...transforms.recipe.picture_steps.boxes import BoxesByType
 from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
-from ...transforms.recipe.picture_steps.pictures import ENCODED, ExportedPictures, Pictures
+from ...transforms.recipe.picture_steps.pictures import ExportedPictures, Pictures
 from ...transforms.recipe.picture_steps.ready import ReadyByType
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
@@ -27,7 +27,7 @@ from ...transforms.recipe.steps.label import Label
 from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.where import Where
 from ...transforms.sources.contract.call import Call, typed_path
-from ...transforms.sources.contract.source import Frozen, Source
+from ...transforms.sources.contract.source import Source
 from ...transforms.sources.files.below_root import is_missing_or_empty
 from ...transforms.sources.image_tables.folder_splits import FolderSplits
 from ...transforms.sources.image_tables.unnamed import UnnamedPictures
@@ -39,12 +39,80 @@ from ...transforms.sources.text.written import Written
 from ...transforms.statistics.observe import CountValues
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
-from .splitters import splitter_of
+from .config_fingerprints import config_fingerprint, options_fingerprint, same_options
+from .conversion import Conversion
+from .settled import dataset_in, settled
 
 if TYPE_CHECKING:
     from ...transforms.checks.duplicates import Duplicates
     from ...transforms.checks.leaks import Leaks
     from ...transforms.format.flow.observers import Observer
+
+
+def conversion_of(
+    config: Config,
+    command: Literal["convert", "append", "merge"] = "convert",
+    *,
+    source: Source | None = None,
+    steps: Sequence[Step] = (),
+    observers: Sequence[Observer] = (),
+    check: Check | None = None,
+) -> Conversion:
+    """Return the conversion that a config describes.
+
+    `source` reads data that are given in Python, without a recipe, and `check` is how far pictures in it are checked.
+    `steps` are the user's own, after those of the config, and `observers` see the rows beside those of the config.
+    The dataset decides what an append leaves open; what is merged keeps its order.
+
+    Raises:
+        UsageError: keys do not go together, with the format, or with the dataset of an append.
+        TargetError: there is no dataset to append to, or none that takes an append.
+    """
+    named, wanted, of_dataset, same = frozenset(config.schema_.columns), _named_split(config), False, frozenset[str]()
+    if command == "append":
+        latest = dataset_in(config.output.path)
+        config, of_dataset = settled(config, latest)
+        same = same_options(config, steps, latest.schema or Schema(()))
+    elif command == "merge" and config.shuffle is None and (config.split is None or config.split.follows_source):
+        config = config.model_copy(update={"output": config.output.model_copy(update={"order": "source"})})
+    _refuse_pairs(config)
+    level: Check = check or ("structure" if config.input is None else config.input.check)
+    form = None if config.input is None else FORMATS[config.input.format].load()
+    if config.input is not None:
+        _refuse_keys(config, config.input, steps)
+    reader = source or _source_of(config, command, split_of_dataset=of_dataset)
+    counted = (CountValues(config.statistics),) if config.statistics is not None and _counts_values(config) else ()
+    checks, rules = _checks_of(config), config.schema_.columns.values()
+    return Conversion(
+        name=config.name,
+        source=reader if form is not None and not form.has_rows else _with_recipe(reader, config, steps, level),
+        output=config.output,
+        input=config.input,
+        base=config.base,
+        split=config.split,
+        wanted_split=wanted,
+        split_of_dataset=of_dataset,
+        shuffle=_seed_of_all(config),
+        checks=checks,
+        observers=(*checks, *observers, *counted),
+        limits=_limits(config),
+        max_rejects=config.max_rejects,
+        statistics=config.statistics,
+        image={} if config.image is None else config.image.stated(),
+        picture_check=level,
+        named=named,
+        by_content=not config.schema_.constants and not any(rule.file is not None for rule in rules),
+        names_pictures=any(rule.image == "path" for rule in rules),
+        runner=config.runner,
+        detected=config.detected,
+        fingerprint=config_fingerprint(config, steps),
+        options=options_fingerprint(config, steps),
+        same_options=same,
+    )
+
+
+def _named_split(config: Config) -> str | None:
+    return config.output.split if "split" in config.output.model_fields_set else None
 
 
 def column_rules(config: Config) -> dict[str, ColumnRule]:
@@ -62,22 +130,26 @@ def _rule(rule: ColumnConfig) -> ColumnRule:
     return ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
 
 
-def source_of(config: Config, command: str = "convert") -> Source:
-    """Return the source that reads `config.input`; `command` is the call that an error of it proposes."""
+def _source_of(config: Config, command: str, *, split_of_dataset: bool) -> Source:
+    """Return the source that reads `config.input`, without the recipe."""
     options = config.input
     if options is None:
         raise UsageError("input: is missing; say what to read: input: {paths: [data/*.csv]}")
     found = FORMATS[options.format].load()
-    for key in found.refused_keys if found.has_rows else (*found.refused_keys, *_OF_ROWS):
-        if _given(config, options, key):
-            raise UsageError(f"{key}: does not go with {options.format} yet; leave the key out")
-    settings = _settings(config, command)
+    settings = _settings(config, command, split_of_dataset=split_of_dataset)
     typed = [name for name in settings.rules if not config.schema_.columns[name].names_files]
     if typed and not found.takes_types:
         name = quoted(typed[0])
         raise UsageError(f"schema.columns: types do not go with {options.format} yet; leave those of {name} out")
-    source = found.source(_columns_to_read(options, config), settings)
-    return with_recipe(source, config) if found.has_rows else source
+    return found.source(_columns_to_read(options, config), settings)
+
+
+def _refuse_keys(config: Config, options: Options, steps: Sequence[Step]) -> None:
+    """Refuse keys that do not go with the format, unless they are at their defaults."""
+    found = FORMATS[options.format].load()
+    for key in found.refused_keys if found.has_rows else (*found.refused_keys, *_OF_ROWS):
+        if steps if key == "map" else _given(config, options, key):
+            raise UsageError(f"{key}: does not go with {options.format} yet; leave the key out")
 
 
 def _columns_to_read(options: Options, config: Config) -> Options:
@@ -105,7 +177,7 @@ _OF_ROWS: Final = ("image", *(f"schema.{key}" for key in SchemaConfig.model_fiel
 """Keys that change rows: they do not go with a format that passes records on."""
 
 
-def _settings(config: Config, command: str) -> Settings:
+def _settings(config: Config, command: str, *, split_of_dataset: bool) -> Settings:
     return Settings(
         config.base,
         rules=column_rules(config),
@@ -113,10 +185,10 @@ def _settings(config: Config, command: str) -> Settings:
         infer=config.schema_.infer,
         seed=None if config.shuffle is None else config.shuffle.seed,
         limits=_limits(config),
-        split=config.output.split if "split" in config.output.model_fields_set else None,
-        default_split=None if config.split_of_dataset else config.output.split,
+        split=_named_split(config),
+        default_split=None if split_of_dataset else config.output.split,
         looked_at=() if config.split is None else config.split.looked_at,
-        splits_anew=config.split is not None and config.split.of is None and not config.split_of_dataset,
+        splits_anew=config.split is not None and config.split.of is None and not split_of_dataset,
         detected=config.detected,
         call=Call(command, typed_path(config.output.path)),
         pictures=config.pictures,
@@ -135,10 +207,10 @@ def _given(config: Config, options: Options, key: str) -> object:
     if section == "schema":
         value = getattr(config.schema_, name)
         return None if value == SchemaConfig.model_fields[name].default else value
-    return config.steps if section == "map" else getattr(config, section)
+    return getattr(config, section)
 
 
-def with_recipe(source: Source, config: Config) -> Source:
+def _with_recipe(source: Source, config: Config, own: Sequence[Step], check: Check) -> Source:
     """Return a source with the recipe of a config: columns of folders, other names, constants, the user's own steps."""
     options, steps = config.input, _of_picture_folders(config)
     if options is not None:
@@ -160,9 +232,9 @@ def with_recipe(source: Source, config: Config) -> Source:
         if rule.label:
             classes = None if rule.label is True else rule.label
             steps.append(Label.of(rule.name or name, classes, nulls=rule.keeps_nulls))
-    steps += [*_files(config), *_nulls_of(config, of_files=True), *_pictures(config)]
+    steps += [*_files(config), *_nulls_of(config, of_files=True), *_pictures(config, check)]
     limit = None if options is None else options.limit
-    return with_steps(source, [*steps, *config.steps], limit, column_rules(config), _by_type(config))
+    return with_steps(source, [*steps, *own], limit, column_rules(config), _by_type(config, check))
 
 
 def _of_picture_folders(config: Config) -> list[Step]:
@@ -214,24 +286,24 @@ def _files(config: Config) -> tuple[Files, ...]:
     return (Files(names, min(config.limits.field_bytes, config.limits.record_bytes), root, pictures),)
 
 
-def _pictures(config: Config) -> tuple[Pictures, ...]:
+def _pictures(config: Config, check: Check) -> tuple[Pictures, ...]:
     rules = sorted(config.schema_.columns.items())
     names = tuple((rule.name or name, str(rule.null)) for name, rule in rules if rule.is_picture)
-    return (Pictures(names, _image_check(config)),) if names else ()
+    return (Pictures(names, _image_check(config, check)),) if names else ()
 
 
 def _picture_names(config: Config) -> tuple[str, ...]:
     return tuple(rule.name or name for name, rule in sorted(config.schema_.columns.items()) if rule.is_picture)
 
 
-def _by_type(config: Config) -> tuple[StepByType, ...]:
+def _by_type(config: Config, check: Check) -> tuple[StepByType, ...]:
     """Return which columns are pictures and boxes by themselves, where the config does not say what they are."""
     rules = config.schema_.columns.items()
     declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
     boxes = BoxesByType(declared, config.schema_.boxes == "clip")
-    steps: list[StepByType] = [ExportedPictures(declared, _image_check(config))]
+    steps: list[StepByType] = [ExportedPictures(declared, _image_check(config, check))]
     if config.image is not None:
-        level = config.picture_check if config.picture_check in DECODED else "structure"
+        level = check if check in DECODED else "structure"
         steps.append(ReadyByType(config.pictures, boxes, pixels_limit=config.limits.pixels, level=level))
     steps.append(boxes)
     pictures, options = _picture_names(config), config.input
@@ -242,13 +314,12 @@ def _by_type(config: Config) -> tuple[StepByType, ...]:
     return tuple(steps)
 
 
-def _image_check(config: Config) -> ImageCheck:
-    level = config.picture_check
-    if level in DECODED and config.pictures.changes_pictures:
-        level = "structure"  # the step that decodes them checks their pixels
-    check = ImageCheck(level, pixels_limit=config.limits.pixels, by_key=False)
+def _image_check(config: Config, check: Check) -> ImageCheck:
+    if check in DECODED and config.pictures.changes_pictures:
+        check = "structure"  # the step that decodes them checks their pixels
+    found = ImageCheck(check, pixels_limit=config.limits.pixels, by_key=False)
     kept = config.pictures.format == "keep"
-    return check if kept else replace(check, formats=READABLE_FORMATS, loads_others=False)
+    return found if kept else replace(found, formats=READABLE_FORMATS, loads_others=False)
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:
@@ -258,39 +329,7 @@ def _nulls(column: str, null: str | Fill) -> Nulls:
     return Nulls(column, "fill", null.fill if finite else str(null.fill))  # JSON has no NaN
 
 
-def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
-    """Return the encoder of what the source froze, with the config's split and limits."""
-    _refuse_check_of_nothing(config, frozen)
-    if config.split is not None and config.split.of is None and frozen.splits and not config.split_of_dataset:
-        raise UsageError(_split_twice(config, frozen))
-    if config.output.compression == "gzip" and config.limits.record_bytes > RECORD_BYTES_LIMIT:
-        raise UsageError(
-            f"limits.record_bytes: {config.limits.record_bytes} is more than {RECORD_BYTES_LIMIT}, which is 1GiB, and "
-            f"readers believe no longer record of a compressed file; write plain ones: output.compression=none"
-        )
-    for check in checks_of(config):
-        check.check(frozen.schema)
-    return RowEncoder(
-        frozen.schema,
-        splitter_of(config, frozen),
-        splits_by_code=frozen.splits,
-        record_bytes_limit=config.limits.record_bytes,
-        field_bytes_limit=_field_bytes(config),
-        observers=observers_of(config),
-    )
-
-
-def _refuse_check_of_nothing(config: Config, frozen: Frozen) -> None:
-    form = None if config.input is None else config.input.format
-    if config.picture_check == "structure" or form == "images":
-        return
-    copied = form == "tfrecord"
-    if copied or not any(feature.name.endswith(f"/{ENCODED}") for feature in frozen.schema):
-        why = "existing records are copied as they are" if copied else "there are no pictures"
-        raise UsageError(f"input.check is {config.picture_check}, and {why}; leave the key out")
-
-
-def checks_of(config: Config) -> tuple[Duplicates | Leaks, ...]:
+def _checks_of(config: Config) -> tuple[Duplicates | Leaks, ...]:
     checks: list[Duplicates | Leaks] = []
     duplicates, leaks = (None, None) if config.checks is None else (config.checks.duplicates, config.checks.leaks)
     if duplicates is not None:
@@ -304,43 +343,47 @@ def checks_of(config: Config) -> tuple[Duplicates | Leaks, ...]:
     return tuple(checks)
 
 
-def observers_of(config: Config) -> tuple[Observer, ...]:
-    """Return all that observes the rows of a config: its checks, what was given in Python, and what counts values."""
-    observers: list[Observer] = [*checks_of(config), *config.observers]
-    if config.statistics is not None and _passes_once(config):
-        observers.append(CountValues(config.statistics))
-    return tuple(observers)
-
-
-def _passes_once(config: Config) -> bool:
+def _counts_values(config: Config) -> bool:
+    """Return whether values are counted as rows are encoded: each is in its split then, and none is left out later."""
     copied = config.input is not None and config.input.format == "tfrecord"
     dealt = config.split is not None and config.split.by == "exact"
-    dropped = config.checks is not None and any(getattr(one, "action", "") == "drop" for one in checks_of(config))
-    return not (copied or dealt or dropped)
+    return config.statistics is not None and not (copied or dealt or _drops_records(config))
 
 
-def spills(config: Config) -> bool:
-    """Return whether all records are shuffled, in two passes: a source that reads in a random order needs but one."""
+def _drops_records(config: Config) -> bool:
+    duplicates = None if config.checks is None else config.checks.duplicates
+    return duplicates is not None and duplicates.action == "drop"
+
+
+def _refuse_pairs(config: Config) -> None:
+    """Refuse values of keys that do not go together, whatever the source.
+
+    Raises:
+        UsageError: there are such.
+    """
+    in_turn, exact = config.output.order == "source", config.split is not None and not config.split.follows_source
+    if in_turn and _seed_of_all(config) is not None:
+        raise UsageError("output.order: source does not go with shuffle; leave one out")
+    if in_turn and exact:
+        raise UsageError(
+            "split.by: exact deals some records last, so that a split does not follow the source throughout; leave "
+            "order: source out, or split by: hash"
+        )
+    if exact and _drops_records(config):
+        raise UsageError(
+            "checks.duplicates.action: drop leaves records out after split.by: exact has counted them; report them, or "
+            "split by: hash"
+        )
+    if config.output.compression == "gzip" and config.limits.record_bytes > RECORD_BYTES_LIMIT:
+        raise UsageError(
+            f"limits.record_bytes: {config.limits.record_bytes} is more than {RECORD_BYTES_LIMIT}, which is 1GiB, and "
+            f"readers believe no longer record of a compressed file; write plain ones: output.compression=none"
+        )
+
+
+def _seed_of_all(config: Config) -> int | None:
+    """Return the seed of a shuffle in two passes: a source that reads in a random order needs but one."""
     options = config.input
     if config.shuffle is None or (options is not None and FORMATS[options.format].load().is_shuffled):
-        return False
-    if config.output.order == "source":
-        raise UsageError("output.order: source does not go with shuffle; leave one out")
-    return True
-
-
-def _split_twice(config: Config, frozen: Frozen) -> str:
-    """Return what to do about a rule for a source that is in splits."""
-    known = ", ".join(frozen.splits)
-    options = config.input
-    if options is not None:
-        text = FORMATS[options.format].load().split_twice(options, frozen)
-        if text is not None:
-            return f"split: the folders split the source already ({known}); {text}"
-    cut = DEFAULT_SPLIT if DEFAULT_SPLIT in frozen.splits else frozen.splits[0]
-    return f"split: the source is in splits already ({known}); leave split out, or cut one: --set split.of={cut}"
-
-
-def _field_bytes(config: Config) -> int:
-    limits = _limits(config)
-    return limits.field_bytes if config.input is None else FORMATS[config.input.format].load().field_bytes(limits)
+        return None
+    return config.shuffle.seed

@@ -1,4 +1,4 @@
-"""From a config to the source that it describes."""
+"""From a config to the conversion that it describes: its source and its encoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.prepare.source_and_encoder import encoder_of, source_of
+from shardmill.pipelines.prepare.conversion import Conversion
+from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.transforms.errors import ConfigError, UsageError
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
 from shardmill.transforms.format.splits.by_hash import HashSplits
@@ -28,7 +29,8 @@ from ...file_sources import made_source
 
 def made(section: dict[str, Any], **others: Any) -> object:
     """Return the source, without the recipe that reads columns in the names of folders."""
-    source = source_of(load_config({"input": {"paths": ["x"], **section}, "output": {"path": "o"}, **others}))
+    config = load_config({"input": {"paths": ["x"], **section}, "output": {"path": "o"}, **others})
+    source = conversion_of(config).source
     return source.source if isinstance(source, RecipeSource) else source
 
 
@@ -158,6 +160,13 @@ def test_what_is_not_read_yet_is_a_usage_error(section: dict[str, Any], others: 
     assert caught.value.exit_code == 2
 
 
+def of_data(**sections: Any) -> Conversion:
+    """Return the conversion of data that are given in Python."""
+    return conversion_of(
+        load_config({"output": {"path": "o"}, **sections}, data_given=True), source=made_source("csv", ["x"])
+    )
+
+
 SCHEMA = Schema((Feature("id", "int64", "int64"),))
 
 
@@ -173,8 +182,7 @@ SCHEMA = Schema((Feature("id", "int64", "int64"),))
 )
 def test_the_encoder_has_the_split_of_the_config(split: object, rule: Splitter) -> None:
     output = {"path": "o"} if split else {"path": "o", "split": "all"}
-    config = load_config({"output": output, "split": split}, data_given=True)
-    assert encoder_of(config, Frozen(SCHEMA)).split == rule
+    assert of_data(output=output, split=split).encoder_of(Frozen(SCHEMA)).split == rule
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("csv", 1), ("parquet", 1), ("images", 2), ("numpy", 3)])
@@ -186,28 +194,27 @@ def test_the_encoder_has_the_limits_of_the_config(kind: str, limit: int) -> None
             "limits": {"field_bytes": 1, "image_bytes": 2, "record_bytes": 3},
         }
     )
-    encoder = encoder_of(config, Frozen(SCHEMA))
+    encoder = conversion_of(config).encoder_of(Frozen(SCHEMA))
     assert (encoder.field_bytes_limit, encoder.record_bytes_limit) == (limit, 3)
 
 
 def test_no_record_is_written_that_readers_would_not_believe() -> None:
     assert LARGEST_RECORD_BYTES == 2**31 - 1
     limits = {"record_bytes": "1025MiB"}
-    encoder_of(load_config({"output": {"path": "o"}, "limits": limits}, data_given=True), Frozen(SCHEMA))
+    assert of_data(limits=limits).encoder_of(Frozen(SCHEMA)).record_bytes_limit == 1025 << 20
     output = {"path": "o", "compression": "gzip"}
     with pytest.raises(UsageError, match=r"limits\.record_bytes: 1074790400 is more than 1073741824, which is 1GiB"):
-        encoder_of(load_config({"output": output, "limits": limits}, data_given=True), Frozen(SCHEMA))
+        of_data(output=output, limits=limits)
     with pytest.raises(ConfigError, match=r"record_bytes: 2147483648 bytes is too large; the most is 2147483647"):
         load_config({"output": {"path": "o"}, "limits": {"record_bytes": "2GiB"}}, data_given=True)
 
 
 def test_a_split_of_folders_cannot_be_split_again() -> None:
-    config = load_config({"output": {"path": "o"}, "split": {"fractions": {"a": 0.5, "b": 0.5}}}, data_given=True)
+    conversion = of_data(split={"fractions": {"a": 0.5, "b": 0.5}})
     fix = "leave split out, or cut one: --set split.of=train"
     with pytest.raises(UsageError, match=rf"^split: the source is in splits already \(test, train\); {fix}$"):
-        encoder_of(config, Frozen(SCHEMA, ("test", "train")))
-    plain = load_config({"output": {"path": "o"}}, data_given=True)
-    assert encoder_of(plain, Frozen(SCHEMA, ("test", "train"))).splits_by_code == ("test", "train")
+        conversion.encoder_of(Frozen(SCHEMA, ("test", "train")))
+    assert of_data().encoder_of(Frozen(SCHEMA, ("test", "train"))).splits_by_code == ("test", "train")
 
 
 def test_the_bound_of_label_offset_is_one_in_config_and_source() -> None:
