@@ -8,18 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ...errors import InputError
 from ...format.manifest.manifest import Manifest
-from ...format.manifest.naming import generation_file
-from ...format.manifest.parser import parse_overview
-from ...format.manifest.parts import LIMITS
 from ...format.wording.printable import printable_path
 from ...statistics.figures import Statistics
-from ..generations.manifest_files import list_generations, no_dataset, read_file
+from ..generations.manifest_files import list_generations, read_overview
 from ..generations.opened_generation import open_generation
 from ..generations.statistics_file import read_stats
 from ..shards.source_list import read_held_sources
-from ..storage.storage_at import storage_at
 
 _GENERATION: Final = re.compile(r"(.+)@([0-9]{1,19})")
 
@@ -42,16 +37,8 @@ class Side:
 
     @classmethod
     def _of(cls, path: str, generation: int | None) -> Side:
-        path = path.rstrip("/") or path
-        known = list_generations(path)
-        if generation is not None and generation not in known:
-            choices = f"it holds {known[0]} to {known[-1]}" if known else "it holds no dataset"
-            raise InputError(f"{printable_path(path)}: no generation {generation}: {choices}")
-        file = generation_file("manifests", generation or known[-1], "json") if known else "manifest.json"
-        if not known and not storage_at(path).lies_at(file):
-            raise no_dataset(path)
-        data = read_file(path, file, LIMITS.bytes)
-        return cls(path, *parse_overview(data, printable_path(os.path.join(path, file))))
+        found = read_overview(path.rstrip("/") or path, generation)
+        return cls(found.path, found.manifest, found.shards)
 
     @property
     def name(self) -> str:

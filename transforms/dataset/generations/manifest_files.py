@@ -131,23 +131,32 @@ def first_record_file(root: str) -> str | None:
 
 def read_manifest(root: str, generation: int | None = None, parts: PartCache | None = None) -> Manifest:
     """Return the manifest of a generation, by default of the latest; `parts` are those of others that were read."""
+    known, path = _place_of(root, generation)
+    manifest = _read(root, path, parts)
+    _check_number(root, path, manifest, known[-1] if known and generation is None else generation)
+    return manifest
+
+
+def _place_of(root: str, generation: int | None) -> tuple[tuple[int, ...], str]:
+    """Return the numbers of all generations, and where the manifest of one is, by default of the latest."""
     known = list_generations(root)
     if not known:
         if not storage_at(root).lies_at("manifest.json"):
             raise no_dataset(root)
-        manifest = _read(root, "manifest.json", parts)
-        if generation not in (None, manifest.generation):
-            raise InputError(f"{printable_path(root)}: no generation {generation}: it holds {manifest.generation}")
-        return manifest
+        return known, "manifest.json"
     wanted = known[-1] if generation is None else generation
     if wanted not in known:
         choices = f"{known[0]} to {known[-1]}" if len(known) > 1 else str(known[0])
         raise InputError(f"{printable_path(root)}: no generation {wanted}: it holds {choices}")
-    path = generation_file("manifests", wanted, "json")
-    manifest = _read(root, path, parts)
-    if manifest.generation != wanted:
-        raise DamageError(f"{_shown(root, path)}: it states generation {manifest.generation}")
-    return manifest
+    return known, generation_file("manifests", wanted, "json")
+
+
+def _check_number(root: str, path: str, manifest: Manifest, wanted: int | None) -> None:
+    if wanted in (None, manifest.generation):
+        return
+    if path == "manifest.json":
+        raise InputError(f"{printable_path(root)}: no generation {wanted}: it holds {manifest.generation}")
+    raise DamageError(f"{_shown(root, path)}: it states generation {manifest.generation}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +169,12 @@ class Overview:
     shards: dict[str, int]
 
 
-def read_overview(root: str) -> Overview:
-    """Return what the latest generation of a dataset holds: one list and one file are read, however large it is."""
-    generations = list_generations(root)
-    path = generation_file("manifests", generations[-1], "json") if generations else "manifest.json"
-    if not generations and not storage_at(root).lies_at(path):
-        raise no_dataset(root)
+def read_overview(root: str, generation: int | None = None) -> Overview:
+    """Return what a generation holds, by default the latest: one list and one file are read, however large it is."""
+    known, path = _place_of(root, generation)
     manifest, shards = parse_overview(read_file(root, path, LIMITS.bytes), _shown(root, path))
-    return Overview(root, manifest, generations or (manifest.generation,), shards)
+    _check_number(root, path, manifest, generation)
+    return Overview(root, manifest, known or (manifest.generation,), shards)
 
 
 def read_file(root: str, path: str, limit: int) -> bytes:

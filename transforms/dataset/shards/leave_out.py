@@ -1,12 +1,7 @@
-"""Leave records out of what a task staged: its parts are written once more without them.
-
-The parts that were staged stay, and so do the files of observers. So a plan that is made again, after a crash or
-because an engine repeats the step, is the same.
-"""
+"""Leave records out of what a task staged: its parts are written once more without them (`stage/new_parts`)."""
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 
 import numpy as np
@@ -16,10 +11,9 @@ from ...format.encode.framed_rows import frames_in_place
 from ...format.flow.observers import LeftOut
 from ..records.record_file import read_record_batches
 from ..shard_plan.shard_plan import SplitParts
+from ..stage.new_parts import new_parts
 from ..stage.spec import DatasetSpec
-from ..stage.split_stager import SplitStager
 from ..stage.task_result import TaskResult
-from ..storage.contract import PartFile
 
 
 def leave_out(spec: DatasetSpec, result: TaskResult, left: LeftOut) -> TaskResult:
@@ -32,25 +26,11 @@ def leave_out(spec: DatasetSpec, result: TaskResult, left: LeftOut) -> TaskResul
 
 def _without(spec: DatasetSpec, split: SplitParts, name: str, numbers: npt.NDArray[np.int64]) -> SplitParts:
     """Write the parts of a split without the records of these numbers, counted from 0 over all of them."""
-    storage, task = spec.storage, split.parts[0].task
-    folder = f"parts/{max(task, 0):06d}-{uuid.uuid4().hex[:16]}"
-
-    def create(number: int, suffix: str) -> tuple[PartFile, str]:
-        path = f"{folder}/{name}-{number:04d}{suffix}"
-        return storage.create_part(f"{spec.staging}/{path}"), path
-
-    stager = SplitStager(task, spec.stage_settings, create)
     first = 0
-    try:
+    with new_parts(spec, split.parts[0].task) as kept:
         for part in split.parts:
-            for run in read_record_batches(storage.path(f"{spec.staging}/{part.path}")):
+            for run in read_record_batches(spec.storage.path(f"{spec.staging}/{part.path}")):
                 here = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, first + len(run))] - first
-                stager.add(frames_in_place(run.payloads, run.crcs, here.tolist()))
+                kept.of(name).add(frames_in_place(run.payloads, run.crcs, here.tolist()))
                 first += len(run)
-        kept = stager.finish()
-    except BaseException:
-        stager.abandon()
-        raise
-    if kept.parts:
-        storage.sync(f"{spec.staging}/{folder}")
-    return kept
+    return kept.finished[name]

@@ -3,13 +3,11 @@
     task 0   train │ val │ aside.0          aside.0 of all tasks, in their order ──▶ the splitter says where each goes
     task 1   train │ val │ aside.0          train of task 0: its parts, and one more with what came from its aside.0
 
-A stream that goes to one split whole is not written again: its parts become that split's. The parts that were staged
-stay, so that a plan that is made again, after a crash or because an engine repeats the step, is the same.
+A stream that goes to one split whole is not written again: its parts become that split's.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -28,10 +26,9 @@ from ...format.splits.splitter import Candidates, Settlement, Settling
 from ..records.record_file import read_record_batches
 from ..records.record_scan import RecordRun
 from ..shard_plan.shard_plan import SplitParts
+from ..stage.new_parts import new_parts
 from ..stage.spec import DatasetSpec
-from ..stage.split_stager import Create, SplitStager
 from ..stage.task_result import TaskResult
-from ..storage.contract import PartFile
 
 
 def settle(
@@ -97,17 +94,7 @@ def _dealt(
     spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
 ) -> dict[str, SplitParts]:
     task = max((part.task for split in result.splits.values() for part in split.parts), default=0)
-    folder = f"parts/{task:06d}-{uuid.uuid4().hex[:16]}"
-    stagers: dict[str, SplitStager] = {}
-
-    def create(name: str) -> Create:
-        def one(number: int, suffix: str) -> tuple[PartFile, str]:
-            path = f"{folder}/{name}-{number:04d}{suffix}"
-            return spec.storage.create_part(f"{spec.staging}/{path}"), path
-
-        return one
-
-    try:
+    with new_parts(spec, task) as parts:
         for stream in settlement.dealt:
             names, dealt = dict[str, int](), [np.zeros(0, np.int8)]
             for run, given in reader.read(result, stream):
@@ -115,19 +102,10 @@ def _dealt(
                 numbers = [names.setdefault(name, len(names)) for name in assigned.names]
                 dealt.append(np.array(numbers, np.int8)[assigned.codes])
                 for code in np.unique(assigned.codes).tolist():
-                    name, rows = assigned.names[code], np.flatnonzero(assigned.codes == code)
-                    if name not in stagers:
-                        stagers[name] = SplitStager(task, spec.stage_settings, create(name))
-                    stagers[name].add(frames_in_place(run.payloads.take(rows), run.crcs[rows]))
+                    rows = np.flatnonzero(assigned.codes == code)
+                    parts.of(assigned.names[code]).add(frames_in_place(run.payloads.take(rows), run.crcs[rows]))
             went[stream] = Went(tuple(names), np.concatenate(dealt))
-        found = {name: stager.finish() for name, stager in stagers.items()}
-    except BaseException:
-        for stager in stagers.values():
-            stager.abandon()
-        raise
-    if found:
-        spec.storage.sync(f"{spec.staging}/{folder}")
-    return found
+    return parts.finished
 
 
 def _joined(found: Sequence[SplitParts]) -> SplitParts:
