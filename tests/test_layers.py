@@ -58,6 +58,7 @@ FRAMEWORKS = {
 
 BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/beam_streams",
+    "transforms/element_coder",
     "transforms/gather",
     "transforms/read",
     "transforms/encode",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import apache_beam as beam
 import pyarrow as pa
 
+from .element_coder import ELEMENTS
 from .errors import UsageError
 from .format.encode.encode_rows import RowEncoder
 from .format.flow.blocks import Block
@@ -61,7 +62,7 @@ class EncodeExamples(beam.PTransform):
             self.encoder = replace(self.encoder, split=OneSplit(self.split))
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
-        return rows | "Encode rows" >> beam.ParDo(_EncodeRowsFn(self.encoder))
+        return rows | "Encode rows" >> beam.ParDo(_EncodeRowsFn(self.encoder)).with_output_types(ELEMENTS)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import apache_beam as beam
 
+from .element_coder import ELEMENTS
 from .format.encode.encode_rows import RowEncoder
 from .format.flow.rows import Rows, TaskEnd
 from .format.schema.schema import Schema
@@ -104,7 +105,7 @@ class ReadRows(beam.PTransform):
             tasks
             # Task
             | "Spread tasks" >> beam.Reshuffle()
-            | "Read rows" >> beam.ParDo(_ReadTaskFn(self.source, self._frozen))
+            | "Read rows" >> beam.ParDo(_ReadTaskFn(self.source, self._frozen)).with_output_types(ELEMENTS)
             # Rows, Rows, ..., TaskEnd
         )
 

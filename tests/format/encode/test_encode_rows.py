@@ -326,6 +326,7 @@ def test_sparse_columns_give_the_records_rejects_and_statistics_of_others(
     encoder = RowEncoder(schema, split, field_bytes_limit=40, observers=(CountValues(),))
     dense = encoder.encode(rows_of(batch))
     monkeypatch.setattr(module, "_WIDE", 1)
+    monkeypatch.setattr(module, "_AT_ONCE", 3)
     sparse = RowEncoder(schema, split, field_bytes_limit=40, observers=(CountValues(),)).encode(rows_of(batch))
     assert {name: payloads(frames) for name, frames in sparse.splits.items()} == {
         name: payloads(frames) for name, frames in dense.splits.items()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.jsonl import evidence, lanes
+from shardmill.transforms.sources.jsonl import build, evidence, lanes
 from shardmill.transforms.sources.jsonl.build import Column
 from shardmill.transforms.sources.jsonl.evidence import look_at_lines
 from shardmill.transforms.sources.jsonl.parse import LineParser, parse_in_parts
@@ -96,6 +96,7 @@ def test_lines_that_count_as_sparse_become_what_they_are_otherwise(text: bytes, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "_MANY_CELLS", -1)
         patch.setattr(lanes, "_SPARSE", -1)
+        patch.setattr(build, "_AT_ONCE", 2)
         assert outcome(parser, text) == together
 
 

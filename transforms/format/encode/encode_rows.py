@@ -15,16 +15,17 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types
 
 from ...errors import RunError, SchemaError, UsageError
 from ..buffers.arrow_memory import array_of, true_mask
 from ..buffers.take import take_rows
 from ..buffers.views import BUFFER_LIMIT, I64
-from ..columns.feature_column import DEFAULT_FIELD_BYTES, absent_column, feature_column
+from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, absent_column, feature_column
 from ..flow.blocks import Block, Frames, Narrowing
 from ..flow.feature_values import FeatureColumn
 from ..flow.observers import (
@@ -38,9 +39,9 @@ from ..flow.observers import (
     notes_summary,
     warned_summary,
 )
-from ..flow.rejects import CellError, Reject
+from ..flow.rejects import CellError, CellProblem, Reject
 from ..flow.rows import RowOrigin, Rows
-from ..schema.schema import Schema
+from ..schema.schema import Feature, Kind, Schema
 from ..splits.folders import FolderSplits, settling
 from ..splits.splitter import Assigned, Candidates, OneSplit, Settling, Splitter
 from ..tfrecord.framing import join_frames
@@ -54,6 +55,9 @@ _RUN_ROWS: Final = 1 << 14  # each costs some 0.5 ms of Python, whatever its row
 _RUN_VIEWS: Final = 1 << 19  # 8 MiB of views
 _RUN_BYTES: Final = 16 << 20  # of input: bounds what a run of wide rows takes
 _MIN_RUN_ROWS: Final = 64  # with 100,000 columns 200 MiB of views: fewer rows would pay each column's overhead
+
+_AT_ONCE: Final = 256
+"""Sparse columns whose values are taken out at once."""
 
 _WIDE: Final = 256
 _SPARSE: Final = 8
@@ -317,21 +321,16 @@ class RowEncoder:
         columns, narrowed, found = [], [], []
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         sparse = all(getattr(one, "takes_sparse", False) for one in self.observers) and _is_sparse(batch)
+        taken = self._taken_out(arrays) if sparse else {}
         for feature in self.schema:
-            if sparse and feature.nullable and feature.name in arrays and feature.name not in self.split.reads:
-                array = arrays[feature.name]
-                if array.null_count == len(array) and feature.kind != "float":  # of which a narrowing is reported
-                    continue
-                if _SPARSE * (len(array) - array.null_count) <= len(array):
-                    there = np.flatnonzero(true_mask(array.is_valid()))
-                    limit = self.field_bytes_limit
-                    conversion = feature_column(array.take(array_of(there)), feature, field_bytes_limit=limit)
-                    if len(there):
-                        columns.append(replace(conversion.column, rows=there))
-                    found += [(int(there[problem.row]), problem.error) for problem in conversion.problems]
-                    if conversion.narrowing is not None:
-                        narrowed.append(conversion.narrowing)
-                    continue
+            conversion = taken.get(feature.name)
+            if conversion is not None:
+                found += [(problem.row, problem.error) for problem in conversion.problems]
+                if conversion.column.rows is not None and len(conversion.column.rows):
+                    columns.append(conversion.column)
+                if conversion.narrowing is not None:
+                    narrowed.append(conversion.narrowing)
+                continue
             rows = _excused_in(feature.name, excused) if excused else set()
             if feature.name in arrays:
                 limit = self.field_bytes_limit
@@ -343,6 +342,37 @@ class RowEncoder:
             if conversion.narrowing is not None:
                 narrowed.append(conversion.narrowing)
         return columns, tuple(narrowed), found
+
+    def _taken_out(self, arrays: Mapping[str, pa.Array]) -> dict[str, Conversion]:
+        """Return the sparse columns with the values of the rows that have one, those of one type taken out at once."""
+        alike: dict[pa.DataType, list[Feature]] = defaultdict(list)
+        for feature in self.schema:
+            array = arrays.get(feature.name) if feature.nullable and feature.name not in self.split.reads else None
+            if array is not None and _SPARSE * (len(array) - array.null_count) <= len(array):
+                alike[array.type].append(feature)
+        found = {}
+        for kind, features in alike.items():
+            step = _AT_ONCE if types.is_primitive(kind) or types.is_string(kind) else 1
+            for start in range(0, len(features), step):
+                some = features[start : start + step]
+                values = pa.concat_arrays([arrays[feature.name] for feature in some])
+                rows = len(values) // len(some)
+                there = np.flatnonzero(true_mask(values.is_valid()))
+                values = values.take(array_of(there))
+                ends = np.searchsorted(there, rows * np.arange(len(some) + 1)).tolist()
+                for number, feature in enumerate(some):
+                    first, end = ends[number], ends[number + 1]
+                    found[feature.name] = self._sparse_column(
+                        values.slice(first, end - first), feature, there[first:end] - number * rows
+                    )
+        return found
+
+    def _sparse_column(self, values: pa.Array, feature: Feature, rows: I64) -> Conversion:
+        if not len(rows) and feature.kind != "float":  # of which a narrowing is reported
+            return _NOTHING[feature.kind]
+        made = feature_column(values, feature, field_bytes_limit=self.field_bytes_limit)
+        problems = tuple(CellProblem(int(rows[problem.row]), problem.error) for problem in made.problems)
+        return Conversion(replace(made.column, rows=rows), problems, made.narrowing)
 
     def _too_large(self, lengths: I64) -> list[tuple[int, CellError]]:
         limit = min(self.record_bytes_limit, BUFFER_LIMIT)
@@ -362,6 +392,9 @@ class RowEncoder:
             own.append(Reject(rows.entry_of(row), rows.origin.place(row), errors[row], split))
         return tuple(sorted((*rows.rejects, *own), key=lambda reject: (reject.entry, reject.place.row or 0)))
 
+
+_NOTHING: Final = {kind: Conversion(FeatureColumn("", kind, np.zeros(0, np.int64))) for kind in get_args(Kind)}
+"""Sparse columns without a value."""
 
 _BY_FOLDER: Final = FolderSplits()
 

@@ -85,8 +85,8 @@ class Label:
     def learned(self, summary: list[str | int] | None) -> Label:
         values = [one for one in summary or [] if self._names_numbers() or not _is_number(one)]
         found = [_name(value) for value in sorted(values, key=lambda value: (isinstance(value, str), value))]
-        more = tuple(name for name in found if name not in set(self.numbered))
-        return replace(self, numbered=(*self.numbered, *more), learns=False)
+        numbered = tuple(dict.fromkeys([*self.numbered, *found]))
+        return replace(self, numbered=numbered, learns=False)
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Label:  # noqa: ARG002
         """The dataset's classes come first. Raises `SchemaError` where given classes have other numbers there."""

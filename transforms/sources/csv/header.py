@@ -91,8 +91,9 @@ def shared_names(heads: Sequence[FileHead], *, union: bool = False) -> tuple[str
 
 
 def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str]) -> str:
-    missing = [name for name in names if name not in set(others)]
-    extra = [name for name in others if name not in set(names)]
+    here, there = set(names), set(others)
+    missing = [name for name in names if name not in there]
+    extra = [name for name in others if name not in here]
     if missing and extra:
         differ = f'{one} has a column "{printable(missing[0])}", and {other} has "{printable(extra[0])}" instead'
     else:

@@ -155,7 +155,7 @@ def empty_classes(folders: Iterable[bytes], layout: Layout, classes: Sequence[st
             names.add(role_of(folder, layout).class_name)
         except UsageError:
             continue  # without images it may have any name
-    missing = sorted(name for name in names if name is not None and name not in set(classes))
+    missing = sorted(name for name in names.difference(classes) if name is not None)
     are = "it is no class" if len(missing) == 1 else "they are no classes"
     return (f"{first_names(missing, _FEW)}: no pictures, so {are}",) if missing else ()
 
@@ -180,7 +180,8 @@ def unknown_class(name: str, classes: Sequence[str], ignored: Sequence[str]) -> 
 
 
 def unknown_warning(names: Sequence[str], classes: Sequence[str], ignored: Sequence[str]) -> tuple[str, ...]:
-    unknown = [name for name in names if name not in set(classes)]
+    known = set(classes)
+    unknown = [name for name in names if name not in known]
     if len(unknown) < 2:
         return tuple(f"{_unknown(name, classes, ignored)}; its images are rejects" for name in unknown)
     leave = set_list("input.ignore", [*ignored, *map(escape, unknown)]) if len(unknown) <= _FEW else "input.ignore"

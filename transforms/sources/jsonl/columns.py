@@ -159,8 +159,7 @@ def parser_of(
     nested = {one.name: one.type for one in frozen.nested} if isinstance(frozen, JsonFrozen) else {}
     wanted |= {name: nested[name] for name in selection.of_some(list(nested))}
     keys = frozen.keys if isinstance(frozen, JsonFrozen) else ()
-    order = [*(key.name for key in keys if key.name in wanted)]
-    order += [name for name in wanted if name not in set(order)]
+    order = dict.fromkeys([*(key.name for key in keys if key.name in wanted), *wanted])
     columns, targets = [], []
     for name in order:
         target = wanted[name]

@@ -16,7 +16,7 @@ from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
-from .lanes import CELLS, both_lanes, is_sparse, may_be_inferred, run_arrow, seed_of
+from .lanes import CELLS, both_lanes, is_sparse, keys_in, may_be_inferred, run_arrow, seed_of
 from .strict import LineError, Number, values_of_line
 from .types import (
     MixedTypes,
@@ -190,9 +190,10 @@ class _Look:
 
     def _parsed(self, text: bytes, rows: int) -> pa.Table | None:
         small = may_be_inferred(text)
-        if not small and not self.known and (seed := seed_of(text)) is not None:
-            self._learn(run_arrow(seed, None, None, "infer"))
-            self.sparse = is_sparse(seed, seed.count(b"{") * count_keys(self.known.values()))
+        if not small and not self.known and not self.sparse and (seed := seed_of(text)) is not None:
+            self.sparse = is_sparse(seed, seed.count(b"{") * len(keys_in(seed)))
+            if not self.sparse:
+                self._learn(run_arrow(seed, None, None, "infer"))
         if self.sparse:
             return None
         table = None

@@ -160,7 +160,7 @@ def parts_by_cells(lines: Lines, known: Mapping[str, int]) -> Iterator[tuple[Lin
     first, keys = 0, frozenset[str]()
     for start in range(0, len(index), step):
         stop = min(start + step, len(index))
-        more = wanted & _keys_in(lines.text[lines.starts[index[start]] : lines.ends[index[stop - 1]]])
+        more = wanted & keys_in(lines.text[lines.starts[index[start]] : lines.ends[index[stop - 1]]])
         if (stop - first) * sum(known[key] for key in keys | more) > most and start > first:
             yield _some_lines(lines, index, first, start), keys
             first, keys = start, frozenset()
@@ -168,7 +168,7 @@ def parts_by_cells(lines: Lines, known: Mapping[str, int]) -> Iterator[tuple[Lin
     yield _some_lines(lines, index, first, len(index)), keys
 
 
-def _keys_in(text: bytes) -> set[str]:
+def keys_in(text: bytes) -> set[str]:
     """Return all keys of the objects in a text, and maybe more."""
     found = {name for name, colon in _STRINGS.findall(text) if colon}
     keys = {name.decode("utf-8", "replace") for name in found if b"\\" not in name}

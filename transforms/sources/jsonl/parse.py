@@ -16,7 +16,7 @@ from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column
 from ..text.lines import I64, LineOrigin, Lines, origin_of
-from .build import Column, build_column, kept_value
+from .build import Column, build_sparse, kept_value
 from .lanes import both_lanes, is_sparse, parts_by_cells, run_arrow
 from .strict import LineError, parse_line, values_of_line
 from .types import count_keys, is_list
@@ -164,15 +164,7 @@ class _Work:
                 rows.append(len(kept))
                 values.append(value)
             kept.append(record)
-        arrays, problems = [], []
-        for column in self.parser.columns:
-            rows, values = cells[column.name]
-            array, found = build_column(column, values)
-            if len(rows) < len(kept):
-                array = _spread(array, rows, len(kept))
-                found = [CellProblem(rows[problem.row], problem.error) for problem in found]
-            arrays.append(array)
-            problems += found
+        arrays, problems = build_sparse(self.parser.columns, cells, len(kept))
         return _Part(arrays, np.array(kept, np.int64), problems, errors)
 
     def _sizes(self, part: I64) -> I64:
@@ -206,13 +198,6 @@ class _Work:
         index = self.index[record]
         shown = printable(lines.text[lines.starts[index] : min(lines.ends[index], lines.starts[index] + _SHOWN)])
         return CellError(None, error.code, shown, "a JSON object", error.text)
-
-
-def _spread(values: pa.Array, rows: list[int], count: int) -> pa.Array:
-    index, valid = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-    index[rows] = np.arange(len(rows))
-    valid[rows] = True
-    return values.take(pa.array(index, mask=~valid))
 
 
 def finish(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:

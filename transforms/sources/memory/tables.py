@@ -56,7 +56,8 @@ class MemoryTable:
         Dictionaries become their values, since an Arrow file may hold one dictionary only for each column. Raises
         `UsageError` where the data is not sound Arrow, or holds a value that its type does not have.
         """
-        chosen = self.schema.names if columns is None else [name for name in self.schema.names if name in set(columns)]
+        wanted = self.schema.names if columns is None else set(columns)
+        chosen = [name for name in self.schema.names if name in wanted]
         indices = [self.schema.get_field_index(name) for name in chosen]
         for batch in even(self._checked()):
             arrays = [_plain(batch.column(index)) for index in indices]
