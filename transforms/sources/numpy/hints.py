@@ -7,7 +7,6 @@ x_train.npy  y_train.npy   the same in files of their own
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -16,7 +15,6 @@ from ...errors import SchemaError
 from ...format.wording.printable import printable
 from ..contract.source import SourceEntry
 from .npy import NpyHeader
-from .tables import Table, by_rows, find_tables, is_table
 
 MOST_FILES: Final = 8
 """With more files than this, each one is certainly a record."""
@@ -39,13 +37,13 @@ def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str
     if len(groups) > 1 or any(not header.shape for header in headers.values()):
         commands = [f"--set input.rows=true --set {_columns(names)}" for names in groups.values()]
     choices = ", or ".join(f"{command} ({rows:,} rows)" for command, rows in zip(commands, groups, strict=True))
-    tables = [table for table in find_tables(headers) if is_table(table, headers)]
+    tables = _tables(headers)
     if others:
         one = f"{entry.name} and {others:,} more: each file is one record with its whole array"
         return (f"{one}; if the first axis is the row: {choices[:-1]} in the first file)",)
     if not tables:
         return (f"{entry.name}: is one record with all of its arrays; if the first axis is the row: {choices}",)
-    what = f"{entry.name}: {_sizes(tables, headers, {name: name for name in headers})}"
+    what = f"{entry.name}: {_sizes(tables, {name: name for name in headers})}"
     one = "or keep one record with all arrays: --set input.rows=false"
     if len(groups) == 1:
         raise SchemaError(f"{what}; choose: {choices}; {one}")
@@ -53,37 +51,37 @@ def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str
 
 
 def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]]) -> None:
-    """Raise `SchemaError` for `.npy` files that are columns of one table.
-
-    Two have as many rows, of another kind of dtype or rank; or one has labels by its name.
-    """
-    folder = os.path.commonpath([os.path.dirname(os.path.abspath(entry.path)) for entry, _ in files]) if files else b""
-    named = {os.fsdecode(os.path.relpath(os.path.abspath(e.path), folder))[: -len(".npy")]: e for e, _ in files}
-    headers = dict(zip(named, (header for _, header in files), strict=True))
-    tables = [table for table in find_tables(headers) if is_table(table, headers)]
+    """Raise `SchemaError` for `.npy` files that are columns of one table."""
+    names = {str(number): entry.name for number, (entry, _) in enumerate(files)}
+    tables = _tables(dict(zip(names, (header for _, header in files), strict=True)))
     if tables:
-        what = _sizes(tables, headers, {stem: entry.name for stem, entry in named.items()})
-        raise SchemaError(f"{what}; separate files are not joined; {_TOGETHER}")
+        raise SchemaError(f"{_sizes(tables, names)}; separate files are not joined; {_TOGETHER}")
 
 
-def _sizes(tables: Sequence[Table], headers: Headers, shown: Mapping[str, str]) -> str:
-    parts, fix = [], ""
-    for table in tables:
-        rows = table.rows(headers)
-        names = [printable(shown[name]) for name in rows]
-        if len(set(rows.values())) == 1:
-            parts.append(f"{' and '.join(names)}: {next(iter(rows.values())):,} rows each, of different types")
-        else:
-            parts.append(
-                ", ".join(f"{name} has {rows:,} rows" for name, rows in zip(names, rows.values(), strict=True))
-            )
-            fix = "; they must be of one length: save both again with the same rows, in the same order"
-    table_of = "one table" if len(tables) == 1 else "tables"
-    return f"{'; '.join(parts)}: they look like columns of {table_of}{fix}"
+def _tables(headers: Headers) -> dict[int, list[str]]:
+    """Return the arrays that are columns of tables, surely: as many rows, of another kind of dtype or rank."""
+    return {
+        rows: names
+        for rows, names in _by_rows(headers).items()
+        if rows > 1 and len({(headers[name].dtype.kind, len(headers[name].shape)) for name in names}) > 1
+    }
+
+
+def _sizes(tables: Mapping[int, Sequence[str]], shown: Mapping[str, str]) -> str:
+    parts = [
+        f"{' and '.join(printable(shown[name]) for name in names)}: {rows:,} rows each, of different types"
+        for rows, names in tables.items()
+    ]
+    return f"{'; '.join(parts)}: they look like columns of {'one table' if len(tables) == 1 else 'tables'}"
 
 
 def _by_rows(headers: Headers) -> dict[int, list[str]]:
-    return dict(sorted(by_rows(headers).items(), reverse=True))
+    """Return the arrays by their number of rows, the most first."""
+    groups: dict[int, list[str]] = {}
+    for name, header in headers.items():
+        if header.shape:
+            groups.setdefault(header.shape[0], []).append(name)
+    return dict(sorted(groups.items(), reverse=True))
 
 
 def same_rows(headers: Headers) -> str:
