@@ -24,6 +24,7 @@ from .splitter import (
     TOO_MANY_SPLITS,
     Assigned,
     Candidates,
+    Splitter,
     present_rows,
     scalar_feature,
     where_present,
@@ -45,7 +46,7 @@ def no_value(column: str, key: str, expected: str, *, are_records: bool) -> Cell
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnSplits:
+class ColumnSplits(Splitter):
     """The value of the feature `column` is the split, or the one that `named` gives it: (value, split) pairs.
 
     Values are compared as text: the digits of a number, `true` and `false`. With `named` a value that is not there is a
@@ -54,11 +55,6 @@ class ColumnSplits:
 
     column: str
     named: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def only(self) -> str | None:
-        """None, even if all are named alike: other values are rejects."""
-        return None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -73,9 +69,6 @@ class ColumnSplits:
             name = printable(self.column)
             fix = f"by days: split.before: {{column: {name}, ...}}" if dates else "choose another"
             raise SchemaError(f'split.column: "{name}" holds {feature.type}, and splits are named by {_TAKEN}; {fix}')
-
-    def shares(self) -> dict[str, float]:
-        return {}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
         _, codes, wrong = self._look(given)

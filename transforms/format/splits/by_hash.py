@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,40 +30,46 @@ from ...errors import UsageError
 from ..buffers.views import I64
 from ..flow.feature_values import FeatureColumn
 from ..flow.observers import Summaries, notes_summary
-from ..flow.rejects import CellError
 from ..schema.schema import Schema
 from ..wording.printable import printable
-from .splitter import Assigned, Candidates, scalar_feature, where_present
+from .splitter import Assigned, Candidates, Splitter, scalar_feature, where_present
 
 _WORDS: Final = hashlib.sha256().digest_size // 8
 
 
 @dataclass(frozen=True, slots=True)
-class HashSplits:
-    """`fractions` of the rows, by a hash of the feature `key` or, without it, of the record.
-
-    `word` is which eight bytes of the digest are the number: of rows that were chosen by the first ones, as those of a
-    split, others are independent.
-    """
+class FractionSplits(Splitter):
+    """Splits that each get a fraction of the rows; their order matters."""
 
     names: tuple[str, ...]
-    fractions: tuple[float | Fraction, ...]
-    key: str | None = None
-    word: int = 0
+    fractions: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
         check_fractions(self.names, self.fractions)
 
     @classmethod
-    def by_fraction(
-        cls, fractions: Mapping[str, float | Fraction], key: str | None = None, word: int = 0
-    ) -> HashSplits:
-        """Make a splitter of fractions that add up to 1, else raise `UsageError`; their order matters."""
-        return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), key, word)
+    def by_fraction(cls, fractions: Mapping[str, float | Fraction], *more: Any, **named: Any) -> Self:
+        """Make a splitter of fractions that add up to 1, else raise `UsageError`."""
+        return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), *more, **named)
 
     @property
     def only(self) -> str | None:
         return self.names[0] if len(self.names) == 1 else None
+
+    def shares(self) -> dict[str, float]:
+        return {name: float(fraction) for name, fraction in zip(self.names, self.fractions, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class HashSplits(FractionSplits):
+    """`fractions` of the rows, by a hash of the feature `key` or, without it, of the record.
+
+    `word` is which eight bytes of the digest are the number: of rows that were chosen by the first ones, as those of a
+    split, others are independent. A row without the key is hashed as its record.
+    """
+
+    key: str | None = None
+    word: int = 0
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -72,13 +78,6 @@ class HashSplits:
     def check(self, schema: Schema) -> None:
         if self.key is not None:
             scalar_feature(schema, self.key, "split.key")
-
-    def shares(self) -> dict[str, float]:
-        return {name: float(fraction) for name, fraction in zip(self.names, self.fractions, strict=True)}
-
-    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
-        """Return nothing: a row without the key is hashed as its record."""
-        return []
 
     def assign(self, given: Candidates) -> Assigned:
         key = None if self.key is None else given.columns[self.key]

@@ -30,7 +30,7 @@ from ..schema.schema import Feature, Schema
 from ..wording.printable import printable
 from .by_column import NO_SPLIT, no_value
 from .by_hash import binary_values
-from .splitter import Assigned, Candidates, present_rows, scalar_feature
+from .splitter import Assigned, Candidates, Splitter, present_rows, scalar_feature
 
 _KEY: Final = "split.before.column"
 _DAY: Final = 86_400_000_000
@@ -40,7 +40,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class TimeSplits:
+class TimeSplits(Splitter):
     """Rows whose feature `column` is before a bound, in ISO 8601, go to its split; of `bounds` the first counts.
 
     Others go to `rest`; without it they are rejects, as nulls always are.
@@ -49,11 +49,6 @@ class TimeSplits:
     column: str
     bounds: tuple[tuple[str, str], ...]
     rest: str | None = None
-
-    @property
-    def only(self) -> str | None:
-        """None: a null is in no split."""
-        return None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -78,9 +73,6 @@ class TimeSplits:
             raise SchemaError(
                 f'split.before: {offsets[0]} has an offset, and "{name}" has no time zone; leave the offset out'
             )
-
-    def shares(self) -> dict[str, float]:
-        return {}
 
     def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
         places, bad = self._places(given)

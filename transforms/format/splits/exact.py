@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -20,14 +19,13 @@ import pyarrow.compute as pc
 from ...errors import RunError, SchemaError
 from ..buffers.views import I64
 from ..flow.observers import DEALT
-from ..flow.rejects import CellError
 from ..manifest.naming import set_aside
 from ..schema.column_types import column_type
 from ..schema.schema import Schema
 from ..wording.printable import printable
-from .by_hash import binary_values, check_fractions, exact_fraction
+from .by_hash import FractionSplits, binary_values
 from .dealing import aside_of, dealt, lacking, spread
-from .splitter import Assigned, Candidates, Settlement, present_rows, scalar_feature
+from .splitter import Assigned, Candidates, Settlement, Settling, present_rows, scalar_feature
 
 _KEY: Final = "split.stratify"
 _MOST_CLASSES: Final = 10_000
@@ -38,32 +36,16 @@ _NULL: Final = "null"
 
 
 @dataclass(frozen=True, slots=True)
-class ExactSplits:
-    """`fractions` of the records, of each value of the feature `stratify` if it is given."""
+class ExactSplits(FractionSplits, Settling):
+    """`fractions` of the records, of each value of the feature `stratify` if it is given; no value is a class too."""
 
-    names: tuple[str, ...]
-    fractions: tuple[Fraction, ...]
     stratify: str | None = None
 
-    def __post_init__(self) -> None:
-        check_fractions(self.names, self.fractions)
-
-    @classmethod
-    def by_fraction(cls, fractions: Mapping[str, float | Fraction], stratify: str | None = None) -> ExactSplits:
-        """Make a splitter of fractions that add up to 1, else raise `UsageError`."""
-        return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), stratify)
-
-    @property
-    def only(self) -> str | None:
-        return self.names[0] if len(self.names) == 1 else None
+    in_order = True
 
     @property
     def reads(self) -> tuple[str, ...]:
         return () if self.stratify is None else (self.stratify,)
-
-    @property
-    def in_order(self) -> bool:
-        return True
 
     def check(self, schema: Schema) -> None:
         """A class is a scalar, and not a float."""
@@ -75,13 +57,6 @@ class ExactSplits:
                 f'{_KEY}: "{printable(self.stratify)}" holds {feature.type}, whose values are no classes; choose a '
                 f"column of text, whole numbers or bools"
             )
-
-    def shares(self) -> dict[str, float]:
-        return {name: float(fraction) for name, fraction in zip(self.names, self.fractions, strict=True)}
-
-    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
-        """Return nothing: rows without a value are a class."""
-        return []
 
     def assign(self, given: Candidates) -> Assigned:
         """The first records of each class are set aside. Raises `RunError` where there are too many classes."""

@@ -25,11 +25,10 @@ import numpy.typing as npt
 
 from ...errors import UsageError
 from ..buffers.views import I64
-from ..flow.rejects import CellError
 from ..manifest.naming import set_aside
 from ..schema.schema import Schema
-from .by_hash import check_fractions, exact_fraction, hash_numbers, without_key
-from .splitter import Assigned, Candidates, Settlement, scalar_feature
+from .by_hash import FractionSplits, hash_numbers, without_key
+from .splitter import Assigned, Candidates, Settlement, Settling, scalar_feature
 
 MOST_EXACT_SPLITS: Final = 16
 """The most splits: each of their bounds takes seven streams, which are files that a task keeps open."""
@@ -42,49 +41,29 @@ _ALL: Final = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
-class ExactKeySplits:
+class ExactKeySplits(FractionSplits, Settling):
     """`fractions` of the records, with all rows of one value of the feature `key` in one split.
 
     A row without the key is a group of its own, or with rows of the same record.
     """
 
-    names: tuple[str, ...]
-    fractions: tuple[Fraction, ...]
     key: str
 
+    in_order = False  # the stream of a row depends on its key alone
+
     def __post_init__(self) -> None:
-        check_fractions(self.names, self.fractions)
+        FractionSplits.__post_init__(self)  # super() is another class here, by slots
         if len(self.names) > MOST_EXACT_SPLITS:
             raise UsageError(
                 f"split: {len(self.names)} splits are more than {MOST_EXACT_SPLITS}, the most with by: exact and a key"
             )
 
-    @classmethod
-    def by_fraction(cls, fractions: Mapping[str, float | Fraction], key: str) -> ExactKeySplits:
-        """Raise `UsageError` where fractions do not add up to 1, or are too many; their order matters."""
-        return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), key)
-
-    @property
-    def only(self) -> str | None:
-        return self.names[0] if len(self.names) == 1 else None
-
     @property
     def reads(self) -> tuple[str, ...]:
         return (self.key,)
 
-    @property
-    def in_order(self) -> bool:
-        """False: the stream of a row depends on its key alone."""
-        return False
-
     def check(self, schema: Schema) -> None:
         scalar_feature(schema, self.key, "split.key")
-
-    def shares(self) -> dict[str, float]:
-        return {name: float(fraction) for name, fraction in zip(self.names, self.fractions, strict=True)}
-
-    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
-        return []
 
     def assign(self, given: Candidates) -> Assigned:
         edges = self._edges()

@@ -20,16 +20,11 @@ from .splitter import Assigned, Candidates, Settling, Splitter
 
 
 @dataclass(frozen=True, slots=True)
-class FolderSplits:
+class FolderSplits(Splitter):
     """Each row goes to the split of its folder, but rows of the folder `of` where `inner` says."""
 
     inner: Splitter | None = None
     of: str | None = None
-
-    @property
-    def only(self) -> str | None:
-        """None: it is the source that has one split or several."""
-        return None
 
     @property
     def reads(self) -> tuple[str, ...]:

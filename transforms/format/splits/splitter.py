@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from keyword import iskeyword
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -88,34 +89,35 @@ class Assigned:
     observed: dict[str, Any] = field(default_factory=dict)
 
 
-class Splitter(Protocol):
+class Splitter(ABC):
     """Says which split each row goes to."""
+
+    __slots__ = ()
 
     @property
     def only(self) -> str | None:
-        """The split of all rows, None if there may be several."""
-        ...
+        """The split of all rows, None if there may be several, or rows that no split takes."""
+        return None
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The features that it looks at."""
-        ...
+        return ()
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: Schema) -> None:  # noqa: B027 - most have a feature to check
         """Raise `SchemaError` where a feature is not there, or not of a type that the splitter can take."""
-        ...
 
     def shares(self) -> dict[str, float]:
         """Return the part of the rows that each split is expected to get; nothing where only reading tells."""
-        ...
+        return {}
 
-    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
+    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
         """Return the rows that no split takes, and why: they are rejects. No record is written yet."""
-        ...
+        return []
 
+    @abstractmethod
     def assign(self, given: Candidates) -> Assigned:
         """Return the splits of rows without problems. Raises `RunError` where there are too many splits or classes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,15 +133,17 @@ class Settlement:
     deal: Callable[[Candidates], Assigned]
 
 
-@runtime_checkable
-class Settling(Splitter, Protocol):
-    """A splitter that sets records aside, in streams whose names `is_set_aside` knows."""
+class Settling(Splitter):
+    """A splitter that sets records aside, in streams whose names `is_set_aside` knows.
 
-    @property
-    def in_order(self) -> bool:
-        """Whether it must see the batches of a task in order, and needs its `memory`."""
-        ...
+    Where it is `in_order`, it must see the batches of a task in order, and needs its `memory`.
+    """
 
+    __slots__ = ()
+
+    in_order: ClassVar[bool]
+
+    @abstractmethod
     def settle(
         self, records: Mapping[str, int], observed: Any, look: Callable[[str], Iterable[Candidates]]
     ) -> Settlement:
@@ -148,11 +152,10 @@ class Settling(Splitter, Protocol):
         `records` are how many there are in each stream, `observed` what was counted under `DEALT`, and `look` returns
         the records of a stream.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
-class OneSplit:
+class OneSplit(Splitter):
     """All rows go to one split."""
 
     name: str = DEFAULT_SPLIT
@@ -161,18 +164,8 @@ class OneSplit:
     def only(self) -> str:
         return self.name
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return ()
-
-    def check(self, schema: Schema) -> None:
-        """Accept any schema."""
-
     def shares(self) -> dict[str, float]:
         return {self.name: 1.0}
-
-    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
-        return []
 
     def assign(self, given: Candidates) -> Assigned:
         return Assigned((self.name,), np.zeros(given.rows, np.int64))
