@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from ..format.flow.observers import Finding, LeftOut, Observation, Seen, Went
-from ..format.schema.schema import Schema
+from ..format.flow.observers import Finding, LeftOut, Observation, Seen
 from .digests import DIGEST, digests_of
 from .groups import Groups, find_groups
-from .spilled import (
-    check_columns,
-    encoded,
-    merged_rows,
-    more_of,
-    rows_without,
-    settled_rows,
-    spilled_of,
-    table_of,
-    tables_of,
-)
+from .spilled import SpilledRows, encoded, more_of, spilled_of, table_of, tables_of
 
 DUPLICATES: Final = "duplicates"
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicates:
+class Duplicates(SpilledRows):
     """Find records that are alike in `columns` (none: in everything), and leave out all but the first with `drop`.
 
     Two nulls are alike. A nested column stands for all of its features.
@@ -37,12 +26,7 @@ class Duplicates:
     columns: tuple[str, ...] = ()
     action: Literal["report", "drop"] = "report"
 
-    @property
-    def name(self) -> str:
-        return DUPLICATES
-
-    def check(self, schema: Schema) -> None:
-        check_columns(schema, self.name, self.columns)
+    name = DUPLICATES
 
     def observe(self, seen: Seen) -> Observation:
         rows = seen.written()
@@ -55,15 +39,6 @@ class Duplicates:
         digests = np.empty(len(rows), DIGEST)
         digests[np.argsort(seen.splits[rows], kind="stable")] = np.concatenate([digests_of(one) for one in frames])
         return spilled_of(seen, rows, digests)
-
-    def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
-        return settled_rows(spilled, went)
-
-    def without(self, spilled: bytes, left_out: LeftOut) -> bytes:
-        return rows_without(spilled, left_out)
-
-    def merge(self, one: Any, other: Any) -> Any:
-        return merged_rows(one, other)
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
         names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])

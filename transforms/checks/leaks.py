@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from ..format.flow.observers import Finding, LeftOut, Observation, Seen, Went
-from ..format.schema.schema import Schema
+from ..format.flow.observers import Finding, Observation, Seen
 from .digests import DIGEST, digests_of, digests_of_values
 from .groups import Table, find_groups
-from .spilled import (
-    check_columns,
-    encoded,
-    features_of,
-    merged_rows,
-    more_of,
-    rows_without,
-    settled_rows,
-    spilled_of,
-    tables_of,
-)
+from .spilled import SpilledRows, encoded, features_of, more_of, spilled_of, tables_of
 
 LEAKS: Final = "leaks"
 
 
 @dataclass(frozen=True, slots=True)
-class Leaks:
+class Leaks(SpilledRows):
     """Find values of some columns, taken together, that are in several splits; where all are null there is none."""
 
     columns: tuple[str, ...]
 
-    @property
-    def name(self) -> str:
-        return LEAKS
-
-    def check(self, schema: Schema) -> None:
-        check_columns(schema, self.name, self.columns)
+    name = LEAKS
 
     def observe(self, seen: Seen) -> Observation:
         rows = seen.written()
@@ -54,14 +38,8 @@ class Leaks:
         found = spilled_of(seen, rows, digests)
         return Observation(found.summary | {"values": len(rows) - len(nulls)}, found.spilled)
 
-    def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
-        return settled_rows(spilled, went)
-
-    def without(self, spilled: bytes, left_out: LeftOut) -> bytes:
-        return rows_without(spilled, left_out)
-
     def merge(self, one: Any, other: Any) -> Any:
-        return merged_rows(one, other) | {"values": one["values"] + other["values"]}
+        return SpilledRows.merge(self, one, other) | {"values": one["values"] + other["values"]}
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
         """Return a finding whose `records` have values that are in several splits, of which there are `groups`."""

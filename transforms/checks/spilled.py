@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +29,64 @@ from .groups import ROW, Groups, Table
 _LENGTH: Final = np.dtype("<u4")
 
 
-def check_columns(schema: Schema, check: str, columns: Sequence[str]) -> None:
-    for column in columns:
-        if not features_of(schema, column):
-            known = sorted({feature.name for feature in schema} | {one.name.split("/")[0] for one in schema})
-            hint = nearest_name(column, known)
-            raise SchemaError(
-                f'checks.{check}.columns names "{printable(column)}", which is no column of the dataset; {hint}'
-            )
+class SpilledRows:
+    """A check that spills a digest, a split and a source entry of each record."""
+
+    __slots__ = ()
+
+    columns: tuple[str, ...]
+    name: ClassVar[str]
+
+    def check(self, schema: Schema) -> None:
+        for column in self.columns:
+            if not features_of(schema, column):
+                known = sorted({feature.name for feature in schema} | {one.name.split("/")[0] for one in schema})
+                hint = nearest_name(column, known)
+                what = f'checks.{self.name}.columns names "{printable(column)}"'
+                raise SchemaError(f"{what}, which is no column of the dataset; {hint}")
+
+    def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
+        done = dict.fromkeys(went, 0)
+        found = []
+        for header, read in _batches(spilled):
+            table, names = read.copy(), list[str](header["splits"])
+            for code, stream in enumerate(header["splits"]):
+                if stream not in went:
+                    continue
+                where, rows = went[stream], np.flatnonzero(table["split"] == code)
+                every = slice(done[stream], done[stream] + len(rows))
+                codes = np.zeros(len(rows), np.int8) if where.codes is None else where.codes[every]
+                names += [name for name in where.names if name not in names]
+                table["split"][rows] = np.array([names.index(name) for name in where.names])[codes]
+                done[stream] += len(rows)
+            found.append(_written(header | {"splits": names}, table))
+        return b"".join(found)
+
+    def without(self, spilled: bytes, left_out: LeftOut) -> bytes:
+        done: Counter[str] = Counter()
+        found = []
+        for header, table in _batches(spilled):
+            kept = np.ones(len(table), bool)
+            for code, name in enumerate(header["splits"]):
+                rows = np.flatnonzero(table["split"] == code)
+                if name in left_out.records:
+                    numbers = np.arange(done[name], done[name] + len(rows))
+                    kept[rows[np.isin(numbers, left_out.records[name])]] = False
+                done[name] += len(rows)
+            if kept.all():
+                found.append(_written(header, table))
+            elif kept.any():
+                places = header.get("places") or [
+                    (header["source"], header["first"] + row) for row in range(len(table))
+                ]
+                there = [places[row] for row in np.flatnonzero(kept).tolist()]
+                more = {"places": there, "rows": len(there), "splits": header["splits"]}
+                found.append(_written(more, table[kept]))
+        return b"".join(found)
+
+    def merge(self, one: Any, other: Any) -> Any:
+        splits = list(dict.fromkeys([*one["splits"], *other["splits"]]))
+        return {"rows": one["rows"] + other["rows"], "splits": splits}
 
 
 def features_of(schema: Schema, column: str) -> list[str]:
@@ -64,52 +114,6 @@ def spilled_of(seen: Seen, rows: npt.NDArray[np.int64], digests: Table) -> Obser
     table["entry"] = seen.entry if isinstance(seen.entry, int) else seen.entry[rows]
     header = _places(seen.origin, rows) | {"rows": len(rows), "splits": seen.names}
     return Observation({"rows": len(rows), "splits": list(seen.names)}, _written(header, table))
-
-
-def settled_rows(spilled: bytes, went: Mapping[str, Went]) -> bytes:
-    """Return what was spilled of a task, all of its records, with the splits of those that were set aside."""
-    done = dict.fromkeys(went, 0)
-    found = []
-    for header, read in _batches(spilled):
-        table, names = read.copy(), list[str](header["splits"])
-        for code, stream in enumerate(header["splits"]):
-            if stream not in went:
-                continue
-            where, rows = went[stream], np.flatnonzero(table["split"] == code)
-            every = slice(done[stream], done[stream] + len(rows))
-            codes = np.zeros(len(rows), np.int8) if where.codes is None else where.codes[every]
-            names += [name for name in where.names if name not in names]
-            table["split"][rows] = np.array([names.index(name) for name in where.names])[codes]
-            done[stream] += len(rows)
-        found.append(_written(header | {"splits": names}, table))
-    return b"".join(found)
-
-
-def rows_without(spilled: bytes, left_out: LeftOut) -> bytes:
-    """Return what was spilled of a task, all of its records, without some of them."""
-    done: Counter[str] = Counter()
-    found = []
-    for header, table in _batches(spilled):
-        kept = np.ones(len(table), bool)
-        for code, name in enumerate(header["splits"]):
-            rows = np.flatnonzero(table["split"] == code)
-            if name in left_out.records:
-                numbers = np.arange(done[name], done[name] + len(rows))
-                kept[rows[np.isin(numbers, left_out.records[name])]] = False
-            done[name] += len(rows)
-        if kept.all():
-            found.append(_written(header, table))
-        elif kept.any():
-            places = header.get("places") or [(header["source"], header["first"] + row) for row in range(len(table))]
-            there = [places[row] for row in np.flatnonzero(kept).tolist()]
-            more = {"places": there, "rows": len(there), "splits": header["splits"]}
-            found.append(_written(more, table[kept]))
-    return b"".join(found)
-
-
-def merged_rows(one: Any, other: Any) -> Any:
-    splits = list(dict.fromkeys([*one["splits"], *other["splits"]]))
-    return {"rows": one["rows"] + other["rows"], "splits": splits}
 
 
 def tables_of(spilled: Sequence[bytes], names: list[str]) -> Iterator[Table]:

@@ -10,8 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-DECIMAL_FORMS: Final = ("text", "float", "scaled")
-
 _BELOW_FLOAT32: Final = (1 << 29) - 1
 """The bits of a float64 that float32 has no place for."""
 

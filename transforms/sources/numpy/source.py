@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from typing import Self
 
 from ...errors import SchemaError, UsageError
 from ...format.flow.rows import Rows
@@ -21,9 +21,6 @@ from .files import ArrayChoice, NumpyLimits
 from .options import NumpyInput
 from .records import read_records, survey_records
 from .rows import read_rows, survey_rows
-
-RECORD_BYTES: Final = 1 << 30
-"""The default of `limits.record_bytes`: an array that is larger, unpacked, is not loaded."""
 
 
 @dataclass(frozen=True, slots=True)
