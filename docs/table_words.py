@@ -13,6 +13,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.paths": "files, folders, globs, `s3://` and `gs://` URLs; relative to the config",
     "input.columns": "keep only these columns: names, or globs like `feat_*`",
     "input.where": "only the rows for which an expression is true: `age >= 18 and country in ['DE', 'FR']`",
+    "input.splits": "the files of each split: `{train: GLOB, test: GLOB}`, `names` for words in names, or `none`",
+    "input.detect": "`none`: take no splits, classes or annotations from the names of files and folders",
     "input.limit": "read the first so many rows or images of the whole source only",
     "input.exclude_columns": "leave these columns out: names, or globs like `raw_*`",
     "input.delimiter": "one character between cells, or `tab`; detected if it is left out",

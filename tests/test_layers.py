@@ -25,6 +25,7 @@ transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit rows
 transforms/dataset: frameworks reading export comparison integrity cleanup
 transforms/sources: contract files
+transforms: recognise
 transforms: recipe recipe/steps recipe/picture_steps
 transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
 transforms/sources: image_tables annotations images archive_files archives numpy memory tfrecord

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from ...transforms.format.manifest.naming import is_split_name
 from ...transforms.format.splits.by_time import microseconds, parse_moment
@@ -17,8 +17,7 @@ from ...transforms.format.splits.exact_keys import MOST_EXACT_SPLITS
 from ...transforms.format.splits.splitter import MOST_SPLITS
 from ...transforms.format.wording.printable import printable, quoted
 from ...transforms.sources.registry.options import STRICT
-
-SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+from ...transforms.sources.registry.options import SplitName as SplitName
 
 _WAYS: Final = {
     "fractions": "fractions: {train: 0.9, val: 0.1}",

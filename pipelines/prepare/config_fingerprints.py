@@ -40,7 +40,7 @@ def options_fingerprint(config: Config, steps: Sequence[Step] = ()) -> str:
     """
     document = _document(config)
     section = document["input"] or {}
-    chosen = ("paths", *FORMATS[section["format"]].load().choosing_keys) if section else ()
+    chosen = ("paths", "splits", "detect", *FORMATS[section["format"]].load().choosing_keys) if section else ()
     read = {key: value for key, value in section.items() if key not in chosen}
     declared = {key: value for key, value in document["schema"].items() if key != "infer"}
     wanted = {

@@ -142,7 +142,11 @@ class Conversion:
         """
         self._refuse_check_of_nothing(frozen)
         if self.split is not None and self.split.of is None and frozen.splits and not self.split_of_dataset:
-            raise UsageError(self._split_twice(frozen))
+            known = ", ".join(frozen.splits)
+            cut = DEFAULT_SPLIT if DEFAULT_SPLIT in frozen.splits else frozen.splits[0]
+            raise UsageError(
+                f"split: the source is in splits already ({known}); leave split out, or cut one: --set split.of={cut}"
+            )
         for check in self.checks:
             check.check(frozen.schema)
         of_format = None if self.input is None else FORMATS[self.input.format].load()
@@ -235,15 +239,6 @@ class Conversion:
         if copied or not any(feature.name.endswith(f"/{ENCODED}") for feature in frozen.schema):
             why = "existing records are copied as they are" if copied else "there are no pictures"
             raise UsageError(f"input.check is {self.picture_check}, and {why}; leave the key out")
-
-    def _split_twice(self, frozen: Frozen) -> str:
-        """Return what to do about a rule for a source that is in splits."""
-        known, options = ", ".join(frozen.splits), self.input
-        text = None if options is None else FORMATS[options.format].load().split_twice(options, frozen)
-        if text is not None:
-            return f"split: the folders split the source already ({known}); {text}"
-        cut = DEFAULT_SPLIT if DEFAULT_SPLIT in frozen.splits else frozen.splits[0]
-        return f"split: the source is in splits already ({known}); leave split out, or cut one: --set split.of={cut}"
 
     def _splitter_of(self, frozen: Frozen) -> Splitter:
         """Return what says which split a row goes to.

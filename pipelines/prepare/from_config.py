@@ -26,6 +26,7 @@ from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import Label
 from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.where import Where
+from ...transforms.recognise.names import FileSplits, Globs
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Source
 from ...transforms.sources.files.below_root import is_missing_or_empty
@@ -80,7 +81,7 @@ def conversion_of(
     form = None if config.input is None else FORMATS[config.input.format].load()
     if config.input is not None:
         _refuse_keys(config, config.input, steps)
-    reader = source or _source_of(config, command, split_of_dataset=of_dataset)
+    reader = source or _source_of(config, command, wanted, split_of_dataset=of_dataset)
     counted = (CountValues(config.statistics),) if config.statistics is not None and _counts_values(config) else ()
     checks, rules = _checks_of(config), config.schema_.columns.values()
     return Conversion(
@@ -130,13 +131,16 @@ def _rule(rule: ColumnConfig) -> ColumnRule:
     return ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
 
 
-def _source_of(config: Config, command: str, *, split_of_dataset: bool) -> Source:
+def _source_of(config: Config, command: str, named: str | None, *, split_of_dataset: bool) -> Source:
     """Return the source that reads `config.input`, without the recipe."""
     options = config.input
     if options is None:
         raise UsageError("input: is missing; say what to read: input: {paths: [data/*.csv]}")
     found = FORMATS[options.format].load()
-    settings = _settings(config, command, split_of_dataset=split_of_dataset)
+    splits = _file_splits(
+        config, Call(command, typed_path(config.output.path)), named, split_of_dataset=split_of_dataset
+    )
+    settings = _settings(config, command, splits, split_of_dataset=split_of_dataset)
     typed = [name for name in settings.rules if not config.schema_.columns[name].names_files]
     if typed and not found.takes_types:
         name = quoted(typed[0])
@@ -177,7 +181,7 @@ _OF_ROWS: Final = ("image", *(f"schema.{key}" for key in SchemaConfig.model_fiel
 """Keys that change rows: they do not go with a format that passes records on."""
 
 
-def _settings(config: Config, command: str, *, split_of_dataset: bool) -> Settings:
+def _settings(config: Config, command: str, splits: FileSplits, *, split_of_dataset: bool) -> Settings:
     return Settings(
         config.base,
         rules=column_rules(config),
@@ -192,6 +196,7 @@ def _settings(config: Config, command: str, *, split_of_dataset: bool) -> Settin
         detected=config.detected,
         call=Call(command, typed_path(config.output.path)),
         pictures=config.pictures,
+        splits=splits,
     )
 
 
@@ -235,6 +240,23 @@ def _with_recipe(source: Source, config: Config, own: Sequence[Step], check: Che
     steps += [*_files(config), *_nulls_of(config, of_files=True), *_pictures(config, check)]
     limit = None if options is None else options.limit
     return with_steps(source, [*steps, *own], limit, column_rules(config), _by_type(config, check))
+
+
+def _file_splits(config: Config, call: Call, named: str | None, *, split_of_dataset: bool) -> FileSplits:
+    """Return how files get their splits; a table beside pictures has a step for that."""
+    options, rule = config.input, config.split
+    if options is None or options.detect == "none" or config.picture_folders:
+        return FileSplits("none", looks=options is None or options.detect is None, call=call)
+    wanted: Literal["names", "none"] | Globs | None = None
+    if isinstance(options.splits, dict):
+        globs = options.splits.items()
+        wanted = tuple((split, (one,) if isinstance(one, str) else tuple(one)) for split, one in globs)
+    else:
+        wanted = options.splits
+    said = "" if named is None else f"output.split ({named})"
+    if not said and rule is not None and rule.of is None and not split_of_dataset:
+        said = "the rule of split"
+    return FileSplits(wanted, said, hasattr(options, "columns_differ"), config.output.split, call=call)
 
 
 def _of_picture_folders(config: Config) -> list[Step]:

@@ -27,12 +27,12 @@ from ...transforms.dataset.generations.manifest_files import lineage, read_manif
 from ...transforms.dataset.shards.source_list import HeldSource, carried_lines, is_path_of, read_held_sources
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.printable import printable_path
+from ...transforms.recognise.names import split_in_name, split_of_folder
 from ...transforms.sources.contract.source import Listing, SourceEntry
 from ...transforms.sources.files.listing import fingerprint_as
 from ...transforms.sources.files.open_file import is_object
-from ...transforms.sources.files.partitions import folders_below, is_split_folder
+from ...transforms.sources.files.partitions import folders_below
 from ...transforms.sources.registry.formats import format_of_name
-from ...transforms.sources.tfrecord.inputs import split_in_name, split_of_folder
 from ..report.unchanged import Unchanged, names_of
 
 _COVERED_BYTES: Final = 128 << 10
@@ -137,12 +137,8 @@ def _said_by(name: str, below: Sequence[str] | None = None) -> _Said:
     """Return what a path says, of its splits what the folders `below` a path of the command say."""
     folders = name.split("/")[:-1]
     columns = (one for one in folders if "=" in one)
-    splits = (
-        one
-        for one in (folders if below is None else below)
-        if is_split_folder(os.fsencode(one)) or split_of_folder(one)
-    )
-    return _Said(tuple(columns), split_in_name(os.fsencode(name)), tuple(splits))
+    splits = (one for one in (folders if below is None else below) if split_of_folder(one))
+    return _Said(tuple(columns), split_in_name(os.path.basename(name)), tuple(splits))
 
 
 def sort_files(

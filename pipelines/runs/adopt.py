@@ -55,19 +55,14 @@ from ...transforms.format.sidecars.record_index import index_data
 from ...transforms.format.sidecars.sidecar_files import sidecar_files
 from ...transforms.format.wording.printable import counted, printable, printable_path, shell_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
+from ...transforms.recognise.names import split_in_name
+from ...transforms.recognise.splits import Seen, by_words
 from ...transforms.sources.files.listing import expand_paths
 from ...transforms.sources.registry.formats import suffixes_of
-from ...transforms.sources.tfrecord.inputs import split_in_name
 from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together
 from ...transforms.stores.common.store_url import is_store_url
 
 _ONE_OF: Final = re.compile(r"-([0-9]{1,9})-of-([0-9]{1,9})(?![0-9])")
-_WORD: Final = re.compile(
-    r"(?:^|[^a-z0-9])(train|training|val|valid|validation|dev|test|testing|eval|evaluation)(?=[^a-z0-9]|$)",
-    re.IGNORECASE,
-)
-"""A word in a name that may be meant for a split, and states none."""
-
 _NAME: Final = "lowercase letters, digits and _, starting with a letter"
 _READ_BYTES: Final = 4 << 20
 _ZEROS: Final = f"sha256:{'0' * 64}"
@@ -219,13 +214,14 @@ def _files(folder: str, name: str | None, split: str | None) -> list[str]:
 
 def _refuse_words(folder: str, names: Sequence[str]) -> None:
     """Refuse names in which words may be meant for several splits, and say none in a form that is sure."""
-    words = defaultdict[str, list[str]](list)
-    for name in names:
-        match = None if split_in_name(os.fsencode(name)) else _WORD.search(name)
-        if match:
-            words[match[1].lower()].append(name)
-    if len(words) < 2:
+    names = [name for name in names if split_in_name(name) is None]
+    mixed = by_words(Seen(names, names, folder, (), ()))
+    if mixed is None:
         return
+    words = defaultdict[str, list[str]](list)
+    for name, split in zip(names, mixed.splits, strict=True):
+        if split is not None:
+            words[split].append(name)
     out, commands = shell_path(f"{folder}-dataset"), list[str]()
     for word, files in sorted(words.items(), key=lambda item: not item[0].startswith("train")):
         shown = " ".join(shell_path(os.path.join(folder, file)) for file in files[:_SHOWN])
@@ -321,7 +317,7 @@ def _manifest(names: Sequence[str], facts: Sequence[FileFacts], name: str, split
     shards: dict[str, list[tuple[ShardEntry, int]]] = defaultdict(list)
     for one, found in zip(names, facts, strict=True):
         entry = ShardEntry(one, 1, found.records, found.bytes, f"{found.crc:08x}")
-        shards[split_in_name(os.fsencode(one)) or split].append((entry, found.digest))
+        shards[split_in_name(one) or split].append((entry, found.digest))
     splits = {
         key: SplitEntry(
             records=sum(entry.records for entry, _ in some),

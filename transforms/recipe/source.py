@@ -19,6 +19,7 @@ from ..format.schema.column_types import UNITS
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import printable
+from ..recognise.splits import in_splits, rows_in_splits
 from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Source, Survey, Task
 from .first_rows import first_rows, until
 from .flatten import Flatten, column_entries
@@ -65,7 +66,7 @@ class RecipeSource:
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         found = self.of_files(listing)
         survey = found.source.survey(listing, run)
-        return found.after(survey, run) if found.has_work(survey) else survey
+        return in_splits(found.after(survey, run) if found.has_work(survey) else survey, listing)
 
     def has_work(self, survey: Survey) -> bool:
         """Return whether rows change on their way, or not all are read, given the source's own survey."""
@@ -124,7 +125,11 @@ class RecipeSource:
         return replace(survey, frozen=frozen, choices=choices, detected=detected, resizes=resizes)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Rows that the recipe drops are counted."""
+        """Rows that the recipe drops are counted; each row has the split of its file."""
+        batches = self._read(task, frozen)
+        return rows_in_splits(batches, frozen) if frozen.by_entry or not frozen.splits else batches
+
+    def _read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         if not isinstance(frozen, RecipeFrozen):
             yield from self.source.read(task, frozen)
             return

@@ -107,7 +107,7 @@ def test_a_merge_is_shuffled_the_same_with_any_number_of_workers(shardmill: Shar
     assert 0.45 < rising < 0.55, "half of all neighbours are in order in a random one"
 
 
-def test_splits_of_a_dataset_are_split_again_with_a_warning_or_one_of_them_is_cut(shardmill: Shardmill) -> None:
+def test_splits_of_a_dataset_are_split_again_with_a_word_or_one_of_them_is_cut(shardmill: Shardmill) -> None:
     path = dataset("made", split={"column": "fold"})
     before = held(path)
     text = shardmill("rebuild", path, "-o", "again", "--split-fractions", "a=0.5,b=0.5").out
@@ -180,10 +180,10 @@ def test_records_of_a_file_that_is_named_like_a_split_are_split_again_with_a_war
     for name in ("train-00000", "val-00000"):
         write_records(Path("in", f"{name}.tfrecord"), held(made)["train"][:500])
     shown = shardmill("merge", "in", "-o", "out", "--split-fractions", "train=0.5,val=0.5")
-    said = "in/val-00000.tfrecord: its name says val, and its records are split again with all others"
-    assert f"Warning: {said}\n" in shown.out
+    said = "the files are of splits (train, val), which are not used, since the rule of split is for all rows; to cut"
+    assert f"Detected: {said} one of them only: --set split.of=train\n" in shown.out
     shown = shardmill("merge", "in/train-00000.tfrecord", "-o", "one", "--split-fractions", "train=0.5,val=0.5")
-    assert "its name says" not in shown.out
+    assert "which are not used" not in shown.out
 
 
 def test_records_that_no_split_takes_are_rejects_with_their_number_and_offset(shardmill: Shardmill) -> None:

@@ -232,8 +232,9 @@ def test_a_folder_that_is_no_split_is_refused_by_name() -> None:
     fractions = {"train": 0.5, "val": 0.5}
     with pytest.raises(UsageError, match=r'split.of: "trainn" is no folder that is a split; did you mean "train"'):
         convert("pets", output="out", split={"fractions": fractions, "of": "trainn"})
-    with pytest.raises(UsageError, match=r"folders split the source already \(test, train\); .*--set split.of=train"):
-        convert("pets", output="out", split__fractions=fractions)
+    convert("pets", output="all", split={"fractions": fractions})
+    found = records("all")
+    assert (sorted(found), sum(found.values())) == (["train", "val"], 80)
     with pytest.raises(UsageError, match="the source has no folders that are splits"):
         convert(data=ROWS, output="out", split={"fractions": fractions, "of": "train"})
 

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines import append, convert
+from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import InputError
 from shardmill.transforms.sources.files.partitions import partition_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -37,23 +35,19 @@ def test_only_folders_below_a_path_count(name: str, paths: list[str], columns: t
 
 
 @pytest.mark.parametrize("paths", [["data"], ["data/*/*.csv"], ["data/train", "data/val"]])
-def test_tables_in_folders_of_splits_are_not_merged_without_a_word(
+def test_tables_in_folders_of_splits_go_to_these(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for split in ("train", "val"):
         (tmp_path / "data" / split).mkdir(parents=True)
         (tmp_path / "data" / split / "a.csv").write_text(f"a\n{len(split)}\n")
-    with pytest.raises(InputError, match="look like splits, and files of tables are read as one") as refused:
-        convert(paths, output="o/both")
-    for command in re.findall(r"shardmill (\w+) (\S+) -o (\S+) --split (\w+)", str(refused.value)):
-        name, source, output, split = command
-        {"convert": convert, "append": append}[name](source, output=output, output__split=split)
-    assert {name: len(open_dataset("o/both").to_arrow(name)) for name in open_dataset("o/both").splits} == {
-        "train": 1,
-        "val": 1,
+    convert(paths, output="o/both")
+    assert {name: open_dataset("o/both").to_arrow(name)["a"].to_pylist() for name in open_dataset("o/both").splits} == {
+        "train": [5],
+        "val": [3],
     }
-    assert len(open_dataset(convert(paths, output="all", input__partitions="none").path)) == 2
+    assert len(open_dataset(convert(paths, output="all", input__splits="none").path)["train"]) == 2
 
 
 def test_one_folder_with_the_name_of_a_split_is_a_folder(tmp_path: Path) -> None:

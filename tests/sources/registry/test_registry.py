@@ -56,7 +56,11 @@ class TestAFormatOfOneFolderAndOneLine:
     def test_an_unknown_key_is_told_its_keys_and_a_bad_value_its_check(self) -> None:
         for key, value, said in [
             ("sgn", "=", 'unknown key; did you mean "sign"?'),
-            ("zzz", "=", "keys here: paths, columns, exclude_columns, limit, where, check, format, sign"),
+            (
+                "zzz",
+                "=",
+                "keys here: paths, columns, exclude_columns, limit, where, splits, detect, check, format, sign",
+            ),
             ("delimiter", ";", "unknown key for kv; it is a key of csv input"),
             ("sign", 1, "--set"),
         ]:

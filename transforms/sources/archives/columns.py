@@ -17,7 +17,7 @@ from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.options import set_list
 from ...format.wording.printable import counted, printable
 from ...recipe.steps.label import MOST_CLASSES
-from ..files.partitions import is_split_folder
+from ...recognise.names import is_split_folder
 from ..images.layout import Layout, choose_layout, role_of
 from ..images.rows import LABEL
 from ..jsonl.columns import JsonFrozen, choose_columns, key_fields, known_columns

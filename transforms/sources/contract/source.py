@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, overload
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +67,7 @@ class SourceEntry:
 
     `path` is absolute, in the file system's own bytes; `name` is how it is shown: relative to the config (or working)
     folder where it is below it, with `/`, printable. `fingerprint` depends on content and size only, never on time.
-    An object of a store has its URL as path, and a `version`.
+    An object of a store has its URL as path, and a `version`. `split` is what its path states, among those of others.
     """
 
     path: bytes
@@ -77,6 +77,7 @@ class SourceEntry:
     fingerprint: str
     files: int = 1
     version: str = ""
+    split: str | None = field(default=None, compare=False)
 
     @property
     def stamp(self) -> Stamp:
@@ -104,10 +105,25 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
+class Recognised:
+    """What the paths of files were recognised as: the name of a rule, its arguments as JSON has them, never paths.
+
+    `lines` say so to the user. `said` is how the user gave all rows a rule or the split `split`: files have none then.
+    """
+
+    rule: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    said: str = ""
+    split: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """Everything that a source will read, in its order: entries sorted by the bytes of their paths.
 
-    `datasets` are those of which it reads every shard, each a folder and a generation.
+    `datasets` are those of which it reads every shard, each a folder and a generation. `recognised` is how files got
+    their splits.
     """
 
     format: str
@@ -117,6 +133,7 @@ class Listing:
     skipped: dict[str, int] = field(default_factory=dict)
     traits: Traits = Traits()
     datasets: tuple[tuple[str, int], ...] = ()
+    recognised: Recognised = Recognised("none")
 
     def keep(self, wanted: Sequence[int]) -> Listing:
         entries = tuple(self.entries[index] for index in wanted)
@@ -230,7 +247,8 @@ class Frozen:
     """The facts that all tasks share: the schema, and for sources that split or label by directory their names.
 
     `opaque` says that records are plain bytes, which have no schema. `columns` are those of the source with the
-    features that hold each, where some are nested or decimals.
+    features that hold each, where some are nested or decimals. `by_entry` is the number of each entry's split, a byte
+    each, where the paths of files state them.
     """
 
     schema: Schema
@@ -238,6 +256,7 @@ class Frozen:
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     opaque: bool = False
     columns: tuple[ColumnEntry, ...] = ()
+    by_entry: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +341,16 @@ class Source(Protocol):
         Raises:
             SourceError: a file is corrupt as a whole, or is not what it was when it was listed.
         """
+
+
+@runtime_checkable
+class OfPaths(Source, Protocol):
+    """A source of files: those that `paths` name, relative to the folder `base`."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Files, folders and globs."""
+
+    @property
+    def base(self) -> str:
+        """A folder, the working folder where it is empty."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.wording.printable import printable
 from ...recipe.step import Column, Stepped
-from ..files.partitions import is_split_folder
+from ...recognise.names import is_split_folder
 
 
 @dataclass(frozen=True, slots=True)

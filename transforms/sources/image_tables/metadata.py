@@ -22,8 +22,8 @@ from typing import Final
 from ...errors import InputError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
+from ...recognise.names import is_split_folder
 from ..csv.delimiter import detect_delimiter
-from ..files.partitions import is_split_folder
 from ..files.skipped_names import why_skipped
 
 SUFFIXES: Final = ("csv", "jsonl", "parquet")

@@ -16,7 +16,7 @@ from .layout import MAX_LABEL_OFFSET
 
 if TYPE_CHECKING:
     from ...format.schema.schema import Schema
-    from ..contract.source import Frozen, Source
+    from ..contract.source import Source
 
 
 def _check_labels(value: object) -> list[str] | None:
@@ -99,7 +99,8 @@ class ImagesFormat(Format[ImagesInput]):
         return ImageSource(
             tuple(options.paths),
             settings.base,
-            layout=options.layout,
+            layout="flat" if options.detect == "none" and options.layout == "auto" else options.layout,
+            splits=settings.splits,
             check=options.check,
             label_offset=options.label_offset,
             labels=None if options.labels is None else tuple(options.labels),
@@ -133,12 +134,6 @@ class ImagesFormat(Format[ImagesInput]):
 
     def field_bytes(self, limits: Limits) -> int:
         return limits.image_bytes
-
-    def split_twice(self, options: ImagesInput, frozen: Frozen) -> str:  # noqa: ARG002
-        """Return how to read all folders as one, where they hold no classes, or to cut one of them."""
-        cut = min(frozen.splits, key=lambda name: (name != "train", name))
-        flat = "" if frozen.labels else " set input.layout=flat,"
-        return f"leave split out,{flat} or cut one folder: --set split.of={cut}"
 
     def settled(
         self, options: ImagesInput, schema: Schema, labels: Mapping[str, Sequence[str]], where: str

@@ -10,6 +10,7 @@ A split is its folder's own name in lower case. Paths are bytes here: only names
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +23,9 @@ from ...format.wording.nearest import first_names
 from ...format.wording.options import set_list
 from ...format.wording.printable import printable
 from ...pictures.facts import ImageProblem
-from ..files.partitions import is_split_folder
+from ...recognise.names import is_split_folder, level_of, split_in_words, split_of_folder
 
-Layout = Literal["flat", "label", "split", "split_label"]
+Layout = Literal["flat", "label", "split", "split_label", "label_split"]
 _DRAWN: Final[dict[Layout, str]] = {
     "flat": "root/1.jpg            no classes",
     "label": "root/cat/1.jpg        a class in each folder",
@@ -58,15 +59,15 @@ class FolderRole:
     class_name: str | None = None
 
 
-def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = ()) -> Layout:
+def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = (), *, splits: bool = True) -> Layout:
     """Return the layout, detected from the folders that hold files if it is `auto`; their paths are below the root.
 
-    `hints` are proposed first where it is unclear.
+    `hints` are proposed first where it is unclear; without `splits` no folder is one.
 
     >>> choose_layout([b"cat", b"dog"], "auto"), choose_layout([b"train/cat", b"val/cat"], "auto")
     ('label', 'split_label')
-    >>> choose_layout([b"train", b"test"], "auto")
-    'split'
+    >>> choose_layout([b"train", b"test"], "auto"), choose_layout([b"cat/train", b"dog/test"], "auto")
+    ('split', 'label_split')
 
     Raises:
         UsageError: the layout is unknown, or unclear.
@@ -76,6 +77,9 @@ def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = 
         return chosen
     if layout != "auto":
         raise UsageError(f'input.layout: "{layout}" is not a layout; choose one of {", ".join(LAYOUTS)}')
+    folders = list(folders)
+    if splits and level_of(parts_of(folders)) == (1, True) and all(folder.count(b"/") == 1 for folder in folders):
+        return "label_split"
     by_depth: dict[int, bytes] = {}
     tops: dict[bytes, bytes] = {}
     names: dict[bytes, None] = {}
@@ -87,7 +91,7 @@ def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = 
             names.setdefault(parts[-1])
     if by_depth.keys() <= {0}:
         return "flat"
-    strange = next((top for top in tops if not is_split_folder(top)), None)
+    strange = next((top for top in tops if not (splits and is_split_folder(top))), None)
     if by_depth.keys() == {1} and strange is None:
         return "split"
     found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
@@ -98,6 +102,38 @@ def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = 
     if {_shown(name).lower() for name in names} <= _PARTS:
         raise UsageError(f"unclear folder layout: {_parts_text(names)}; {first or 'or '}{_CHOICES}")
     return found[depth]
+
+
+def parts_of(folders: Iterable[bytes]) -> list[tuple[str, ...]]:
+    """Return the names of folders, from the top."""
+    return [tuple(folder.decode("utf-8", "replace").split("/")) if folder else () for folder in folders]
+
+
+def above_splits(folders: Sequence[bytes]) -> bytes:
+    """Return the folder that holds all folders that are splits, with its slash.
+
+    >>> above_splits([b"pets/train/cat", b"pets/test/cat"]), above_splits([b"cat/train", b"dog/test"])
+    (b'pets/', b'')
+    """
+    found = level_of(parts_of(folders))
+    tops = {tuple(folder.split(b"/")[: found[0]]) for folder in folders} if found is not None and found[1] else set()
+    top = tops.pop() if len(tops) == 1 else ()
+    return b"/".join(top) + b"/" if top else b""
+
+
+def without_words(folder: bytes, split: str | None, globs: Sequence[str]) -> bytes:
+    """Return a folder without the names that say of which split it is: its words, or the folders of a glob.
+
+    >>> without_words(b"seg_train/seg_train/cat", "train", []), without_words(b"one/cat", "train", ["one/*"])
+    (b'cat', b'cat')
+    """
+    for glob in globs:
+        above = os.fsencode(re.split(r"[*?\[]", glob)[0].rpartition("/")[0])
+        if above and f"{os.fsdecode(folder)}/".startswith(f"{os.fsdecode(above)}/"):
+            return folder[len(above) + 1 :]
+    if globs:
+        return folder
+    return b"/".join(part for part in folder.split(b"/") if split_in_words(part.decode("utf-8", "replace")) != split)
 
 
 def _why_unclear(by_depth: Mapping[int, bytes], tops: Mapping[bytes, bytes], strange: bytes | None) -> str:
@@ -130,6 +166,8 @@ def role_of(folder: bytes, layout: Layout) -> FolderRole:
     split = None
     if layout == "flat":
         return FolderRole()
+    if layout == "label_split" and parts:
+        return FolderRole(split_of_folder(parts.pop()), "/".join(parts) or None)
     if layout in ("split", "split_label") and parts:
         split = parts.pop(0).lower()
         if not _SPLIT_NAME.fullmatch(split):

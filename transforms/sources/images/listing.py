@@ -18,12 +18,14 @@ import numpy as np
 
 from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
+from ...format.wording.printable import printable_path
+from ...recognise.names import is_split_folder
 from ..contract.source import Listing, SourceEntry, Traits
 from ..files.listing import entry_name
 from ..files.object_listing import match_url
 from ..files.open_file import is_object
-from ..files.partitions import is_split_folder
 from ..files.skipped_names import Ignored, is_other_file, why_skipped
+from .layout import Layout
 from .object_tree import ObjectTree, measure_object
 from .table import ImageFile, ImageTable
 from .walk import ImageFolder, ImageWalk, Scan, facts_of
@@ -35,6 +37,7 @@ class ImageListing(Listing):
 
     `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`). `hints`
     say how files are read that have the names of annotations. `empty` are the folders without images and folders.
+    Folders are named from the folder `above` on, and mean `layout`, where that was asked for.
     """
 
     folders: tuple[ImageFolder, ...] = ()
@@ -42,11 +45,28 @@ class ImageListing(Listing):
     as_one: bool = False
     hints: tuple[str, ...] = ()
     empty: tuple[ImageFolder, ...] = ()
+    above: bytes = b""
+    layout: Layout | None = None
 
     def below(self, *, empty: bool = False) -> list[bytes]:
         """Return the paths of the folders by which classes and splits are detected, or of those without images."""
         folders = self.empty if empty else self.folders
-        return [folder.below_apex if self.as_one else folder.below_root for folder in folders]
+        below = (folder.below_apex if self.as_one else folder.below_root for folder in folders)
+        return [folder.removeprefix(self.above) for folder in below]
+
+    def smallest(self, count: int) -> list[SourceEntry]:
+        """Return the smallest pictures on a disk that are not empty, each as an entry."""
+        order = np.argsort(self.images.sizes, kind="stable")
+        found = []
+        for row in order[self.images.sizes[order] > 0][:count].tolist():
+            image = self.images[row]
+            folder = self.entries[image.folder]
+            if not is_object(folder.path):
+                path = folder.path.rstrip(b"/") + b"/" + image.name
+                shown = printable_path(image.name)
+                name = shown if folder.name == "." else f"{folder.name}/{shown}"
+                found.append(SourceEntry(path, name, image.size, image.mtime_ns, ""))
+        return found
 
     def keep(self, wanted: Sequence[int]) -> ImageListing:
         moved = np.full(len(self.folders), -1, np.int32)

@@ -8,6 +8,7 @@ root/dog/1.jpg ─┘ read: one read and one check per file; a file that fails i
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,8 +27,11 @@ from ...pictures.facts import Check, ImageProblem
 from ...pictures.notes import notes_of
 from ...pictures.preprocess.options import Preprocess
 from ...recipe.steps.label import refuse_other_numbers
+from ...recognise.names import FileSplits
+from ...recognise.splits import Seen, find_splits
+from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
 from ..contract.selection import Selection
-from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
+from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
 from ..files.open_file import is_object
 from ..registry.conform import DatasetSchema
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_image_object
@@ -35,6 +39,7 @@ from .layout import (
     MAX_LABEL_OFFSET,
     FolderRole,
     Layout,
+    above_splits,
     choose_layout,
     class_warnings,
     empty_classes,
@@ -42,6 +47,7 @@ from .layout import (
     role_of,
     unknown_class,
     unknown_warning,
+    without_words,
 )
 from .listing import ImageListing, list_images
 from .order import shuffled
@@ -103,6 +109,7 @@ class ImageSource:
     known_classes   those that have numbers already, from 0: new ones come after them, and no offset counts
     ignore          globs of names, or of paths below the root, that are left out
     pictures        what a step does to images after they are read: where it decodes them, it checks their pixels
+    splits          how folders get their splits, where the layout is not given
     limits          the sizes of batches and pieces
     """
 
@@ -122,6 +129,7 @@ class ImageSource:
     bytes_limit: int = 256 << 20
     ignore: tuple[str, ...] = ()
     pictures: Preprocess = field(default_factory=Preprocess)
+    splits: FileSplits = field(default_factory=FileSplits)
     limits: ImageLimits = field(default_factory=ImageLimits, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -141,16 +149,29 @@ class ImageSource:
 
     def list_files(self) -> Listing:
         """Raise `InputError`: a path matches nothing, a folder is empty or cannot be read, or two paths overlap."""
-        return list_images(self.paths, self.base, ignore=self.ignore)
+        listing = list_images(self.paths, self.base, ignore=self.ignore)
+        if self.splits.looks:
+            refuse_strangers(listing.smallest(MOST_HEADS), (pointer,))
+        if self.layout != "auto":
+            return replace(listing, recognised=Recognised("none", said=self.splits.said, split=self.splits.split))
+        below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in listing.below()]
+        files = [f"{os.fsdecode(folder.path).rstrip('/')}/" for folder in listing.folders]
+        roots = sorted({os.fsdecode(folder.root) for folder in listing.folders})
+        root = next((file[: -len(one)] for file, one in zip(files, below, strict=True) if one), files[0]).rstrip("/")
+        recognised, splits = find_splits(Seen(files, below, root, roots, self.paths), self.splits)
+        if recognised.rule == "folders":
+            listing = replace(listing, above=above_splits(listing.below()))
+        entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
+        listing = replace(listing, entries=entries, recognised=recognised)
+        return replace(listing, layout=self._meaning(listing)[0])
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened
         """Return the schema, the classes and splits, and the pieces in reading order."""
         if not isinstance(listing, ImageListing):
             raise TypeError("a listing of images comes from ImageSource.list_files")
-        layout = choose_layout(listing.below(), self.layout, listing.hints)
+        layout, roles = self._meaning(listing)
         if self.labels is not None:
             refuse_labels(layout)
-        roles = [role_of(folder, layout) for folder in listing.below()]
         classes = sorted({role.class_name for role in roles if role.class_name is not None})
         splits = sorted({role.split for role in roles if role.split is not None})
         schema = image_schema(
@@ -255,6 +276,24 @@ class ImageSource:
         digest = hashlib.sha256(data).hexdigest() if self.sha256 else None
         name = f"{folder.prefix}{filename}"
         return ImageRow(gathered.bytes, image.size, facts, name, folder.label, folder.class_name, digest)
+
+    def _meaning(self, listing: ImageListing) -> tuple[Layout, list[FolderRole]]:
+        """Return what folders mean, and the split and the class of each."""
+        below, rule = listing.below(), listing.recognised
+        if self.layout != "auto" or rule.rule in ("none", "folders"):
+            splits = self.splits.wanted != "none"
+            layout = listing.layout or choose_layout(below, self.layout, listing.hints, splits=splits)
+            return layout, [role_of(folder, layout) for folder in below]
+        if rule.rule != "roots":
+            globs = rule.arguments
+            below = [
+                without_words(one, entry.split, globs.get(entry.split or "", ()))
+                for one, entry in zip(below, listing.entries, strict=True)
+            ]
+        classes = choose_layout(below, "auto", listing.hints, splits=False)
+        roles = [role_of(folder, classes) for folder in below]
+        roles = [replace(role, split=entry.split) for role, entry in zip(roles, listing.entries, strict=True)]
+        return listing.layout or ("split_label" if classes == "label" else "split"), roles
 
     def _checker(self) -> ImageCheck:
         level = "structure" if self.check in DECODED and self.pictures.changes_pictures else self.check

@@ -35,6 +35,7 @@ from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of
 from ...recipe.step import Column, TypedStepByType
 from ...recipe.steps.columns import Rename
+from ...recognise.splits import in_splits
 from ..contract.selection import UNITE
 from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 
@@ -146,7 +147,7 @@ def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: Da
     if isinstance(source, RecipeSource):
         found, survey = _recipe_under(source, listing, run, dataset)
         _refuse_other_types(dataset, survey.frozen.columns)
-        return found, survey
+        return found, in_splits(survey, listing)
     source = follow(source, dataset)
     typed = partial(_with_types_of_nulls, dataset=dataset, names={})
     return _conformed(source, typed(source.survey(listing, run)), listing, run, dataset, typed)

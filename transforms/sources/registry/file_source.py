@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from ...format.schema.schema import ColumnRule
+from ...recognise.splits import Seen, split_files
+from ...recognise.strangers import refuse_strangers, refuse_tables
 from ..contract.selection import Selection
 from ..contract.source import Listing, Traits
 from ..files.listing import list_entries
-from ..files.partitions import refuse_splits
 from .formats import suffixes_of
 from .options import Options, TableOptions
 from .settings import Settings
@@ -53,13 +55,19 @@ class FileSource(Generic[OptionsT]):
         """Return the files to read.
 
         Raises:
-            InputError: a path matches nothing, or folders are several splits.
+            InputError: a path matches nothing, a file is not what its name says, or it is unclear of which split it is.
         """
         kind, paths = self.options.format, self.options.paths
         listing = list_entries(paths, self.settings.base, suffixes_of(kind), file_format=kind, traits=self.traits)
-        if self.options.reads_folders:
-            refuse_splits(listing, paths, self.settings.call)
-        return listing
+        how = self.settings.splits
+        if how.looks:
+            refuse_strangers(listing.entries)
+        if self.traits.names_pictures:
+            return listing
+        seen = Seen.of([os.fsdecode(entry.path) for entry in listing.entries], paths, self.settings.base)
+        if how.looks and kind == "parquet":
+            refuse_tables(seen.files, seen.roots, how.call)
+        return split_files(listing, seen, how)
 
 
 @dataclass(frozen=True, slots=True)

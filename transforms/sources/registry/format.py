@@ -19,7 +19,7 @@ from .settings import Limits, Settings
 if TYPE_CHECKING:
     from ...format.schema.schema import Schema
     from ...recipe.step import Step
-    from ..contract.source import Frozen, Source
+    from ..contract.source import Source
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
@@ -144,10 +144,6 @@ class Format(Generic[OptionsT]):
     def field_bytes(self, limits: Limits) -> int:
         """Return the largest value of one feature."""
         return limits.field_bytes
-
-    def split_twice(self, options: OptionsT, frozen: Frozen) -> str | None:  # noqa: ARG002
-        """Return what to do about a rule for a source whose folders are splits; None where folders never are."""
-        return None
 
     def settled(
         self,

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from ...format.wording.printable import quoted
 from ...pictures.facts import Check
@@ -49,6 +49,11 @@ def _check_where(value: str) -> str:
 
 
 InputPath: TypeAlias = Annotated[str, AfterValidator(check_path)]
+SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+SplitGlobs: TypeAlias = Annotated[dict[SplitName, str | list[str]], Field(min_length=1, max_length=64)]
+"""The files of each split: globs of their names, or with a `/` of their paths below the folder that is read.
+
+There are at most as many as a rule of splits may name."""
 Count: TypeAlias = Annotated[int, Field(ge=1)]
 Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
 Partitions: TypeAlias = Literal["none"] | None
@@ -67,6 +72,12 @@ class SharedOptions(BaseModel):
     exclude_columns: list[str] = []
     limit: Count | None = None
     where: Annotated[str, AfterValidator(_check_where)] | None = None
+    splits: (
+        Literal["names", "none"]
+        | Annotated[dict[SplitName, str | list[str]], Field(min_length=1, max_length=64)]
+        | None
+    ) = None
+    detect: Literal["none"] | None = None
     check: Check = "structure"
 
     @model_validator(mode="after")
@@ -86,20 +97,11 @@ class Options(SharedOptions):
     def kept(self) -> tuple[str, ...] | None:
         return None if self.columns is None else tuple(self.columns)
 
-    @property
-    def reads_folders(self) -> bool:
-        """Whether the names of folders are columns or splits."""
-        return False
-
 
 class FileOptions(Options):
     """The options of files below folders whose names say something of their rows."""
 
     partitions: Partitions = None
-
-    @property
-    def reads_folders(self) -> bool:
-        return self.partitions != "none"
 
 
 class TableOptions(FileOptions):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...pictures.preprocess.options import Preprocess
+from ...recognise.names import FileSplits
 from ..contract.call import Call
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Settings:
     detected        what was detected in the files before, for the user
     call            what the user typed
     pictures        what is done to pictures after they are read
+    splits          how files get theirs
     """
 
     base: str
@@ -55,3 +57,4 @@ class Settings:
     detected: tuple[str, ...] = field(default=(), compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
     pictures: Preprocess = field(default_factory=Preprocess)
+    splits: FileSplits = field(default_factory=FileSplits)

@@ -51,6 +51,7 @@ class TfrecordFormat(Format[TfrecordInput]):
             looked_at=settings.looked_at,
             splits_anew=settings.splits_anew,
             record_bytes=settings.limits.record_bytes,
+            splits=settings.splits,
         )
 
     def starter(self, options: TfrecordInput, columns: str, column: str) -> str:  # noqa: ARG002

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
 from typing import Final
 
 from ...dataset.generations.manifest_files import locate_shard, read_manifest
@@ -27,56 +25,15 @@ from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.wording.printable import shell_path
 from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
-from ..contract.source import SourceEntry
+from ..contract.source import Recognised, SourceEntry
 from ..files.listing import entry_name, find_entries, holds_dataset, list_file
 from ..files.open_file import is_object
 from ..registry.formats import suffixes_of
-
-_SPLITS: Final = "train|training|val|valid|validation|dev|test|testing|eval|evaluation"
-_SUFFIX: Final = r"\.(?:tfrecords?|tfrec|record)"
-_SPLIT_IN_NAME: Final = re.compile(
-    rf"(?P<one>{_SPLITS})-[0-9]+(?:-of-[0-9]+)?{_SUFFIX}(?:\.gz)?|"
-    rf"(?:[a-z0-9_]+-)?(?P<two>{_SPLITS}){_SUFFIX}-[0-9]+-of-[0-9]+(?:\.gz)?|"
-    rf"[a-z0-9_]+_(?P<three>{_SPLITS})\.record-[0-9]+-of-[0-9]+"
-)
-"""A file name that says of which split it is: one of the well-known names, then nothing but its number.
-
-The second form is that of TFDS, after the name of the dataset: `{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}`. The
-third is that of the scripts of TensorFlow's Object Detection API: `coco_val.record-00000-of-00010`.
-"""
-
-_SPLIT_FOLDER: Final = re.compile(rf"(?:Split-)?({_SPLITS})", re.IGNORECASE)
-"""`Split-train` is what TFX writes."""
 
 _REQUESTS_AT_ONCE: Final = 8
 """Each shard of a dataset in a store is looked at by a request or two.
 
 Not in the threads of `stores/common/piece_sender`: what is looked at may be read ahead by those."""
-
-
-def split_in_name(path: bytes) -> str | None:
-    """Return the split that a file's name states, if it is a well-known one and the name states nothing else.
-
-    >>> split_in_name(b"/data/val-00001-of-00010.tfrecord"), split_in_name(b"/data/train-of-thought-1.tfrecord")
-    ('val', None)
-    """
-    match = _SPLIT_IN_NAME.fullmatch(os.fsdecode(os.path.basename(path)))
-    return (match["one"] or match["two"] or match["three"]) if match else None
-
-
-def split_of_folder(name: str) -> str | None:
-    """Return the split whose name a folder has.
-
-    >>> split_of_folder("Valid"), split_of_folder("Split-eval"), split_of_folder("trains")
-    ('valid', 'eval', None)
-    """
-    match = _SPLIT_FOLDER.fullmatch(name)
-    return match[1].lower() if match else None
-
-
-def _split_in_folders(path: bytes, root: bytes) -> str | None:
-    folders = os.fsdecode(os.path.dirname(path)[len(root) :]).split("/")
-    return next(filter(None, map(split_of_folder, folders)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +67,7 @@ class Inputs:
     files: list[InputFile] = field(default_factory=list)
     datasets: list[InputDataset] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
+    recognised: Recognised = field(default_factory=lambda: Recognised("none"))
 
     def whole_datasets(self) -> Iterator[tuple[str, int]]:
         """Yield the folder and the generation of each dataset of which all shards are read."""
@@ -137,35 +95,12 @@ def find_inputs(paths: Sequence[str], base: str) -> Inputs:
         if file.entry.path in seen:
             raise InputError(f"{file.entry.name}: is named twice; its records would come twice")
         seen.add(file.entry.path)
-    inputs.files = list(_with_stated_splits(inputs.files, finder.roots))
     return inputs
-
-
-def _with_stated_splits(files: Sequence[InputFile], roots: Mapping[bytes, bytes]) -> Iterator[InputFile]:
-    """Yield the files with the splits that names and folders state: folders below a path, or below all files.
-
-    `roots` are the folders that were given, by file.
-    """
-    foreign = [file.entry.path for file in files if file.dataset is None]
-    common = _common_folder(foreign) if foreign else b""
-    for file in files:
-        path = file.entry.path
-        if file.dataset is None:
-            root = min(common, roots.get(path, common), key=len)
-            file = replace(file, stated=split_in_name(path) or _split_in_folders(path, root))
-        yield file
-
-
-def _common_folder(paths: Sequence[bytes]) -> bytes:
-    first, last = (os.path.dirname(path).split(b"/") for path in (min(paths), max(paths)))
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    return b"/".join(one for one, _ in same)
 
 
 class _Finder:
     def __init__(self, inputs: Inputs, base: bytes) -> None:
         self._inputs = inputs
-        self.roots: dict[bytes, bytes] = {}
         self._base = base
         self._known: dict[bytes, int] = {}
         self._looked_at: dict[bytes, bool] = {}
@@ -189,8 +124,6 @@ class _Finder:
         for reason, count in skipped.items():
             self._inputs.skipped[reason] = self._inputs.skipped.get(reason, 0) + count
         self._inputs.files += [self._file(entry) for entry in entries]
-        if is_folder:
-            self.roots |= {entry.path: folder for entry in entries}
 
     def _file(self, entry: SourceEntry) -> InputFile:
         path = entry.path

@@ -10,6 +10,7 @@ states (`val-00001-of-00010.tfrecord`), or the folder that it is in (`val/a.tfre
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -22,6 +23,9 @@ from ...format.schema.schema import Schema
 from ...format.splits.splitter import DEFAULT_SPLIT
 from ...format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...format.wording.printable import printable
+from ...recognise.names import FileSplits
+from ...recognise.splits import Seen, find_splits
+from ...recognise.strangers import refuse_strangers
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema
@@ -36,7 +40,7 @@ from .agreement import (
     hold_no_examples,
     stated_by,
 )
-from .inputs import InputFile, Inputs, find_inputs, split_in_name
+from .inputs import InputFile, Inputs, find_inputs
 from .observed_schema import Observation
 from .piece_reader import PieceReader, pass_over, read_runs, rows_without
 from .pieces import RecordsPiece, cut_run, is_compressed, whole_file
@@ -69,6 +73,7 @@ class TfrecordSource:
                     it says that of records whose file and dataset say none
     shard_size      files are cut where shards of that size will end; None: they are read whole
     dataset         the dataset that the records are added to, which they must agree with
+    splits          how files of no dataset get theirs
     """
 
     paths: tuple[str, ...]
@@ -82,6 +87,7 @@ class TfrecordSource:
     in_turn: bool = False
     record_bytes: int = RECORD_BYTES_LIMIT
     dataset: Stated | None = None
+    splits: FileSplits = field(default_factory=FileSplits)
 
     def following(self, dataset: DatasetSchema) -> TfrecordSource:
         """Return the source whose records agree with the dataset; files may say themselves of which split they are."""
@@ -90,16 +96,16 @@ class TfrecordSource:
 
     def list_files(self) -> Listing:
         inputs = self._inputs()
+        if self.splits.looks:
+            refuse_strangers(file.entry for file in inputs.files if file.dataset is None)
         entries = tuple(file.entry for file in inputs.files)
         traits = Traits(whole_records=True)
         size, datasets = sum(entry.bytes for entry in entries), tuple(inputs.whole_datasets())
-        return Listing("tfrecord", entries, len(entries), size, inputs.skipped, traits, datasets)
+        return Listing("tfrecord", entries, len(entries), size, inputs.skipped, traits, datasets, inputs.recognised)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Return the schema that all inputs have, and the ranges of their files."""
         inputs = self._listed(listing)
-        if self.split is None and not self.splits_anew:
-            _refuse_stray(inputs)
         found = self._agree(inputs, run)
         pieces, groups = self._cut(inputs, found)
         splits = tuple(sorted({piece.split for piece in pieces if piece.split is not None}))
@@ -110,6 +116,7 @@ class TfrecordSource:
             tuple(self._warnings(inputs, found)),
             _split_rows(pieces),
             groups if self.shard_size is not None else None,
+            detected=listing.recognised.lines,
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
@@ -127,6 +134,11 @@ class TfrecordSource:
 
     def _inputs(self) -> Inputs:
         inputs = find_inputs(self.paths, self.base)
+        foreign = [index for index, file in enumerate(inputs.files) if file.dataset is None]
+        seen = Seen.of([os.fsdecode(inputs.files[i].entry.path) for i in foreign], self.paths, self.base)
+        inputs.recognised, splits = find_splits(seen, self.splits)
+        for index, split in zip(foreign, splits, strict=True):
+            inputs.files[index] = replace(inputs.files[index], stated=split)
         if not self.in_turn:
             inputs.files.sort(key=lambda file: file.entry.path)
         return inputs
@@ -213,12 +225,6 @@ class TfrecordSource:
                 f"{', '.join(kept)}"
             )
         if self.splits_anew:
-            others = [file for file in inputs.files if file.stated not in (None, DEFAULT_SPLIT)]
-            if others:
-                yield (
-                    f"{others[0].entry.name}: its name says {others[0].stated}, and its records are split again with "
-                    f"all others"
-                )
             for dataset in inputs.datasets:
                 splits = tuple(dataset.manifest.splits)
                 if len(splits) > 1:
@@ -230,18 +236,6 @@ class TfrecordSource:
         if foreign and found.labels:
             names = ", ".join(map(printable, sorted(found.labels)))
             yield f"{names}: the numbers in foreign files are taken for the labels of the datasets"
-
-
-def _refuse_stray(inputs: Inputs) -> None:
-    """Raise `InputError` for a file that is in no folder of a split, where folders of others are several splits."""
-    foreign = [file for file in inputs.files if file.dataset is None]
-    splits = sorted({file.stated for file in foreign if file.stated and not split_in_name(file.entry.path)})
-    stray = next((file.entry for file in foreign if file.stated is None), None)
-    if stray is not None and len(splits) > 1:
-        raise InputError(
-            f"{stray.name}: is in no folder of a split, and other files are ({', '.join(splits)}); name the folders of "
-            f"splits alone, or put all files into one split: --split {DEFAULT_SPLIT}"
-        )
 
 
 def _split_rows(pieces: Sequence[RecordsPiece]) -> dict[str, int]:

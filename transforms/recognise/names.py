@@ -1,0 +1,196 @@
+"""The names of splits, alone and in the names of files.
+
+train/  Split-eval/  val2017/                     folders
+train-00000-of-00005.parquet                      forms that tools write: nothing else is in such a name
+pets-test.tfrecord-00000-of-00002
+sales-dev.csv  x_train.npy                        a word beside others: it may mean a split, or not
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from ..sources.contract.call import Call
+
+SPLITS: Final = (
+    "train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval", "evaluation",
+)  # fmt: skip
+
+Globs: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+
+_KINDS: Final = {"training": "train", "valid": "val", "validation": "val", "testing": "test", "evaluation": "eval"}
+"""Names of one split: `train.csv` beside `training.csv` is no evidence of two."""
+
+_ANY: Final = "|".join(SPLITS)
+_FOLDER: Final = re.compile(rf"(?:split-)?((?:{_ANY})(?:_?[0-9]{{4}})?)", re.IGNORECASE)
+"""`Split-train` is what TFX writes, `train2017` what COCO does."""
+
+_SUFFIX: Final = r"(?:\.[a-z_][a-z0-9_]*)+"
+_FILE: Final = re.compile(
+    rf"(?P<one>{_ANY})-[0-9]{{5,}}(?:-of-[0-9]+)?(?:-[0-9a-f]{{16}})?{_SUFFIX}|"
+    rf"(?P<short>{_ANY})-[0-9]+(?:-of-[0-9]+)?\.(?:tfrecords?|tfrec|record)(?:\.gz)?|"
+    rf"(?:[a-z0-9_.]+-)*(?P<two>{_ANY})-[0-9]+-of-[0-9]+(?:-[0-9a-f]{{16}})?{_SUFFIX}|"
+    rf"(?:[a-z0-9_.]+-)*(?P<three>{_ANY}){_SUFFIX}-[0-9]+-of-[0-9]+(?:\.gz)?|"
+    rf"[a-z0-9_]+_(?P<four>{_ANY})\.record-[0-9]+-of-[0-9]+",
+    re.IGNORECASE,
+)
+"""Ours and Hugging Face's; with the name of a dataset before it; TFDS's and Beam's; the Object Detection API's."""
+
+_SUFFIXES: Final = frozenset({
+    "csv", "tsv", "jsonl", "ndjson", "json", "txt", "parquet", "pq", "snappy", "arrow", "feather", "ipc", "npy", "npz",
+    "tfrecord", "tfrecords", "tfrec", "record", "tar", "tgz", "zip", "gz", "bz2", "xz", "zst",
+})  # fmt: skip
+
+_TOKEN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_WITH_SET: Final = re.compile(rf"({_ANY})(?:set|data)")
+_SAYS_NOTHING: Final = frozenset({"set", "data", "part", "shard", "chunk", "file", "v", "full", "final"})
+"""Words beside that of a split which make no other table of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSplits:
+    """How files get their splits: `wanted` is what `input.splits` says, None for what the files show.
+
+    `said` is how the user gave all rows a rule or a split; the files then have none. Where columns of files may differ,
+    a command says so with `unites`. `split` is that of files without one. With `looks` files are opened to see whether
+    they are what their names say.
+    """
+
+    wanted: Literal["names", "none"] | Globs | None = None
+    said: str = ""
+    unites: bool = field(default=False, compare=False, repr=False)
+    split: str = "train"
+    looks: bool = True
+    call: Call = field(default_factory=Call, compare=False, repr=False)
+
+
+class Word(NamedTuple):
+    """A word in a file's name that may mean a split, and the others; `is_outer` says that it is the first or last."""
+
+    split: str
+    rest: tuple[str, ...]
+    is_outer: bool
+
+
+def kind_of(split: str) -> str:
+    """Return what a split's name means.
+
+    >>> kind_of("validation"), kind_of("valid2017")
+    ('val', 'val')
+    """
+    name = re.sub(r"_?[0-9]{4}$", "", split)
+    return _KINDS.get(name, name)
+
+
+def split_of_folder(name: str) -> str | None:
+    """Return the split whose name a folder has.
+
+    >>> split_of_folder("Valid"), split_of_folder("Split-eval"), split_of_folder("val2017"), split_of_folder("trains")
+    ('valid', 'eval', 'val2017', None)
+    """
+    match = _FOLDER.fullmatch(name)
+    return match[1].lower() if match else None
+
+
+@cache
+def is_split_folder(name: bytes) -> bool:
+    """Return whether a folder has the name of a split.
+
+    >>> is_split_folder(b"Train"), is_split_folder(b"val2017"), is_split_folder(b"cat")
+    (True, True, False)
+    """
+    return split_of_folder(name.decode("utf-8", "replace")) is not None
+
+
+def split_in_name(name: str) -> str | None:
+    """Return the split that the name of a file states, in a form that tools write.
+
+    >>> split_in_name("val-00001-of-00010.parquet"), split_in_name("pets-test.tfrecord-00000-of-00002")
+    ('val', 'test')
+    >>> split_in_name("train-of-thought-1.csv"), split_in_name("test-1.csv")
+    (None, None)
+    """
+    match = _FILE.fullmatch(name)
+    return next(filter(None, match.groups())).lower() if match else None
+
+
+def word_in_name(name: str) -> Word | None:
+    """Return the one word of a file's name that may mean a split; None where there is none, or more than one.
+
+    >>> word_in_name("sales-dev.csv.gz")
+    Word(split='dev', rest=('sales',), is_outer=True)
+    >>> word_in_name("TrainSet_2.csv"), word_in_name("train_test_split.csv"), word_in_name("trains.csv")
+    (Word(split='train', rest=(), is_outer=True), None, None)
+    """
+    tokens = [token.lower() for token in _TOKEN.findall(_stem(name))]
+    words = [token for token in tokens if not token.isdigit() and token not in _SAYS_NOTHING]
+    found = [at for at, word in enumerate(words) if _split_word(word)]
+    if len(found) != 1:
+        return None
+    (at,) = found
+    rest = tuple(word for place, word in enumerate(words) if place != at)
+    return Word(_split_word(words[at]) or "", rest, at in (0, len(words) - 1))
+
+
+def split_in_words(name: str) -> str | None:
+    """Return the split that a name states, or that its one word may mean.
+
+    >>> split_in_words("seg_train"), split_in_words("val-00000-of-00001.csv"), split_in_words("a.csv")
+    ('train', 'val', None)
+    """
+    word = None
+    split = split_in_name(name) or split_of_folder(name)
+    if split is None:
+        word = word_in_name(name)
+    return word.split if word else split
+
+
+def _split_word(word: str) -> str | None:
+    if word in SPLITS:
+        return word
+    match = _WITH_SET.fullmatch(word)
+    return match[1] if match else None
+
+
+def _stem(name: str) -> str:
+    """Return a name without its suffixes.
+
+    >>> _stem("a.train.csv.gz"), _stem("train.tfrecord-00000-of-00002"), _stem("data.v2.test")
+    ('a.train', 'train', 'data.v2.test')
+    """
+    name = re.sub(r"-[0-9]+-of-[0-9]+(?=\.|$)", "", name)
+    while (parts := name.rpartition("."))[0] and parts[2].lower() in _SUFFIXES:
+        name = parts[0]
+    return name
+
+
+def level_of(folders: Iterable[tuple[str, ...]]) -> tuple[int, bool] | None:
+    """Return the level of folders that are splits, and whether all folders of it are; None where there is none.
+
+    >>> level_of([("pets", "train"), ("pets", "test")]), level_of([("cat", "train"), ("dog", "test")])
+    ((1, True), (1, True))
+    >>> level_of([("train",), ("test",), ()]), level_of([("airplane",), ("train",)])
+    ((0, False), None)
+    """
+    given = {tuple(map(str, parts)) for parts in folders}
+    one_split, mixed = None, None
+    for level in range(max(map(len, given), default=0)):
+        names = {parts[level] if len(parts) > level else "" for parts in given}
+        splits = {split for name in names if name and (split := split_of_folder(name))}
+        if not splits:
+            continue
+        is_clear = all(split_of_folder(name) for name in names)
+        several = len(set(map(kind_of, splits))) > 1
+        if is_clear and several:
+            return level, True
+        if is_clear and one_split is None:
+            one_split = level
+        if several and mixed is None:
+            mixed = level
+    if mixed is not None:
+        return mixed, False
+    return None if one_split is None else (one_split, True)

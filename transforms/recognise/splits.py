@@ -1,0 +1,444 @@
+"""Which split each file is of, by the folders and names of all of them.
+
+    clear    every folder of a level, or every name in a form that tools write, states a split    it is read
+    mixed    words in names, or some folders of a level, may mean two splits or more              the run stops
+    nothing  else: all rows go to one split, and a word that might have been meant is a line
+
+What the user says comes before what is seen: `input.splits`, or a rule or a split for all rows.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Final
+
+import numpy as np
+
+from ..errors import InputError
+from ..format.flow.rows import Rows
+from ..format.wording.nearest import first_names
+from ..format.wording.printable import printable, printable_path, shell_path
+from ..sources.contract.call import typed_path
+from ..sources.contract.source import Frozen, Listing, Recognised, Survey
+from .names import (
+    FileSplits,
+    Globs,
+    is_split_folder,
+    kind_of,
+    level_of,
+    split_in_name,
+    split_in_words,
+    split_of_folder,
+    word_in_name,
+)
+
+_MAGIC: Final = re.compile(r"[*?\[]")
+_SHOWN: Final = 6
+"""A command names so many files; of more it has globs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Files as they were listed: `files` are their paths, `below` the same from the folder `root` on.
+
+    `typed` are the paths that the user gave, `roots` the folder of each.
+    """
+
+    files: Sequence[str]
+    below: Sequence[str]
+    root: str
+    roots: Sequence[str]
+    typed: Sequence[str]
+
+    @classmethod
+    def of(cls, files: Sequence[str], paths: Sequence[str], base: str) -> Seen:
+        """Return what paths, relative to the folder `base`, found: `files` are absolute, or URLs."""
+        ordered = sorted(files)
+        roots = [_root_of(path, ordered, base) for path in paths]
+        root = _common(sorted(set(roots)))
+        start = len(root.rstrip("/")) + 1
+        return cls(files, [file[start:] for file in files], root, roots, paths)
+
+    def names(self) -> list[str]:
+        """Return the names of all files, without their folders."""
+        return [one.rpartition("/")[2] for one in self.below]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The split of each file, by one rule and its arguments."""
+
+    rule: str
+    arguments: dict[str, Any]
+    splits: Sequence[str]
+    where: str
+
+    @property
+    def kinds(self) -> set[str]:
+        """What the splits mean."""
+        return set(map(kind_of, set(self.splits)))
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """Files of which some look like splits: `splits` are what each may mean, None for the others."""
+
+    what: str
+    splits: Sequence[str | None]
+    level: int | None = None
+    words: bool = False
+
+
+def _root_of(path: str, files: Sequence[str], base: str) -> str:
+    """Return the folder below which a path has found some of the files, which are sorted."""
+    place = path.rstrip("/") if "://" in path else os.path.abspath(os.path.join(base, path))
+    for wanted, is_file in ((place, True), (place + "/", False)):
+        at = bisect_left(files, wanted)
+        if at < len(files) and (files[at] == wanted if is_file else files[at].startswith(wanted)):
+            return os.path.dirname(place) if is_file else place
+    magic = _MAGIC.search(place)
+    return place[: place.rfind("/", 0, magic.start())] or "/" if magic else place
+
+
+def _common(roots: Sequence[str]) -> str:
+    levels = zip(*[root.split("/") for root in roots], strict=False)
+    return "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels)) or "/"
+
+
+def by_folders(seen: Seen) -> Found | Mixed | None:
+    """Every folder of one level has the name of a split: the first level of two splits, or else of one."""
+    folders = {one: tuple(one.split("/")[:-1]) for one in {f"{one.rpartition('/')[0]}/" for one in seen.below}}
+    found = level_of(folders.values())
+    if found is None:
+        return None
+    level, is_clear = found
+    splits = {one: split_of_folder(parts[level]) if len(parts) > level else None for one, parts in folders.items()}
+    each = [splits[f"{one.rpartition('/')[0]}/"] for one in seen.below]
+    if not is_clear:
+        return Mixed("folders", each, level)
+    return Found("folders", {"level": level}, [one or "" for one in each], "the names of folders")
+
+
+def by_roots(seen: Seen) -> Found | None:
+    """Every path that the user gave is a folder with the name of a split, in folders that have little in common."""
+    names = {root: split_of_folder(os.path.basename(root)) for root in set(seen.roots)}
+    if len(names) < 2 or None in names.values():
+        return None
+    ends = sorted(((f"{root}/", name or "") for root, name in names.items()), key=lambda one: -len(one[0]))
+    splits = [next((name for root, name in ends if file.startswith(root)), "") for file in seen.files]
+    return Found("roots", {}, splits, "the names of folders") if all(splits) else None
+
+
+def by_names(seen: Seen) -> Found | Mixed | None:
+    """Every name has a form that tools write, with its split."""
+    splits = list(map(split_in_name, seen.names()))
+    named = {split for split in splits if split is not None}
+    if named and None not in splits:
+        return Found("names", {}, [one or "" for one in splits], "the names of files")
+    return Mixed("files", splits) if {*map(kind_of, named)} - {"train"} else None
+
+
+def by_folder_words(seen: Seen) -> Mixed | None:
+    """Words in the names of folders of one level may mean two splits or more, beside the same other words."""
+    levels = [one.split("/")[:-1] for one in seen.below]
+    for level in range(max(map(len, levels), default=0)):
+        words = {parts[level]: word_in_name(parts[level]) for parts in levels if len(parts) > level}
+        kinds = defaultdict[tuple[str, ...], set[str]](set)
+        for word in filter(None, words.values()):
+            kinds[word.rest].add(kind_of(word.split))
+        meant = {rest for rest, found in kinds.items() if len(found) > 1}
+        if meant:
+            found = [words[parts[level]] if len(parts) > level else None for parts in levels]
+            return Mixed(
+                "folders", [word.split if word and word.rest in meant else None for word in found], level, words=True
+            )
+    return None
+
+
+def by_words(seen: Seen) -> Mixed | None:
+    """Words in names may mean two splits or more: each beside the same other words, or alone."""
+    words = list(map(word_in_name, seen.names()))
+    kinds = defaultdict[tuple[str, ...], set[str]](set)
+    for word in filter(None, words):
+        kinds[word.rest].add(kind_of(word.split))
+    alone = kinds.get((), set())
+    outer = {kind_of(word.split) for word in words if word is not None and word.is_outer} if alone else set()
+    if len(alone | outer) < 2 and all(len(found) < 2 for found in kinds.values()):
+        return None
+    loose = len(alone | outer) > 1
+    meant = {rest for rest, found in kinds.items() if len(found) > 1}
+    splits = [
+        word.split if word is not None and (word.rest in meant or (loose and word.is_outer)) else None for word in words
+    ]
+    return Mixed("files", splits)
+
+
+CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_folders, by_roots, by_names)
+"""The rules that are read where they are clear."""
+
+UNSURE: Final[tuple[Callable[[Seen], Mixed | None], ...]] = (by_folder_words, by_words)
+"""The rules that stop a run, unless another one is clear of two splits."""
+
+
+def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str | None]]:
+    """Return what was recognised, and the split of each file.
+
+    Raises:
+        InputError: the evidence is mixed, or a file is not among those that `input.splits` names.
+    """
+    nothing: Sequence[str | None] = [None] * len(seen.files)
+    if how.wanted == "none":
+        return Recognised("none"), nothing
+    if how.wanted is not None:
+        splits = _by_words_of(seen) if how.wanted == "names" else _by_globs(seen, how.wanted)
+        rule = "words" if how.wanted == "names" else "globs"
+        arguments = {} if how.wanted == "names" else {split: list(globs) for split, globs in how.wanted}
+        return Recognised(rule, arguments, (_line(splits, "input.splits"),)), splits
+    found = [rule(seen) for rule in CLEAR]
+    clear = [one for one in found if isinstance(one, Found)]
+    mixed = next((one for one in (*found, *(rule(seen) for rule in UNSURE)) if isinstance(one, Mixed)), None)
+    best = next((one for one in clear if len(one.kinds) > 1), None)
+    if best is None and mixed is None:
+        best = next(iter(clear), None)
+    if best is not None and (other := next((one for one in clear if not _agree(one, best)), None)):
+        mixed, best = Mixed(f"{best.where} and {other.where} do not agree", other.splits), None
+    if how.said:
+        named = sorted({*best.splits} if best else {one for one in mixed.splits if one} if mixed else ())
+        return Recognised("none", {}, not_used(named, how.said, how.split), how.said, how.split), nothing
+    if best is not None:
+        return Recognised(best.rule, best.arguments, (_line(best.splits, best.where),)), best.splits
+    if mixed is not None:
+        raise InputError(_stopped(seen, mixed, how))
+    return Recognised("none", lines=tuple(_words_alone(seen, how))), nothing
+
+
+def split_files(listing: Listing, seen: Seen, how: FileSplits) -> Listing:
+    """Return the listing with the split of each file.
+
+    Raises:
+        InputError: as `find_splits`.
+    """
+    recognised, splits = find_splits(seen, how)
+    entries = listing.entries
+    if any(splits):
+        entries = tuple(replace(entry, split=split) for entry, split in zip(entries, splits, strict=True))
+    return replace(listing, entries=entries, recognised=recognised)
+
+
+def _agree(one: Found, other: Found) -> bool:
+    """Return whether two rules say the same of all files, or one of them says one split for all."""
+    if one is other or (len(one.kinds) == 1) != (len(other.kinds) == 1):
+        return True
+    return all(kind_of(a) == kind_of(b) for a, b in {*zip(one.splits, other.splits, strict=True)})
+
+
+def _line(splits: Sequence[str | None], where: str) -> str:
+    names = sorted({split for split in splits if split is not None})
+    what = f"splits {', '.join(names)}" if len(names) > 1 else f"all files are of split {names[0]}"
+    more = "" if where == "input.splits" else "; to read all files as one split: --set input.splits=none"
+    return f"{what}, from {where}{more}"
+
+
+def not_used(splits: Sequence[str], said: str, split: str) -> tuple[str, ...]:
+    """Return that the splits of files are not used, since the user says another one."""
+    if list(splits) in ([], [split]):
+        return ()
+    cut = next((one for one in splits if kind_of(one) == "train"), splits[0])
+    return (
+        f"the files are of splits ({', '.join(splits)}), which are not used, since {said} is for all rows; to cut "
+        f"one of them only: --set split.of={cut}",
+    )
+
+
+def _words_alone(seen: Seen, how: FileSplits) -> Iterable[str]:
+    """Yield what might have been meant as one split, and is not read as one."""
+    root = split_of_folder(os.path.basename(seen.root))
+    if root is not None and root != how.split and len(set(seen.roots)) == 1:
+        yield (
+            f'the folder "{printable(os.path.basename(seen.root))}" has the name of a split, and its rows go to '
+            f"{how.split}; to write them as {root}: --set output.split={root}"
+        )
+    if any(one.endswith("/") or not one for one in seen.below):
+        return  # folders of pictures, whose classes are named anyway
+    folders = {part for one in seen.below for part in one.split("/")[:-1] if is_split_folder(os.fsencode(part))}
+    named = sorted(folders) or [
+        name
+        for name in seen.names()
+        if len(seen.files) > 1 and (word := word_in_name(name)) and not word.rest and kind_of(word.split) != "train"
+    ]
+    if named:
+        kind = "folder" if folders else "file"
+        yield (
+            f'one {kind} alone has the name of a split ("{printable(named[0])}"), and is read as any other; to say '
+            f"which files are of which split: input.splits"
+        )
+
+
+def _by_words_of(seen: Seen) -> list[str]:
+    """Return the split that is in the name of each file, or of a folder that it is in.
+
+    Raises:
+        InputError: a name has none, or several.
+    """
+    splits = []
+    for below, file in zip(seen.below, seen.files, strict=True):
+        split = next(filter(None, map(split_in_words, reversed(below.split("/")))), None)
+        if split is None:
+            raise InputError(
+                f"{_shown(file)}: input.splits is names, and its name has no word for one split; leave the file out, "
+                f"or say which files are of which split: --set 'input.splits={{train: GLOB, test: GLOB}}'"
+            )
+        splits.append(split)
+    return splits
+
+
+def _by_globs(seen: Seen, globs: Globs) -> list[str]:
+    """Return the split whose globs match each file: its name, or with a `/` its path below the root.
+
+    Raises:
+        InputError: none matches, or those of two splits.
+    """
+    tests = [(split, glob, re.compile(fnmatch.translate(glob))) for split, some in globs for glob in some]
+    splits = list[str]()
+    used = set[str]()
+    for name, below, file in zip(seen.names(), seen.below, seen.files, strict=True):
+        found = {split: glob for split, glob, test in tests if test.match(below if "/" in glob else name)}
+        if len(found) != 1:
+            why = " and ".join(f'"{printable(glob)}" ({split})' for split, glob in found.items())
+            raise InputError(
+                f"{_shown(file)}: "
+                + (f"{why} of input.splits match it; let one match" if found else "no glob of input.splits matches it")
+                + f"; globs with a / are of paths below {printable_path(typed_path(seen.root))}, others of names"
+            )
+        splits += found
+        used.update(found.values())
+    unused = next((glob for _, glob, _ in tests if glob not in used), None)
+    if unused is not None:
+        raise InputError(f'input.splits: "{printable(unused)}" matches no file that is read')
+    return splits
+
+
+def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
+    """Return why a run stops where the evidence is mixed, with two commands."""
+    by_split = defaultdict[str, list[str]](list)
+    for split, file in zip(mixed.splits, seen.files, strict=True):
+        if split is not None:
+            by_split[split].append(file)
+    others = [file for split, file in zip(mixed.splits, seen.files, strict=True) if split is None]
+    ordered = sorted(by_split, key=lambda split: (kind_of(split) != "train", split))
+    if mixed.level is not None:
+        return _stopped_by_folders(seen, mixed, ordered, how)
+    shown = first_names([_shown(by_split[split][0]) for split in ordered], _SHOWN)
+    beside = f", beside {_shown(others[0])}" if others else ""
+    what = mixed.what if mixed.what not in ("files", "folders") else "names of files may mean splits"
+    union = " --set input.columns_differ=union" if how.unites and others else ""
+    both = list(seen.typed) if not others else _named([f for s in ordered for f in by_split[s]], others)
+    first = f"{_command(how, both)} --set input.splits=names{union}"
+    if others and len(ordered) > 1:
+        alone = "" if ordered[0] == how.split else f" --set output.split={ordered[0]}"
+        rest = [file for split in ordered[1:] for file in by_split[split]]
+        second = f"{_command(how, _named(by_split[ordered[0]], [*others, *rest]))}{alone}"
+        second_is = f"{ordered[0]} alone"
+    else:
+        second, second_is = f"{_command(how, seen.typed)} --set input.splits=none", "all files in one split"
+    return _choice(f"{what}: {shown}{beside}", (", ".join(ordered), first), (second_is, second))
+
+
+def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: FileSplits) -> str:
+    folders, inner = defaultdict[str, set[str]](set), set[str]()
+    stray = ""
+    for one, file, split in zip(seen.below, seen.files, mixed.splits, strict=True):
+        if split is None:
+            stray = stray or file
+        else:
+            parts, level = one.split("/")[:-1], (mixed.level or 0) + 1
+            folders[split].add(os.path.join(seen.root, *parts[:level]))
+            while mixed.words and level < len(parts) and split_in_words(parts[level]) == split:
+                level += 1  # seg_train/seg_train
+            if split == splits[0]:
+                inner.add(os.path.join(seen.root, *parts[:level]))
+    named = [path for split in splits for path in sorted(folders[split])]
+    alone = "" if splits[0] == how.split else f" --set output.split={splits[0]}"
+    what = f"{_shown(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
+    if mixed.words:
+        shown = first_names([_shown(min(folders[split])) for split in splits], _SHOWN)
+        what = f"names of folders may mean splits: {shown}"
+    first = f"{_command(how, named)}{' --set input.splits=names' if mixed.words else ''}"
+    return _choice(
+        what,
+        (", ".join(splits), first),
+        (f"{splits[0]} alone", f"{_command(how, sorted(inner))}{alone}"),
+    )
+
+
+def _choice(what: str, *choices: tuple[str, str]) -> str:
+    lines = "".join(f"\n  {f'{name}:':<24} {command}" for name, command in choices)
+    return f"{what}; choose one of{lines}\nor say which files are of which split: input.splits"
+
+
+def _command(how: FileSplits, paths: Sequence[str]) -> str:
+    typed = " ".join(shell_path(typed_path(path)) for path in paths)
+    return f"shardmill {how.call.command} {typed} -o {shell_path(how.call.output)}"
+
+
+def _named(files: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return paths that name these files and no others: themselves, or globs where there are many."""
+    if len(files) <= _SHOWN:
+        return list(files)
+    places = (os.path.split(file) for file in files)
+    globs = list(dict.fromkeys(f"{folder}/{re.sub('[0-9]+', '*', name)}" for folder, name in places))
+    taken = any(fnmatch.fnmatchcase(file, glob) for glob in globs for file in others)
+    return list(files) if taken or len(globs) > _SHOWN or any(_MAGIC.search(file) for file in files) else globs
+
+
+def _shown(path: str) -> str:
+    return printable_path(typed_path(path))
+
+
+def in_splits(survey: Survey, listing: Listing) -> Survey:
+    """Return the survey of files that have splits; where the source itself splits rows, it knows better.
+
+    What the user says of all rows comes before both.
+    """
+    recognised = listing.recognised
+    if recognised.said and survey.frozen.splits:
+        detected = (*survey.detected, *not_used(survey.frozen.splits, recognised.said, recognised.split))
+        return replace(survey, frozen=replace(survey.frozen, splits=()), split_rows={}, detected=detected)
+    names = tuple(sorted({entry.split for entry in listing.entries if entry.split is not None}))
+    if names and survey.frozen.splits:
+        return survey
+    survey = replace(survey, detected=(*recognised.lines, *survey.detected))
+    if not names:
+        return survey
+    codes = bytes(names.index(entry.split or "") for entry in listing.entries)
+    frozen = replace(survey.frozen, splits=names, by_entry=codes)
+    return replace(survey, frozen=frozen, split_rows=_split_rows(survey, frozen))
+
+
+def _split_rows(survey: Survey, frozen: Frozen) -> dict[str, int]:
+    """Return the rows of each split, where all are known; else their bytes, which say as much of their shares."""
+    known = all(piece.rows is not None for piece in survey.pieces)
+    rows = dict.fromkeys(frozen.splits, 0)
+    for piece in survey.pieces:
+        rows[frozen.splits[frozen.by_entry[piece.entry]]] += (piece.rows or 0) if known else piece.bytes
+    return rows
+
+
+def rows_in_splits(batches: Iterator[Rows], frozen: Frozen) -> Iterator[Rows]:
+    """Yield batches with the split of each row, which is that of its file; without one where all rows go to one."""
+    if not frozen.by_entry:
+        yield from (batch if batch.split_codes is None else replace(batch, split_codes=None) for batch in batches)
+        return
+    codes = np.frombuffer(frozen.by_entry, np.uint8).astype(np.int64)
+    for rows in batches:
+        found = np.full(rows.batch.num_rows, rows.entry, np.int64) if isinstance(rows.entry, int) else rows.entry
+        rejects = (replace(one, split=frozen.splits[codes[one.entry]]) for one in rows.rejects)
+        yield replace(rows, split_codes=codes[found], rejects=tuple(rejects))
+        del rows

@@ -1,0 +1,181 @@
+"""Refuse what is not the file that its name says: pointers, web pages, errors of stores; and tables that have a log.
+
+    delta/_delta_log/  iceberg/metadata/*.metadata.json  .hoodie/    their files also hold rows that are no longer there
+    version https://git-lfs.github.com/spec/v1                       a file that was not fetched
+
+At most 16 files are opened, the smallest ones first, as pointers and errors are small; in a store only small ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from heapq import nsmallest
+from typing import Final
+
+from ..errors import InputError, SourceError
+from ..format.wording.printable import printable, printable_path
+from ..sources.contract.call import Call, typed_path
+from ..sources.contract.source import SourceEntry
+from ..sources.files.open_file import is_object, open_file, open_listed, read_at
+from ..stores.common.store_url import parse_store_url
+from ..stores.connect import store_at
+
+MOST_HEADS: Final = 16
+"""How many files are opened: a clone without its files has pointers everywhere, and a download is one file."""
+
+_HEAD_BYTES: Final = 512
+_SMALL_BYTES: Final = 2048
+"""A pointer has 130 bytes, an error of a store up to 1,000; a head of an object is a request."""
+
+_MOST_FOLDERS: Final = 1000
+"""So many folders of a disk are asked for a log: a table has its log above all of its partitions."""
+
+_MOST_STORE_FOLDERS: Final = 4
+_ABOVE: Final = 3
+"""Levels above the files that are named: a partition or two, and `data/` of Iceberg."""
+
+_LFS: Final = re.compile(rb"version https://(?:git-lfs\.github\.com|hawser\.github\.com)/spec/v1\s")
+_ANNEX: Final = re.compile(rb"(?:\.\./)*(?:\.git)?/annex/objects/\S+\s*\Z")
+_PAGE: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)[\s>]", re.I | re.S)
+_STORE_ERROR: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?<(?:\w+:)?error[^>]*>\s*<code>\s*([A-Za-z.]+)", re.I
+)
+_MEANT: Final = "; if it is meant so: --set input.detect=none"
+
+
+def pointer(head: bytes) -> str | None:
+    """Return what to do about a pointer."""
+    if _LFS.match(head):
+        return "is a Git LFS pointer, not the file itself; fetch the files, then run again: git lfs pull"
+    if _ANNEX.match(head):
+        return "is a pointer of git-annex, not the file itself; fetch the files, then run again: git annex get ."
+    return None
+
+
+def _page(head: bytes) -> str | None:
+    if _PAGE.match(head):
+        return f"is a web page, not the file that its name says; download the file itself{_MEANT}"
+    return None
+
+
+def _store_error(head: bytes) -> str | None:
+    found = _STORE_ERROR.match(head)
+    if found:
+        code = printable(found[1])
+        return f"is an error of a store ({code}), not the file that its name says; download the file again{_MEANT}"
+    return None
+
+
+HEADS: Final[tuple[Callable[[bytes], str | None], ...]] = (pointer, _page, _store_error)
+"""The rules of first bytes."""
+
+
+def why_no_data(head: bytes, rules: Sequence[Callable[[bytes], str | None]] = HEADS) -> str | None:
+    """Return what a file is that begins so, if it is surely not what its name says, and what to do.
+
+    >>> why_no_data(b"<?xml version='1.0'?><Error><Code>AccessDenied</Code>")[:37]
+    'is an error of a store (AccessDenied)'
+    """
+    return next(filter(None, (rule(head) for rule in rules)), None)
+
+
+def refuse_strangers(entries: Iterable[SourceEntry], rules: Sequence[Callable[[bytes], str | None]] = HEADS) -> None:
+    """Refuse files of which one begins as no data does, by some of the rules.
+
+    Raises:
+        InputError: one does; the others that do are counted.
+    """
+    sizes = (one for one in entries if one.bytes and (one.bytes <= _SMALL_BYTES or not is_object(one.path)))
+    chosen = nsmallest(MOST_HEADS, sizes, key=lambda one: (one.bytes, one.path))
+    with ThreadPoolExecutor(8 if any(is_object(one.path) for one in chosen) else 1) as pool:
+        heads = zip(chosen, pool.map(_head, chosen), strict=True)
+        found = [(one, why) for one, head in heads if (why := why_no_data(head, rules))]
+    if found:
+        (first, why), more = found[0], len(found) - 1
+        others = f" (so are {more} of {len(chosen) - 1} others that were looked at)" if more else ""
+        raise InputError(f"{first.name}: {why}{others}")
+
+
+def _head(entry: SourceEntry) -> bytes:
+    try:
+        with open_listed(entry, open_file) as file:
+            return read_at(file)(_HEAD_BYTES, 0)
+    except (SourceError, OSError):
+        return b""  # reading it says what is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    kind: str
+    folder: str
+    metadata: str = ""
+
+
+def refuse_tables(files: Sequence[str], roots: Iterable[str], call: Call) -> None:
+    """Refuse files of tables whose log says which of their rows are still there.
+
+    Raises:
+        InputError: a folder of theirs, or above them, has such a log.
+    """
+    table = next(filter(None, map(_table_in, _folders(files, roots))), None)
+    if table is None:
+        return
+    shown = typed_path(table.folder)
+    what = f"{printable_path(shown)}: is a table of {table.kind}, whose files also hold deleted and replaced rows"
+    if table.kind == "Delta Lake":
+        how = f"in Python: {call.of_data(f'deltalake.DeltaTable({shown!r}).to_pyarrow_table()')}"
+    elif table.kind == "Iceberg":
+        read = f"pyiceberg.table.StaticTable.from_metadata({typed_path(table.metadata)!r}).scan().to_arrow()"
+        how = f"in Python: {call.of_data(read)}"
+    else:
+        how = "write its current rows to Parquet files with the program that keeps the table"
+    raise InputError(f"{what}; {how}; to read all files as they are: --set input.detect=none")
+
+
+def _folders(files: Sequence[str], roots: Iterable[str]) -> Iterator[str]:
+    """Yield the folders that may have a log: those of the files, those between, and some above the roots."""
+    seen = dict[str, None]()
+    for root in sorted(set(roots)):
+        for _ in range(_ABOVE + 1):
+            seen.setdefault(root)
+            root = os.path.dirname(root.rstrip("/"))
+            if root.count("/") < (3 if "://" in root else 1):
+                break
+    most = _MOST_STORE_FOLDERS if any("://" in one for one in seen) else _MOST_FOLDERS
+    below = dict.fromkeys(map(os.path.dirname, files[:: max(len(files) // (100 * most), 1)]))
+    for folder in below:
+        while folder not in seen and folder.count("/") > 1 and len(seen) < most:
+            seen.setdefault(folder)
+            folder = os.path.dirname(folder)
+    yield from list(seen)[:most]
+
+
+def _table_in(folder: str) -> _Table | None:
+    if "://" in folder:
+        url = parse_store_url(f"{folder.rstrip('/')}/")
+        store = store_at(url)
+        names = {prefix[len(url.key) : -1] for prefix in store.level(url.key).prefixes}
+        files = [info.key for info in store.level(f"{url.key}metadata/").objects] if "metadata" in names else []
+        metadata = [f"{url.scheme}://{url.bucket}/{key}" for key in files]
+    else:
+        names = {name for name in ("_delta_log", ".hoodie", "metadata") if os.path.isdir(os.path.join(folder, name))}
+        inner = os.path.join(folder, "metadata")
+        metadata = [os.path.join(inner, name) for name in os.listdir(inner)] if "metadata" in names else []
+    if "_delta_log" in names:
+        return _Table("Delta Lake", folder)
+    if ".hoodie" in names:
+        return _Table("Hudi", folder)
+    versions = [one for one in metadata if one.endswith(".metadata.json")]
+    if versions:
+        return _Table("Iceberg", folder, max(versions, key=_version))
+    return None
+
+
+def _version(path: str) -> tuple[int, str]:
+    """Return what orders the versions of metadata: `v3.metadata.json`, `00003-UUID.metadata.json`."""
+    number = re.match(r"v?([0-9]+)", os.path.basename(path))
+    return int(number[1]) if number else -1, path
