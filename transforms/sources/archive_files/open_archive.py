@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from ...errors import SourceError
 from ..contract.source import ListedFile
-from ..files.open_file import OpenFile, expect, open_listed, open_unbuffered, read_at, size_of
+from ..files.open_file import DiskErrors, OpenFile, expect, open_listed, open_unbuffered, read_at, size_of
 from ..text.open_text import file_blocks
 from ..text.unpack import sniff_packing, unpacked
 from .members import Archive, Damage
@@ -83,8 +83,5 @@ _OPEN: Final[dict[str, Callable[[ListedFile, OpenFile, int], OpenArchive]]] = {"
 @contextmanager
 def open_archive(file: ListedFile, kind: str, window: int) -> Iterator[OpenArchive]:
     """Read `window` bytes at once. Raises `SourceError` where the archive cannot be read."""
-    with open_listed(file, open_unbuffered) as opened:
-        try:
-            yield _OPEN[kind](file, opened, window)
-        except OSError as error:
-            raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
+    with open_listed(file, open_unbuffered) as opened, DiskErrors(file.name):
+        yield _OPEN[kind](file, opened, window)

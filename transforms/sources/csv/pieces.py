@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...errors import SourceError
 from ..contract.source import SourceEntry
-from ..files.open_file import OpenFile, expect, open_file
+from ..files.open_file import SHORTER, DiskErrors, expect, open_file, read_blocks
 from ..text.open_text import BLOCK_BYTES, sniff_text, stream_text
 from ..text.pieces import Cut, TextPiece, joined
 from .header import FileHead
@@ -76,23 +76,20 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
                 yield piece, chunk
     if not plain:
         return
-    try:
-        with open_file(plain[0]) as file:
-            expect(file, [(plain[0].before.offset, plain[-1].stop)])
-            for piece in joined(plain, parser.limits.joined_bytes):
-                file.seek(piece.before.offset)
-                size = piece.stop - piece.before.offset
-                if size > max(parser.limits.joined_bytes, parser.limits.field_bytes):
-                    for chunk in _cut(_blocks(file, piece, size), piece, parser):
-                        yield piece, chunk
-                    continue
-                text = file.read(size)
-                if len(text) != size:
-                    raise SourceError(piece.name, "became shorter while it was read; run again")
-                odd = bisect_left(torn, piece.before.offset) < bisect_left(torn, piece.stop)
-                yield piece, Chunk(text, piece.before, header_lines=piece.header_lines, torn=odd)
-    except OSError as error:
-        raise SourceError(plain[0].name, f"cannot be read: {error.strerror}") from error
+    with DiskErrors(plain[0].name), open_file(plain[0]) as file:
+        expect(file, [(plain[0].before.offset, plain[-1].stop)])
+        for piece in joined(plain, parser.limits.joined_bytes):
+            file.seek(piece.before.offset)
+            size = piece.stop - piece.before.offset
+            if size > max(parser.limits.joined_bytes, parser.limits.field_bytes):
+                for chunk in _cut(read_blocks(file, size, BLOCK_BYTES, piece.name), piece, parser):
+                    yield piece, chunk
+                continue
+            text = file.read(size)
+            if len(text) != size:
+                raise SourceError(piece.name, SHORTER)
+            odd = bisect_left(torn, piece.before.offset) < bisect_left(torn, piece.stop)
+            yield piece, Chunk(text, piece.before, header_lines=piece.header_lines, torn=odd)
 
 
 def check_count(piece: CsvPiece, chunk: Chunk, rows: int, parser: Parser) -> None:
@@ -127,15 +124,6 @@ def _cut(blocks: Iterable[bytes], piece: CsvPiece, parser: Parser) -> Iterator[C
             blanks=done.blanks + counts.blanks,
             lines=done.lines + counts.lines,
         )
-
-
-def _blocks(file: OpenFile, piece: CsvPiece, size: int) -> Iterator[bytes]:
-    while size:
-        text = file.read(min(size, BLOCK_BYTES))
-        if not text:
-            raise SourceError(piece.name, "became shorter while it was read; run again")
-        size -= len(text)
-        yield text
 
 
 def _skip(blocks: Iterable[bytes], count: int) -> Iterator[bytes]:

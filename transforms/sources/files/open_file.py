@@ -19,6 +19,7 @@ from io import BufferedReader, FileIO
 from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
 from ...errors import SourceError
+from ...format.wording.printable import printable
 from ...stores.common.store_url import is_store_url
 from ..contract.source import ListedFile
 
@@ -29,6 +30,8 @@ OpenFile: TypeAlias = Union[FileIO, BufferedReader, "ObjectFile"]
 
 ReadAt: TypeAlias = Callable[[int, int], bytes]
 """Reads so many bytes from an offset on: fewer only at the end of the file."""
+
+SHORTER: Final = "became shorter while it was read; run again"
 
 _LOCAL: Final = (FileIO, BufferedReader)
 
@@ -51,13 +54,35 @@ def open_unbuffered(file: ListedFile) -> FileIO | ObjectFile:
     return _open_object(file) if is_object(file.path) else open(file.path, "rb", buffering=0)
 
 
+class DiskErrors:
+    """Raises an error of the disk within its `with` as `SourceError` with the name of the file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise SourceError(self._name, f"cannot be read: {error.strerror or printable(error)}") from error
+
+
+def read_blocks(opened: OpenFile, size: int, most: int, name: str) -> Iterator[bytes]:
+    """Yield the next `size` bytes of a file, at `most` so many at a time; raise `SourceError` where it is shorter."""
+    while size:
+        data = opened.read(min(size, most))
+        if not data:
+            raise SourceError(name, SHORTER)
+        size -= len(data)
+        yield data
+
+
 @contextmanager
 def open_listed(file: ListedFile, opener: Callable[[ListedFile], OpenFile]) -> Iterator[OpenFile]:
     """Name the file in an error of the disk within the `with`: `SourceError`."""
-    try:
+    with DiskErrors(file.name):
         opened = opener(file)
-    except OSError as error:
-        raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
     with opened:
         try:
             yield opened

@@ -10,12 +10,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ...errors import RunError, SchemaError, SourceError
+from ...errors import RunError, SchemaError
 from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Choice, Feature, Schema
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
+from ..files.open_file import DiskErrors
 from ..files.stamp import check_stamp
 from .array_columns import column_of_array
 from .files import ArrayChoice, ArrayStream, open_arrays
@@ -143,15 +144,13 @@ def _load(
     piece: Piece, choice: ArrayChoice, expected: dict[str, _Expected]
 ) -> tuple[tuple[NpyHeader, memoryview], ...]:
     try:
-        with open_arrays(piece, choice, whole=True) as arrays:
+        with DiskErrors(piece.name), open_arrays(piece, choice, whole=True) as arrays:
             errors = _differences(arrays, expected)
             if errors:
                 raise _RejectError(*errors)
             return tuple((arrays[name].header, _data_of(arrays[name])) for name in expected)
     except NpyError as error:
         raise _RejectError(CellError(None, error.code, error.value, error.expected, str(error))) from error
-    except OSError as error:
-        raise SourceError(piece.name, f"cannot be read: {error.strerror or printable(error)}") from error
 
 
 def _data_of(array: ArrayStream) -> memoryview:
@@ -190,7 +189,7 @@ def _first_headers(listing: Listing, choice: ArrayChoice) -> tuple[SourceEntry, 
     first_problem, damaged = "", True
     for entry in listing.entries:
         try:
-            with open_arrays(entry, choice, whole=False) as arrays:
+            with DiskErrors(entry.name), open_arrays(entry, choice, whole=False) as arrays:
                 headers = {name: array.header for name, array in arrays.items()}
             for header in headers.values():
                 header.check_whole()
@@ -198,8 +197,6 @@ def _first_headers(listing: Listing, choice: ArrayChoice) -> tuple[SourceEntry, 
             first_problem = first_problem or f"{entry.name}: {error}"
             damaged = damaged and error.code in ("CORRUPT", "TRUNCATED")
             continue
-        except OSError as error:
-            raise SourceError(entry.name, f"cannot be read: {error.strerror or printable(error)}") from error
         if headers:
             return entry, headers, [_choice(name, header, entry) for name, header in headers.items()]
         first_problem, damaged = first_problem or f"{entry.name}: it holds no array", False

@@ -20,7 +20,7 @@ from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..files.open_file import is_object
+from ..files.open_file import DiskErrors, is_object
 from ..files.stamp import check_stamp
 from .array_columns import column_of_array, column_type
 from .files import ArrayChoice, ArrayStream, open_arrays
@@ -99,13 +99,11 @@ def read_rows(task: Task, choice: ArrayChoice) -> Iterator[Rows]:
 def _read_layout(entry: SourceEntry, choice: ArrayChoice) -> _Layout:
     check_stamp(entry)
     try:
-        with open_arrays(entry, choice, whole=False) as arrays:
+        with DiskErrors(entry.name), open_arrays(entry, choice, whole=False) as arrays:
             headers = {name: array.header for name, array in arrays.items()}
             seekable = not any(array.packed for array in arrays.values())
     except NpyError as error:
         raise SourceError(entry.name, str(error)) from error
-    except OSError as error:
-        raise SourceError(entry.name, f"cannot be read: {error.strerror or printable(error)}") from error
     for name, header in headers.items():
         if not header.shape:
             raise SourceError(
@@ -163,7 +161,7 @@ def _pieces(index: int, entry: SourceEntry, layout: _Layout, piece_bytes: int) -
 
 def _read_file(piece: NumpyPiece, start: int, stop: int, choice: ArrayChoice) -> Iterator[pa.RecordBatch]:
     try:
-        with open_arrays(piece, choice, whole=False) as arrays:
+        with DiskErrors(piece.name), open_arrays(piece, choice, whole=False) as arrays:
             readers = {name: _RowReader.of(array, piece.path, (start, stop), choice) for name, array in arrays.items()}
             row_bytes = sum(reader.row_bytes for reader in readers.values())
             step = min(max(choice.limits.row_batch // max(row_bytes, 1), 1), _BATCH_ROWS)
@@ -176,8 +174,6 @@ def _read_file(piece: NumpyPiece, start: int, stop: int, choice: ArrayChoice) ->
                     array.read_to_end()
     except ValueError as error:  # NpyError and SchemaError, and what mmap raises of a file that was just cut
         raise SourceError(piece.name, str(error)) from error
-    except OSError as error:
-        raise SourceError(piece.name, f"cannot be read: {error.strerror or printable(error)}") from error
 
 
 @dataclass(frozen=True, slots=True)

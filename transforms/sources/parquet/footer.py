@@ -23,7 +23,7 @@ from ...format.wording.printable import printable
 from ...limits.free_rows import free_rows, may_be_free
 from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
-from ..files.open_file import OpenFile, is_object, open_file, open_listed, size_of
+from ..files.open_file import DiskErrors, OpenFile, is_object, open_file, open_listed, size_of
 from ..files.stamp import check_stamp
 from .column_chunks import ChunkGroup, EncryptedError, count_columns, read_groups
 from .int96_reader import has_int96
@@ -196,14 +196,12 @@ def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> tuple[
 
 def _check_ends(opened: OpenFile, name: str) -> int:
     """Check both ends of a file, and return the size of its footer."""
-    try:
+    with DiskErrors(name):
         size = size_of(opened)
         opened.seek(0)
         head = opened.read(4)
         opened.seek(max(size - 8, 0))
         tail = opened.read(8)
-    except OSError as error:
-        raise SourceError(name, f"cannot be read: {error.strerror}") from error
     if size == 0:
         raise SourceError(name, "is empty (0 bytes), so it is not a Parquet file")
     if _ENCRYPTED_MAGIC in (head, tail[-4:]):

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ...errors import SourceError
 from ...format.flow.rejects import Place
 from ..contract.source import ParallelMap, SourceEntry, Stamp
-from ..files.open_file import OpenFile, expect, open_file, open_unbuffered
+from ..files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_file, open_unbuffered, read_blocks
 from .open_text import BLOCK_BYTES, TextForm, sniff_text, stream_text
 from .pieces import Cut, TextPiece, joined
 
@@ -210,12 +210,9 @@ def _piece(index: int, entry: SourceEntry, before: Cut, stop: int, rows: int | N
 
 
 def count_lines(job: LineJob, block_bytes: int, *, blank_rows: bool) -> list[LineBlock]:
-    try:
-        with open_unbuffered(job) as file:
-            expect(file, [(max(job.start - 1, 0), job.stop)])
-            return list(_count(file, job, block_bytes, blank_rows=blank_rows))
-    except OSError as error:
-        raise SourceError(job.name, f"cannot be read: {error.strerror}") from error
+    with DiskErrors(job.name), open_unbuffered(job) as file:
+        expect(file, [(max(job.start - 1, 0), job.stop)])
+        return list(_count(file, job, block_bytes, blank_rows=blank_rows))
 
 
 def _count(file: OpenFile, job: LineJob, block_bytes: int, *, blank_rows: bool) -> Iterator[LineBlock]:
@@ -229,7 +226,7 @@ def _count(file: OpenFile, job: LineJob, block_bytes: int, *, blank_rows: bool) 
         size = min(edge, job.stop) - at
         text = file.read(size)
         if len(text) != size:
-            raise SourceError(job.name, "became shorter while it was read; run again")
+            raise SourceError(job.name, SHORTER)
         stop, blank_end = at + size, True
         if text[-1] != _LF:  # the last line began here, and ends later
             stop, blank_end = _line_end(file, stop, job.stamp.size, block_bytes)
@@ -293,27 +290,15 @@ def read_lines(pieces: Sequence[TextPiece], sizes: LineSizes, *, blank_rows: boo
     plain = [piece for piece in pieces if not piece.streamed]
     if not plain:
         return
-    try:
-        with open_file(plain[0]) as file:
-            expect(file, [(plain[0].before.offset, plain[-1].stop)])
-            for piece in joined(plain, sizes.joined_bytes):
-                file.seek(piece.before.offset)
-                for lines in cut_lines(_blocks(file, piece, sizes), piece.before, sizes, blank_rows=blank_rows):
-                    yield piece, lines
-    except OSError as error:
-        raise SourceError(plain[0].name, f"cannot be read: {error.strerror}") from error
-
-
-def _blocks(file: OpenFile, piece: TextPiece, sizes: LineSizes) -> Iterator[bytes]:
-    """Yield a piece at once, but for one that is a large line, which comes block by block."""
-    left = piece.stop - piece.before.offset
     most = max(sizes.joined_bytes, 2 * sizes.block_bytes)
-    while left:
-        text = file.read(min(left, most))
-        if not text:
-            raise SourceError(piece.name, "became shorter while it was read; run again")
-        left -= len(text)
-        yield text
+    with DiskErrors(plain[0].name), open_file(plain[0]) as file:
+        expect(file, [(plain[0].before.offset, plain[-1].stop)])
+        for piece in joined(plain, sizes.joined_bytes):
+            file.seek(piece.before.offset)
+            # a piece at once, but for one that is a large line
+            blocks = read_blocks(file, piece.stop - piece.before.offset, most, piece.name)
+            for lines in cut_lines(blocks, piece.before, sizes, blank_rows=blank_rows):
+                yield piece, lines
 
 
 def cut_lines(blocks: Iterable[bytes], start: Cut, sizes: LineSizes, *, blank_rows: bool) -> Iterator[Lines]:

@@ -17,7 +17,7 @@ from typing import Final
 
 from ...errors import SourceError
 from ..contract.source import ListedFile
-from ..files.open_file import expect, open_file
+from ..files.open_file import DiskErrors, expect, open_file
 from ..registry.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
 from .unpack import sniff_packing, unpacked
 
@@ -97,11 +97,8 @@ def sniff_text(file: ListedFile, encoding: str, fix: str = _DECLARE_WIDE) -> Tex
     `encoding` is not.
     """
     transparent = is_transparent(encoding)
-    try:
-        with open_file(file) as opened:
-            head = opened.read(HEAD_BYTES)
-    except OSError as error:
-        raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
+    with DiskErrors(file.name), open_file(file) as opened:
+        head = opened.read(HEAD_BYTES)
     _refuse_foreign(head, file.name)
     packing = sniff_packing(head)
     if packing is not None:
@@ -214,15 +211,12 @@ def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
 
 def file_blocks(file: ListedFile, start: int, *, whole: bool) -> Iterator[bytes]:
     """Yield 1 MiB at a time. Raises `SourceError` where the file cannot be read."""
-    try:
-        with open_file(file) as opened:
-            if whole:
-                expect(opened, [(start, file.stamp.size)])
-            opened.seek(start)
-            while block := opened.read(BLOCK_BYTES):
-                yield block
-    except OSError as error:
-        raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
+    with DiskErrors(file.name), open_file(file) as opened:
+        if whole:
+            expect(opened, [(start, file.stamp.size)])
+        opened.seek(start)
+        while block := opened.read(BLOCK_BYTES):
+            yield block
 
 
 def _decoded(blocks: Iterable[bytes], name: str, encoding: str) -> Iterator[bytes]:

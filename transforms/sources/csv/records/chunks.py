@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ....errors import SourceError
 from ....format.flow.rejects import Place
 from ...contract.source import ListedFile, Stamp
-from ...files.open_file import OpenFile, expect, open_unbuffered
+from ...files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_unbuffered
 from ...text.open_text import BLOCK_BYTES
 from ...text.pieces import Cut
 from .odd_dialects import without_escapes
@@ -182,12 +182,9 @@ def plan_scan(file: ListedFile, text_start: int, job_bytes: int) -> list[ScanJob
 
 
 def run_scan(job: ScanJob, dialect: Dialect, block_bytes: int) -> list[BlockScan]:
-    try:
-        with open_unbuffered(job) as file:
-            expect(file, [(max(job.start - 1, 0), job.stop - 1)])  # the end is looked at first, and by itself
-            return list(_scan_blocks(file, job, dialect, block_bytes))
-    except OSError as error:
-        raise SourceError(job.name, f"cannot be read: {error.strerror}") from error
+    with DiskErrors(job.name), open_unbuffered(job) as file:
+        expect(file, [(max(job.start - 1, 0), job.stop - 1)])  # the end is looked at first, and by itself
+        return list(_scan_blocks(file, job, dialect, block_bytes))
 
 
 class _Threads(threading.local):
@@ -212,7 +209,7 @@ def _scan_blocks(file: OpenFile, job: ScanJob, dialect: Dialect, block_bytes: in
         view = scratch.text(high - begin)
         file.seek(begin)
         if file.readinto(view) != len(view):
-            raise SourceError(job.name, "became shorter while it was read; run again")
+            raise SourceError(job.name, SHORTER)
         data = np.frombuffer(view, np.uint8)
         before = int(data[0]) if begin < low else LF
         yield scan_block(data[low - begin :], low, before, dialect, scratch)
