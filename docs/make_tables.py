@@ -29,7 +29,6 @@ from shardmill.pipelines.config import model as config_model
 from shardmill.pipelines.config import pictures as config_pictures
 from shardmill.pipelines.config import runners as config_runners
 from shardmill.transforms import errors
-from shardmill.transforms.dataset.reading.framework_views import FrameworkViews
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.format.flow.rejects import CODES
 from shardmill.transforms.format.manifest.details import ColumnEntry
@@ -338,7 +337,7 @@ def python_text(package: str) -> str:
 
 def dataset_rows() -> Iterator[Row]:
     """Yield what a `Dataset` has, with the first sentence of its docstring."""
-    for name, thing in (vars(Dataset) | vars(FrameworkViews)).items():
+    for name, thing in vars(Dataset).items():
         if name.startswith("_") or not (inspect.isfunction(thing) or isinstance(thing, property)):
             continue
         words = (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
