@@ -68,6 +68,9 @@ class FileSplits:
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
 
+_LETTERS: Final = re.compile("train|val|test|dev|eval", re.IGNORECASE)
+
+
 class Word(NamedTuple):
     """A word in a file's name that may mean a split, and the others; `is_outer` says that it is the first or last."""
 
@@ -76,6 +79,12 @@ class Word(NamedTuple):
     is_outer: bool
 
 
+def may_name_split(text: str) -> bool:
+    """Return whether the letters of a split are in a text."""
+    return _LETTERS.search(text) is not None
+
+
+@cache
 def kind_of(split: str) -> str:
     """Return what a split's name means.
 

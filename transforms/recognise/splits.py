@@ -16,8 +16,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
-from typing import Any, Final
+from functools import cached_property
+from itertools import chain, takewhile
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -33,18 +34,22 @@ from .names import (
     is_split_folder,
     kind_of,
     level_of,
+    may_name_split,
     split_in_name,
     split_in_words,
     split_of_folder,
     word_in_name,
 )
 
+T = TypeVar("T")
+
+_ZEROS: Final = str.maketrans("123456789", "000000000")
 _MAGIC: Final = re.compile(r"[*?\[]")
 _SHOWN: Final = 6
 """A command names so many files; of more it has globs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Seen:
     """Files as they were listed: `files` are their paths, `below` the same from the folder `root` on.
 
@@ -66,9 +71,30 @@ class Seen:
         start = len(root.rstrip("/")) + 1
         return cls(files, [file[start:] for file in files], root, roots, paths)
 
+    @cached_property
     def names(self) -> list[str]:
-        """Return the names of all files, without their folders."""
+        """The names of all files, without their folders."""
         return [one.rpartition("/")[2] for one in self.below]
+
+    @cached_property
+    def folders(self) -> list[str]:
+        """The folder of each file, below the root."""
+        return [one.rpartition("/")[0] for one in self.below]
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """The names of the folders on the way to each folder."""
+        return {one: tuple(one.split("/")) if one else () for one in dict.fromkeys(self.folders)}
+
+    @cached_property
+    def shapes(self) -> list[str]:
+        """The names of all files with zeros for digits: a million files have few, and each is looked at once."""
+        return [name.translate(_ZEROS) for name in self.names]
+
+    def each(self, look: Callable[[str], T | None]) -> list[T | None]:
+        """Return what a function of names returns for each file; which digits are in a name must not matter to it."""
+        found = {shape: look(shape) if may_name_split(shape) else None for shape in dict.fromkeys(self.shapes)}
+        return [found[shape] for shape in self.shapes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +140,12 @@ def _common(roots: Sequence[str]) -> str:
 
 def by_folders(seen: Seen) -> Found | Mixed | None:
     """Every folder of one level has the name of a split: the first level of two splits, or else of one."""
-    folders = {one: tuple(one.split("/")[:-1]) for one in {f"{one.rpartition('/')[0]}/" for one in seen.below}}
-    found = level_of(folders.values())
+    found = level_of(seen.parts.values())
     if found is None:
         return None
     level, is_clear = found
-    splits = {one: split_of_folder(parts[level]) if len(parts) > level else None for one, parts in folders.items()}
-    each = [splits[f"{one.rpartition('/')[0]}/"] for one in seen.below]
+    splits = {one: split_of_folder(parts[level]) if len(parts) > level else None for one, parts in seen.parts.items()}
+    each = [splits[folder] for folder in seen.folders]
     if not is_clear:
         return Mixed("folders", each, level)
     return Found("folders", {"level": level}, [one or "" for one in each], "the names of folders")
@@ -138,7 +163,7 @@ def by_roots(seen: Seen) -> Found | None:
 
 def by_names(seen: Seen) -> Found | Mixed | None:
     """Every name has a form that tools write, with its split."""
-    splits = list(map(split_in_name, seen.names()))
+    splits = seen.each(split_in_name)
     named = {split for split in splits if split is not None}
     if named and None not in splits:
         return Found("names", {}, [one or "" for one in splits], "the names of files")
@@ -147,26 +172,25 @@ def by_names(seen: Seen) -> Found | Mixed | None:
 
 def by_folder_words(seen: Seen) -> Mixed | None:
     """Words in the names of folders of one level may mean two splits or more, beside the same other words."""
-    levels = [one.split("/")[:-1] for one in seen.below]
-    for level in range(max(map(len, levels), default=0)):
-        words = {parts[level]: word_in_name(parts[level]) for parts in levels if len(parts) > level}
+    for level in range(max(map(len, seen.parts.values()), default=0)):
+        names = {parts[level] for parts in seen.parts.values() if len(parts) > level}
+        words = {name: word_in_name(name) for name in names if may_name_split(name)}
         kinds = defaultdict[tuple[str, ...], set[str]](set)
         for word in filter(None, words.values()):
             kinds[word.rest].add(kind_of(word.split))
         meant = {rest for rest, found in kinds.items() if len(found) > 1}
         if meant:
-            found = [words[parts[level]] if len(parts) > level else None for parts in levels]
-            return Mixed(
-                "folders", [word.split if word and word.rest in meant else None for word in found], level, words=True
-            )
+            named = {name: word.split for name, word in words.items() if word and word.rest in meant}
+            at = {one: named.get(parts[level]) if len(parts) > level else None for one, parts in seen.parts.items()}
+            return Mixed("folders", [at[folder] for folder in seen.folders], level, words=True)
     return None
 
 
 def by_words(seen: Seen) -> Mixed | None:
     """Words in names may mean two splits or more: each beside the same other words, or alone."""
-    words = list(map(word_in_name, seen.names()))
+    words = seen.each(word_in_name)
     kinds = defaultdict[tuple[str, ...], set[str]](set)
-    for word in filter(None, words):
+    for word in {word for word in words if word is not None}:
         kinds[word.rest].add(kind_of(word.split))
     alone = kinds.get((), set())
     outer = {kind_of(word.split) for word in words if word is not None and word.is_outer} if alone else set()
@@ -203,8 +227,9 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
         return Recognised(rule, arguments, (_line(splits, "input.splits"),)), splits
     found = [rule(seen) for rule in CLEAR]
     clear = [one for one in found if isinstance(one, Found)]
-    mixed = next((one for one in (*found, *(rule(seen) for rule in UNSURE)) if isinstance(one, Mixed)), None)
     best = next((one for one in clear if len(one.kinds) > 1), None)
+    unsure = chain(found, (rule(seen) for rule in UNSURE)) if best is None else ()
+    mixed = next((one for one in unsure if isinstance(one, Mixed)), None)
     if best is None and mixed is None:
         best = next(iter(clear), None)
     if best is not None and (other := next((one for one in clear if not _agree(one, best)), None)):
@@ -265,13 +290,13 @@ def _words_alone(seen: Seen, how: FileSplits) -> Iterable[str]:
             f'the folder "{printable(os.path.basename(seen.root))}" has the name of a split, and its rows go to '
             f"{how.split}; to write them as {root}: --set output.split={root}"
         )
-    if any(one.endswith("/") or not one for one in seen.below):
+    if any(not one for one in seen.names):
         return  # folders of pictures, whose classes are named anyway
-    folders = {part for one in seen.below for part in one.split("/")[:-1] if is_split_folder(os.fsencode(part))}
+    folders = {part for parts in seen.parts.values() for part in parts if is_split_folder(os.fsencode(part))}
     named = sorted(folders) or [
         name
-        for name in seen.names()
-        if len(seen.files) > 1 and (word := word_in_name(name)) and not word.rest and kind_of(word.split) != "train"
+        for name, word in zip(seen.names, seen.each(word_in_name), strict=True)
+        if word is not None and len(seen.files) > 1 and not word.rest and kind_of(word.split) != "train"
     ]
     if named:
         kind = "folder" if folders else "file"
@@ -308,7 +333,7 @@ def _by_globs(seen: Seen, globs: Globs) -> list[str]:
     tests = [(split, glob, re.compile(fnmatch.translate(glob))) for split, some in globs for glob in some]
     splits = list[str]()
     used = set[str]()
-    for name, below, file in zip(seen.names(), seen.below, seen.files, strict=True):
+    for name, below, file in zip(seen.names, seen.below, seen.files, strict=True):
         found = {split: glob for split, glob, test in tests if test.match(below if "/" in glob else name)}
         if len(found) != 1:
             why = " and ".join(f'"{printable(glob)}" ({split})' for split, glob in found.items())
