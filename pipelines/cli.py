@@ -264,7 +264,7 @@ def doctor(
     Python, packages, memory, disks, Java and Flink, credentials of stores; no request is made. The exit code is 1 if
     anything is missing that every command needs, or the places.
     """
-    from .doctor.packages import usable_core
+    from .doctor.findings import usable_core
     from .doctor.report import examine, print_report
     from .screens.terminal import Terminal
 

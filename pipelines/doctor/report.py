@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...transforms.format.wording.printable import escaped
 from ...transforms.stores.common.schemes import scheme_of
-from .finding import CORE, Finding
-from .machine import machine_findings
-from .packages import NAME, crc_finding, package_findings, python_finding
-from .services import flink_findings, store_findings
+from .findings import (
+    CORE,
+    NAME,
+    Finding,
+    crc_finding,
+    flink_findings,
+    machine_findings,
+    package_findings,
+    python_finding,
+    store_findings,
+)
 
 if TYPE_CHECKING:
     from ..screens.terminal import Terminal
