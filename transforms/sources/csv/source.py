@@ -22,6 +22,7 @@ from ..registry.file_source import TableSource
 from ..text.declared import as_cast, text_type
 from ..text.misfits import refuse_misfits
 from ..text.open_text import is_transparent, plain_encoding
+from ..text.pieces import TextJob, text_jobs
 from .header import (
     FileHead,
     compressed_files,
@@ -37,7 +38,7 @@ from .obstacles import Obstacles, obstacle_notes
 from .options import CsvInput
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
 from .pieces import CsvPiece, check_count, file_pieces, read_chunks
-from .records.chunks import ScanJob, plan_scan, run_scan, unclosed_quote
+from .records.chunks import run_scan, unclosed_quote
 from .records.record_starts import FileScan, fold_blocks
 from .schema import PieceEvidence, choose_types, look_at_piece, refuse_wide_files
 from .warnings import table_warnings
@@ -171,10 +172,10 @@ class CsvSource(TableSource[CsvInput]):
 
     def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:
         """Scan all plain files that hold a record: the scan of each, by its index in the listing."""
-        jobs: list[tuple[int, ScanJob]] = []
+        jobs: list[tuple[int, TextJob]] = []
         for index, (entry, head) in enumerate(zip(entries, heads, strict=True)):
             if head.names is not None and not head.form.streamed:
-                plan = plan_scan(entry, head.form.start, self.limits.job_bytes)
+                plan = text_jobs(entry, head.form.start, self.limits.job_bytes)
                 jobs += [(index, job) for job in plan]
         scan = partial(run_scan, dialect=self.options.dialect, block_bytes=self.limits.block_bytes)
         blocks = run(scan, [job for _, job in jobs], heavy=True)

@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from ...errors import SourceError
 from ...format.flow.rejects import Place
-from ..contract.source import ParallelMap, SourceEntry, Stamp
+from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_file, open_unbuffered, read_blocks
-from .open_text import BLOCK_BYTES, TextForm, sniff_text, stream_text
-from .pieces import Cut, TextPiece, joined
+from .open_text import BLOCK_BYTES, sniff_text, stream_text
+from .pieces import Cut, TextJob, TextPiece, joined, text_jobs
 
 I64 = npt.NDArray[np.int64]
 
@@ -59,18 +59,6 @@ class LineSizes:
     block_bytes: int = field(default=BLOCK_BYTES, repr=False)
     job_bytes: int = field(default=16 << 20, repr=False)
     joined_bytes: int = field(default=9 << 18, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class LineJob:
-    """A part of a file to count the lines of; the text begins at `text_start`."""
-
-    path: bytes
-    name: str
-    stamp: Stamp
-    text_start: int
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +151,7 @@ def line_pieces(
         (index, job)
         for index, (entry, form) in enumerate(zip(entries, forms, strict=True))
         if not form.streamed
-        for job in _jobs(entry, form, sizes.job_bytes)
+        for job in text_jobs(entry, form.start, sizes.job_bytes)
     ]
     count = partial(count_lines, block_bytes=sizes.block_bytes, blank_rows=blank_rows)
     counted = run(count, [job for _, job in jobs], heavy=True)
@@ -177,12 +165,6 @@ def line_pieces(
         else:
             pieces += _pieces(index, entry, blocks.get(index, ()))
     return pieces
-
-
-def _jobs(entry: SourceEntry, form: TextForm, job_bytes: int) -> Iterator[LineJob]:
-    edges = [*range(form.start, entry.bytes, job_bytes), entry.bytes]
-    for start, stop in itertools.pairwise(edges):
-        yield LineJob(entry.path, entry.name, entry.stamp, form.start, start, stop)
 
 
 def _pieces(index: int, entry: SourceEntry, blocks: Iterable[LineBlock]) -> Iterator[TextPiece]:
@@ -209,13 +191,13 @@ def _piece(index: int, entry: SourceEntry, before: Cut, stop: int, rows: int | N
     )
 
 
-def count_lines(job: LineJob, block_bytes: int, *, blank_rows: bool) -> list[LineBlock]:
+def count_lines(job: TextJob, block_bytes: int, *, blank_rows: bool) -> list[LineBlock]:
     with DiskErrors(job.name), open_unbuffered(job) as file:
         expect(file, [(max(job.start - 1, 0), job.stop)])
         return list(_count(file, job, block_bytes, blank_rows=blank_rows))
 
 
-def _count(file: OpenFile, job: LineJob, block_bytes: int, *, blank_rows: bool) -> Iterator[LineBlock]:
+def _count(file: OpenFile, job: TextJob, block_bytes: int, *, blank_rows: bool) -> Iterator[LineBlock]:
     at, edge = job.start, job.start
     if at > job.text_start:
         at, _ = _line_end(file, at - 1, job.stop, block_bytes)

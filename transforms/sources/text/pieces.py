@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeVar
 
-from ..contract.source import Piece
+from ..contract.source import ListedFile, Piece, Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,23 @@ class Cut:
     records: int
     blanks: int
     lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextJob:
+    """A part of a file whose records are counted by one call: nominal bounds; the text begins at `text_start`."""
+
+    path: bytes
+    name: str
+    stamp: Stamp
+    text_start: int
+    start: int
+    stop: int
+
+
+def text_jobs(file: ListedFile, text_start: int, job_bytes: int) -> list[TextJob]:
+    edges = [*range(text_start, file.stamp.size, job_bytes), file.stamp.size]
+    return [TextJob(file.path, file.name, file.stamp, text_start, *bounds) for bounds in pairwise(edges)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

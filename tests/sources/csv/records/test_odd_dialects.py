@@ -20,11 +20,11 @@ from pyarrow import csv
 from shardmill.transforms.sources.contract.source import Stamp, Task
 from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.csv.records import chunks
-from shardmill.transforms.sources.csv.records.chunks import ScanJob, StreamLimits, cut_stream, run_scan
+from shardmill.transforms.sources.csv.records.chunks import StreamLimits, cut_stream, run_scan
 from shardmill.transforms.sources.csv.records.quote_bits import Dialect
 from shardmill.transforms.sources.csv.records.record_starts import FileScan, fold_blocks, record_ends
 from shardmill.transforms.sources.csv.records.usual_text import usual_text
-from shardmill.transforms.sources.text.pieces import Cut
+from shardmill.transforms.sources.text.pieces import Cut, TextJob
 
 from ....file_sources import made_source
 from ....tiers import examples
@@ -154,7 +154,7 @@ def split(text: bytes, block: int, job: int, dialect: Dialect, path: Path) -> Fi
     path.write_bytes(text)
     stamp = Stamp(len(text), 0)
     edges = [*range(0, len(text), job), len(text)]
-    jobs = [ScanJob(bytes(path), "a.csv", stamp, 0, a, b) for a, b in pairwise(edges)]
+    jobs = [TextJob(bytes(path), "a.csv", stamp, 0, a, b) for a, b in pairwise(edges)]
     return fold_blocks([scan for one in jobs for scan in run_scan(one, dialect, block)], 0, len(text))
 
 

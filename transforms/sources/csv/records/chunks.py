@@ -21,10 +21,9 @@ import numpy.typing as npt
 
 from ....errors import SourceError
 from ....format.flow.rejects import Place
-from ...contract.source import ListedFile, Stamp
 from ...files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_unbuffered
 from ...text.open_text import BLOCK_BYTES
-from ...text.pieces import Cut
+from ...text.pieces import Cut, TextJob
 from .odd_dialects import without_escapes
 from .quote_bits import CR, LF, Dialect, Scratch
 from .record_starts import BlockScan, RecordEnds, first_odd_run, quote_states, record_ends, safe_cut, scan_block
@@ -37,22 +36,6 @@ _HEAD_BYTES: Final = 400
 
 _CUT_CHARACTER: Final = re.compile(rb"[\xc0-\xff]?[\x80-\xbf]{0,3}\Z")
 """What may be a part of a character at the end of text."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScanJob:
-    """A part of a file to scan: nominal bounds, which the scan moves to safe cuts; the text begins at `text_start`."""
-
-    path: bytes
-    name: str
-    stamp: Stamp
-    text_start: int
-    start: int
-    stop: int
-
-    @property
-    def size(self) -> int:
-        return self.stamp.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +159,7 @@ class CsvOrigin:
         return self._starts, self._lines
 
 
-def plan_scan(file: ListedFile, text_start: int, job_bytes: int) -> list[ScanJob]:
-    edges = [*range(text_start, file.stamp.size, job_bytes), file.stamp.size]
-    return [ScanJob(file.path, file.name, file.stamp, text_start, a, b) for a, b in itertools.pairwise(edges)]
-
-
-def run_scan(job: ScanJob, dialect: Dialect, block_bytes: int) -> list[BlockScan]:
+def run_scan(job: TextJob, dialect: Dialect, block_bytes: int) -> list[BlockScan]:
     with DiskErrors(job.name), open_unbuffered(job) as file:
         expect(file, [(max(job.start - 1, 0), job.stop - 1)])  # the end is looked at first, and by itself
         return list(_scan_blocks(file, job, dialect, block_bytes))
@@ -197,7 +175,7 @@ class _Threads(threading.local):
 _threads = _Threads()
 
 
-def _scan_blocks(file: OpenFile, job: ScanJob, dialect: Dialect, block_bytes: int) -> Iterator[BlockScan]:
+def _scan_blocks(file: OpenFile, job: TextJob, dialect: Dialect, block_bytes: int) -> Iterator[BlockScan]:
     scratch = _threads.scratch
     stop = _safe_edge(file, job, job.stop, dialect)
     low = _safe_edge(file, job, job.start, dialect)
@@ -216,9 +194,9 @@ def _scan_blocks(file: OpenFile, job: ScanJob, dialect: Dialect, block_bytes: in
         low = high
 
 
-def _safe_edge(file: OpenFile, job: ScanJob, at: int, dialect: Dialect) -> int:
+def _safe_edge(file: OpenFile, job: TextJob, at: int, dialect: Dialect) -> int:
     """Return the first offset at or after `at` that cuts no run of quotes and no CRLF."""
-    while job.text_start < at < job.size:
+    while job.text_start < at < job.stamp.size:
         back = min(2 if dialect.is_odd else 1, at - job.text_start)
         file.seek(at - back)
         data = np.frombuffer(file.read(_EDGE_BYTES), np.uint8)
