@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from shardmill.transforms.format.schema.schema import Feature
-from shardmill.transforms.sources.text.missing_keys import missing_keys
+from shardmill.transforms.sources.text.misfits import missing_keys
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
