@@ -95,7 +95,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "image.orientation": "`apply`: pictures are turned by their EXIF orientation; `keep`: the new file states it",
     "image.color": "`rgb`: three channels; `gray`: one",
     "image.masks": "pictures whose pixels are numbers of classes: these stay what they are",
-    "image.boxes_on": "the picture that boxes were drawn on: as it is stored, or `turned` by its EXIF orientation",
+    "image.boxes_on": "the picture that boxes were drawn on: `stored`, or `turned` upright by EXIF; else as they say",
     "image.filter.min_side": "the least length of the shorter side, in pixels",
     "image.filter.max_aspect": "the most of the longer side over the shorter one",
     "image.filter.min_pixels": "the least width times height",

@@ -86,7 +86,7 @@ class ImageConfig(_Section):
     color: Literal["keep", "rgb", "gray"] = "keep"
     filter: FilterConfig = FilterConfig()
     masks: list[str] = []
-    boxes_on: Literal["stored", "turned"] = "stored"
+    boxes_on: Literal["stored", "turned"] | None = None
 
     @model_validator(mode="after")
     def _keys_agree(self) -> ImageConfig:

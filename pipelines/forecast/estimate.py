@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...transforms.dataset.stage.max_rejects import rejects_allowed
-from ...transforms.format.flow.observers import warnings_check
+from ...transforms.format.flow.observers import notes_in, warnings_check
 from ...transforms.sources.contract.planning import Amount, Estimate, Plan, sum_amounts
 from ...transforms.sources.contract.source import LazyPieces
 from ...transforms.stores.common.store_url import is_store_url
@@ -93,9 +94,17 @@ def forecast(
         allowed=rejects_allowed(prepared.spec.max_rejects, round(whole.rows)),
         disk_bytes=needed,
         free_bytes=_free_bytes(prepared.spec.path),
-        warnings=tuple(picture_warnings(warnings_check(sample.observed), sampled=True)),
+        warnings=(*_notes(sample), *picture_warnings(warnings_check(sample.observed), sampled=True)),
     )
     return better, made
+
+
+def _notes(sample: Sample) -> list[str]:
+    """Return the notes on rows of the sample, as a run counts them of all rows."""
+    counts = Counter[str]()
+    for (_, text), count in notes_in(sample.observed).items():
+        counts[text] += count
+    return [f"{text}: {count:,}{'' if sample.whole else ' in the sample'}" for text, count in counts.items()]
 
 
 def _whole(plan: Plan, sample: Sample) -> _Whole:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...transforms.errors import RunError
 from ...transforms.format.flow.blocks import Block, Frames
-from ...transforms.format.flow.observers import WARNED, Summaries, merged
+from ...transforms.format.flow.observers import NOTES, WARNED, Summaries, merged
 from ...transforms.format.flow.rejects import Reject
 from ...transforms.sources.contract.planning import Amount, Plan, amounts_of, first_pieces, sum_amounts
 from ...transforms.sources.contract.source import LazyPieces, Piece, Task
@@ -64,7 +64,8 @@ class Sample:
     """What a sample gave.
 
     `seconds` are those of all processors, of reading, the recipe, encoding and gzip. With `whole` all rows of the
-    source are in it. `payloads` are the first records, without their framing, `observed` the warnings of pictures.
+    source are in it. `payloads` are the first records, without their framing, `observed` the notes on rows and the
+    warnings of pictures.
     """
 
     places: tuple[Place, ...]
@@ -141,8 +142,8 @@ class _Sampler:
 
     def _keep(self, block: Block) -> None:
         self._rejects += block.rejects
-        warned = {name: one for name, one in block.observed.items() if name == WARNED}
-        self._observed = merged(self._observed, warned)
+        said = {name: one for name, one in block.observed.items() if name in (NOTES, WARNED)}
+        self._observed = merged(self._observed, said)
         for frames in block.splits.values():
             self._payloads += _payloads(frames, SHOWN_RECORDS - len(self._payloads))
 

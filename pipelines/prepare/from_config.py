@@ -311,7 +311,8 @@ def _files(config: Config) -> tuple[Files, ...]:
 def _pictures(config: Config, check: Check) -> tuple[Pictures, ...]:
     rules = sorted(config.schema_.columns.items())
     names = tuple((rule.name or name, str(rule.null)) for name, rule in rules if rule.is_picture)
-    return (Pictures(names, _image_check(config, check)),) if names else ()
+    noted = not config.pictures.changes_pictures
+    return (Pictures(names, _image_check(config, check), noted=noted),) if names else ()
 
 
 def _picture_names(config: Config) -> tuple[str, ...]:
@@ -322,8 +323,9 @@ def _by_type(config: Config, check: Check) -> tuple[StepByType, ...]:
     """Return which columns are pictures and boxes by themselves, where the config does not say what they are."""
     rules = config.schema_.columns.items()
     declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
-    boxes = BoxesByType(declared, config.schema_.boxes == "clip")
-    steps: list[StepByType] = [ExportedPictures(declared, _image_check(config, check))]
+    boxes = BoxesByType(declared, config.schema_.boxes == "clip", boxes_on=config.pictures.boxes_on)
+    noted = not config.pictures.changes_pictures
+    steps: list[StepByType] = [ExportedPictures(declared, _image_check(config, check), noted=noted)]
     if config.image is not None:
         level = check if check in DECODED else "structure"
         steps.append(ReadyByType(config.pictures, boxes, pixels_limit=config.limits.pixels, level=level))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from shardmill.transforms.pictures.notes import TURNED
 from shardmill.transforms.sources.registry.formats import FORMATS
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -269,7 +270,7 @@ ACCEPTED: dict[str, tuple[bytes | Callable[[Path], object], Sequence[str], dict[
         ["Warning: animated images, of which most readers decode the first frame only: 1"],
         {"image/format": "gif"},
     ),
-    "turned by EXIF": (rotated(), [], {"image/width": 32, "image/height": 20}),
+    "turned by EXIF": (rotated(), [f"Warning: {TURNED}: 1"], {"image/width": 32, "image/height": 20}),
     "damage that no check without decoding sees": (damaged_in_the_middle(), [], {"image/format": "jpeg"}),
 }
 

@@ -165,7 +165,16 @@ KINDS = st.sampled_from([(kind, mode) for kind, modes in MODES.items() for mode 
 def test_the_header_of_any_generated_image_is_pillows(kind: tuple[str, str], width: int, height: int) -> None:
     data = save(picture(kind[1], width, height), kind[0])
     with Image.open(io.BytesIO(data)) as image:
-        assert STRUCTURE.check(data) == (kind[0].lower(), width, height, len(image.getbands()), image.mode, False, None)
+        assert STRUCTURE.check(data) == (
+            kind[0].lower(),
+            width,
+            height,
+            len(image.getbands()),
+            image.mode,
+            False,
+            None,
+            1,
+        )
 
 
 @pytest.mark.parametrize("name", [n for n in WHOLE if n.split()[0] != "jpeg" or "thumbnail" not in n])
@@ -312,7 +321,7 @@ def test_the_first_frame_of_a_gif_may_enlarge_its_screen() -> None:
 
 def test_an_orientation_leaves_width_and_height_as_stored() -> None:
     facts = STRUCTURE.check(save(picture("RGB", 32, 20), "JPEG", exif=exif(6)))
-    assert (facts.width, facts.height) == (32, 20)
+    assert (facts.width, facts.height, facts.orientation) == (32, 20, 6)
 
 
 def test_the_limit_of_pixels_is_checked_in_the_header_of_every_format() -> None:
@@ -385,7 +394,7 @@ def test_other_formats_pass_only_where_they_are_named() -> None:
         assert error.code == "UNSUPPORTED"
         assert f"add {name} to input.formats" in str(error)
         named = ImageCheck("structure", (*DEFAULT_FORMATS, name))
-        assert named.check(data) == (name, 23, 17, 3, "RGB", False, None)
+        assert named.check(data) == (name, 23, 17, 3, "RGB", False, None, 1)
         assert problem(data[: len(data) // 2], named).code in {"TRUNCATED", "CORRUPT", "NOT_AN_IMAGE"}
 
 

@@ -20,12 +20,16 @@ CHANNELS: Final = {"1": 1, "L": 1, "P": 1, "I;16": 1, "LA": 2, "RGB": 3, "RGBA":
 """Bands of the Pillow modes that the five formats have: a palette image has one, as stored."""
 
 
+UPRIGHT: Final = 1
+"""The EXIF orientation of a picture that is stored as it is shown."""
+
+
 class ImageFacts(NamedTuple):
     """The header of an image; a tuple and no dataclass, since one is made for every image.
 
     `format` is lower case; `width` and `height` are pixels as stored (an EXIF orientation is not applied);
     `colorspace` is Pillow's mode and `channels` its number of bands; `animated` means more than one frame. `warning` is
-    what libjpeg warned of when it was decoded.
+    what libjpeg warned of when it was decoded. `orientation` (1 to 8) is that of its EXIF.
     """
 
     format: str
@@ -35,6 +39,7 @@ class ImageFacts(NamedTuple):
     colorspace: str
     animated: bool = False
     warning: str | None = None
+    orientation: int = UPRIGHT
 
 
 class ImageProblem(Exception):

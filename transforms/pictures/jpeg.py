@@ -14,7 +14,8 @@ import re
 import struct
 from typing import Final
 
-from .facts import Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
+from .exif import EXIF, orientation_in
+from .facts import UPRIGHT, Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
 
 _SEGMENT: Final = struct.Struct(">BBH").unpack_from
 _FRAME: Final = struct.Struct(">HBHHB").unpack_from
@@ -22,6 +23,7 @@ _PASSED_OVER: Final = "decoders may pass over that"
 _EOI: Final = b"\xff\xd9"
 _EOI_PATTERN: Final = re.compile(_EOI)
 _SOS: Final = 0xDA
+_APP1: Final = 0xE1
 _FRAMES: Final = frozenset({0xC0, 0xC1, 0xC2})
 _OTHER_FRAMES: Final = {
     0xC3: "lossless", 0xC5: "hierarchical", 0xC6: "hierarchical", 0xC7: "hierarchical", 0xC9: "arithmetic-coded",
@@ -36,18 +38,16 @@ _MODES: Final = {1: "L", 3: "RGB", 4: "CMYK"}
 def check_jpeg(data: Content, *, structure: bool) -> ImageFacts:
     """Return the facts of a JPEG file; with `structure`, only if it is whole up to its end marker."""
     facts: ImageFacts | None = None
-    position = 2
+    position, turn = 2, UPRIGHT
     try:
         while True:
             lead, marker, length = _SEGMENT(data, position)
             if lead != 0xFF:
                 raise _junk(f"no marker at byte {position}", f"{lead:#04x}")
             if marker in _FRAMES:
-                if facts is not None:
-                    raise corrupt("JPEG", f"a second frame header at byte {position}")
-                facts = _frame_facts(data, position)
+                facts = _frame_facts(data, position, facts)
                 if not structure:
-                    return facts
+                    break
             elif marker == _SOS:
                 break
             elif marker in _STEPS:
@@ -55,14 +55,21 @@ def check_jpeg(data: Content, *, structure: bool) -> ImageFacts:
                 continue
             elif marker in _REFUSED or length < 2:
                 raise _refusal(marker, length, position)
+            elif marker == _APP1 and turn == UPRIGHT:
+                turn = _orientation(data[position + 4 : position + 2 + length])
             position += 2 + length
     except struct.error:
         missing = "its frame header is missing" if facts is None else "its picture data is missing"
         raise truncated("JPEG", len(data), missing) from None
     if facts is None:
         raise corrupt("JPEG", "picture data without a frame header")
-    _check_end(data, position + 2 + length)
-    return facts
+    if structure:
+        _check_end(data, position + 2 + length)
+    return facts if turn == UPRIGHT else facts._replace(orientation=turn)
+
+
+def _orientation(segment: Content) -> int:
+    return orientation_in(segment) if segment[: len(EXIF)] == EXIF else UPRIGHT  # others are XMP
 
 
 def _refusal(marker: int, length: int, position: int) -> ImageProblem:
@@ -82,7 +89,9 @@ def may_be_passed_over(problem: ImageProblem, data: Content) -> bool:
     return _PASSED_OVER in str(problem) and _EOI_PATTERN.search(data, len(data) // 2) is not None
 
 
-def _frame_facts(data: Content, position: int) -> ImageFacts:
+def _frame_facts(data: Content, position: int, before: ImageFacts | None) -> ImageFacts:
+    if before is not None:
+        raise corrupt("JPEG", f"a second frame header at byte {position}")
     length, precision, height, width, components = _FRAME(data, position + 2)
     if precision != 8:
         raise unsupported("JPEG", f"{precision} bits per sample; convert it to 8", precision)

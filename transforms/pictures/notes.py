@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from .facts import ImageFacts
+from .facts import UPRIGHT, ImageFacts
 
 ANIMATED: Final = "animated images, of which most readers decode the first frame only"
+APPLY: Final = "--set image.orientation=apply"
+TURNED: Final = f"images with an EXIF orientation, which TensorFlow decodes without turning them; to turn them: {APPLY}"
+TURNED_UNDER_BOXES: Final = (
+    "images with boxes and an EXIF orientation, which TensorFlow decodes without turning them: boxes that were drawn "
+    f"on the upright image are in the wrong place; to turn images and boxes: {APPLY}"
+)
+BOXES_OF_TURNED: Final = (
+    "images that were turned by EXIF, with boxes that were turned too, as if they were drawn on the stored image; if "
+    "they were drawn on the upright one: --set image.boxes_on=turned"
+)
 _PIXELS_IN_TFDS: Final = frozenset({"jpeg", "png", "bmp", "gif"})
 
 
-def notes_of(facts: ImageFacts, fix: str) -> list[str]:
-    """Return what to say of an image as it is written; `fix` is how images get a format that TFDS decodes.
+def notes_of(facts: ImageFacts, fix: str, *, boxes: bool = False) -> list[str]:
+    """Return what to say of an image as it is written, with `boxes` or without.
+
+    `fix` is how images get a format that TFDS decodes.
 
     >>> notes_of(ImageFacts("gif", 1, 1, 3, "RGB", animated=True), "convert them")
     ['animated images, of which most readers decode the first frame only']
@@ -20,4 +32,6 @@ def notes_of(facts: ImageFacts, fix: str) -> list[str]:
     if facts.format not in _PIXELS_IN_TFDS:
         of_all = "so that it gives image/encoded of all records as bytes, not pixels"
         notes.append(f"{facts.format} images, which TFDS does not decode, {of_all}; {fix}")
+    if facts.orientation != UPRIGHT:
+        notes.append(TURNED_UNDER_BOXES if boxes else TURNED)
     return notes

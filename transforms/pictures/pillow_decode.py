@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from ..format.wording.extras import install_line
 from ..format.wording.printable import printable
 from ..limits.turns import PIXELS, taking_turns
-from .facts import Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
+from .exif import orientation_in
+from .facts import UPRIGHT, Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +38,9 @@ PILLOW_NAMES: Final = {
 
 SOUND: Final = ""
 """The warning of a JPEG that libjpeg decodes without one."""
+
+_WITH_EXIF: Final = frozenset({"jpeg", "avif", HEIC})
+"""Formats whose orientation Pillow gives. It turns a TIFF by itself."""
 
 _TIFF_BITS, _TIFF_FORMAT, _TIFF_SHORT = 258, 339, 3
 
@@ -93,7 +97,9 @@ def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> 
         if load:
             with taking_turns(PIXELS, image.width * image.height):
                 image.load()
-        return ImageFacts(name, *image.size, len(image.getbands()), image.mode, animated)
+        block = image.info.get("exif") if name in _WITH_EXIF else None
+        turn = orientation_in(block) if isinstance(block, bytes) else UPRIGHT
+        return ImageFacts(name, *image.size, len(image.getbands()), image.mode, animated, orientation=turn)
 
 
 @contextmanager

@@ -16,7 +16,8 @@ from typing import Final
 from isal.isal_zlib import crc32  # several times as fast as zlib's own
 
 from ..format.wording.printable import printable
-from .facts import CHANNELS, Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
+from .exif import orientation_in
+from .facts import CHANNELS, UPRIGHT, Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
 
 PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _HEADER: Final = struct.Struct(">I4sIIBBBBBI").unpack_from
@@ -52,16 +53,17 @@ def check_png(data: Content, *, structure: bool) -> ImageFacts:
         raise corrupt("PNG", f"compression {compression}, filter {filtering}, interlace {interlace}")
     if not (0 < width <= _LARGEST_SIDE and 0 < height <= _LARGEST_SIDE):
         raise corrupt("PNG", f"a size of {width} x {height}")
-    animated = _walk(data, needs_palette=colour == 3) if structure else False
-    return ImageFacts("png", width, height, CHANNELS[mode], mode, animated)
+    animated, turn = _walk(data, needs_palette=colour == 3) if structure else (False, UPRIGHT)
+    return ImageFacts("png", width, height, CHANNELS[mode], mode, animated, orientation=turn)
 
 
-def _walk(data: Content, *, needs_palette: bool) -> bool:
-    """Walk the chunks after the header to IEND; return whether the file is an animation (APNG)."""
+def _walk(data: Content, *, needs_palette: bool) -> tuple[bool, int]:
+    """Walk the chunks after the header to IEND; return whether the file is an animation (APNG), and its orientation."""
     view = memoryview(data)
     size = len(data)
     position = 33
     palette = animated = False
+    turn = UPRIGHT
     before_picture = True
     while True:
         if position + 12 > size:
@@ -79,6 +81,8 @@ def _walk(data: Content, *, needs_palette: bool) -> bool:
             palette = palette or (kind == b"PLTE" and before_picture)
         elif kind == b"acTL" and length >= 4:
             animated = _CRC(data, position + 8)[0] > 1
+        elif kind == b"eXIf" and turn == UPRIGHT:
+            turn = orientation_in(view[position + 8 : end])
         elif not kind[0] & 0x20 or kind.upper() in _CHECKED:
             raise _strange_chunk(kind, position)
         position = end + 4
@@ -86,7 +90,7 @@ def _walk(data: Content, *, needs_palette: bool) -> bool:
         raise corrupt("PNG", "it has no picture data (IDAT)")
     if needs_palette and not palette:
         raise corrupt("PNG", "its palette (PLTE) is missing")
-    return animated
+    return animated, turn
 
 
 def _strange_chunk(kind: bytes, position: int) -> ImageProblem:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from .facts import Content, ImageFacts, corrupt, truncated
+from .exif import orientation_in
+from .facts import UPRIGHT, Content, ImageFacts, corrupt, truncated
 
 _CHUNK: Final = struct.Struct("<4sI").unpack_from
 _SIZE: Final = struct.Struct("<I").unpack_from
@@ -76,6 +77,7 @@ def _picture(data: Content, position: int) -> tuple[int, int, bool]:
 def _walk(data: Content, end: int, facts: ImageFacts) -> ImageFacts:
     position = 12
     pictures = frames = 0
+    turn = UPRIGHT
     try:
         while position + 8 <= end:
             kind, size = _CHUNK(data, position)
@@ -87,6 +89,8 @@ def _walk(data: Content, end: int, facts: ImageFacts) -> ImageFacts:
                     raise corrupt("WebP", "canvas and picture differ in size")
             elif kind == b"ANMF":
                 frames += 1
+            elif kind == b"EXIF" and turn == UPRIGHT:
+                turn = orientation_in(data[position + 8 : position + 8 + size])
             position += 8 + size + (size & 1)
     except struct.error:
         raise truncated("WebP", len(data), "its picture is incomplete") from None
@@ -94,4 +98,4 @@ def _walk(data: Content, end: int, facts: ImageFacts) -> ImageFacts:
         raise corrupt("WebP", f"{end - position} bytes that are not a chunk at byte {position}")
     if pictures + frames == 0 or pictures > 1 or (pictures and frames):
         raise corrupt("WebP", f"{pictures} pictures and {frames} frames")
-    return facts._replace(animated=True) if frames > 1 else facts
+    return facts._replace(animated=frames > 1, orientation=turn) if frames > 1 or turn != UPRIGHT else facts

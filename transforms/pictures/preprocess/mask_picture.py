@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...limits.turns import PIXELS, taking_turns
-from ..facts import Content, ImageFacts, unsupported
+from ..facts import UPRIGHT, Content, ImageFacts, unsupported
 from ..pillow_decode import jpeg_warning, opened
-from .exif import UPRIGHT
 from .masks import NUMBERS, place_mask, png_of
 from .picture import PictureMaker, Ready
 from .placement import SIDEWAYS, Placement, place

@@ -58,8 +58,8 @@ class Wanted:
 class Preprocess:
     """What is done to each picture of a row, in this order: left out, turned, resized, given its colours, encoded.
 
-    Boxes were drawn on the stored picture, or on the turned one, as `boxes_on` says. `masks` are the pictures whose
-    pixels are numbers of classes: these are resized to their nearest pixels, and PNG.
+    Boxes were drawn on the stored picture, or on the turned one, as `boxes_on` says; None where the annotations say it.
+    `masks` are the pictures whose pixels are numbers of classes: these are resized to their nearest pixels, and PNG.
     """
 
     resize: Resize | None = None
@@ -69,7 +69,7 @@ class Preprocess:
     color: Color = "keep"
     wanted: Wanted = Wanted()
     masks: tuple[str, ...] = ()
-    boxes_on: Literal["stored", "turned"] = "stored"
+    boxes_on: Literal["stored", "turned"] | None = None
 
     @property
     def changes_pictures(self) -> bool:
@@ -92,7 +92,7 @@ class Preprocess:
             if (value := getattr(self, name)) != "keep":
                 steps[name] = value
         steps |= {"quality": self.quality} if self.changes_pictures else {}
-        steps |= {"boxes_on": self.boxes_on} if self.boxes_on != "stored" else {}
+        steps |= {"boxes_on": self.boxes_on} if self.boxes_on is not None else {}
         steps |= self.wanted.bounds
         return steps | ({"masks": json.dumps(self.masks)} if self.masks else {})
 

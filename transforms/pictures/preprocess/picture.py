@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ...limits.turns import PIXELS, taking_turns
-from ..facts import Content, ImageFacts, ImageProblem
+from ..facts import UPRIGHT, Content, ImageFacts, ImageProblem
 from .codec import Codec, Pixels
-from .exif import UPRIGHT, orientation_of
 from .options import Preprocess
 from .pixels import WHITE, decode, encode, has_deep_colors, in_8_bits, in_gray, in_rgb, mode_of, without_alpha
 from .placement import SIDEWAYS, Placement, framed, place, turned
@@ -59,7 +58,7 @@ class PictureMaker:
     def make(self, data: Content, facts: ImageFacts) -> Ready:
         """Return a picture as the options have it, given its bytes, which have been checked."""
         stored = (facts.width, facts.height)
-        turn = orientation_of(data, facts.format) if self.options.orientation == "apply" else UPRIGHT
+        turn = facts.orientation if self.options.orientation == "apply" else UPRIGHT
         placement = place(*(stored[::-1] if turn in SIDEWAYS else stored), self.options.resize)
         if self._stays(facts, turn, placement):
             return Ready(None, facts, stored, turn, placement)
@@ -78,10 +77,10 @@ class PictureMaker:
         pixels = self.codec.resize(pixels, scaled)
         white = 65535 if pixels.itemsize == 2 else WHITE
         pixels = framed(turned(pixels, turn), placement, white)
-        kept = orientation_of(data, facts.format) if self.options.orientation == "keep" else UPRIGHT
+        kept = facts.orientation if self.options.orientation == "keep" else UPRIGHT
         _check_sides(name, pixels.shape[1], pixels.shape[0])
         file = encode(pixels, name, self.options.quality, self.codec, kept)
-        made = ImageFacts(name, pixels.shape[1], pixels.shape[0], pixels.shape[2], mode_of(pixels))
+        made = ImageFacts(name, pixels.shape[1], pixels.shape[0], pixels.shape[2], mode_of(pixels), orientation=kept)
         notes += (FIRST_FRAME,) if facts.animated else ()
         return Ready(file, made, (facts.width, facts.height), turn, placement, notes, warning or None)
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..facts import Content, ImageFacts, unsupported
+from ..exif import exif_block, with_orientation
+from ..facts import UPRIGHT, Content, ImageFacts, unsupported
 from ..pillow_decode import opened
 from .codec import Codec, Pixels, converted
-from .exif import UPRIGHT, exif_block, with_orientation
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +29,13 @@ from ...format.wording.nearest import first_names
 from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ...pictures.masks import mask_png
+from ...pictures.notes import APPLY, BOXES_OF_TURNED
 from ..step import Column, Stepped, is_text
-from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, SIZE, Objects, fields_of, has_masks, keys_of, left_over
+from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, OBJECTS, SIZE, Objects, fields_of, has_masks, keys_of, left_over
 from .placements import OUT_OF_FRAME, PLACEMENT, Placements, with_counts
 
 CLIP: Final = "--set schema.boxes=clip"
 NO_MASKS: Final = "--set input.annotations.masks=false"
-OBJECTS: Final = "objects"
 
 _NO_BOXES: Final = (
     '"objects" has no field "bbox" that is a list of boxes, [[x, y, width, height], ...], so that it becomes no boxes '
@@ -46,7 +46,7 @@ _NO_PICTURE: Final = (
     "--set schema.columns.NAME.name=image"
 )
 
-_TURNED: Final = " (perhaps it is turned by its EXIF orientation: --set image.orientation=apply)"
+_TURNED: Final = f" (perhaps it is turned by its EXIF orientation: {APPLY})"
 _SHOWN: Final = 80
 _EDGE: Final = 1e-6
 """A box may be so much over the edge, as a part of the picture's size: decimals in files are rounded."""
@@ -58,12 +58,14 @@ class Boxes:
 
     A box that goes over the edge of its picture is a problem, or with `clip` ends there; one without extent is always a
     problem. `classes` are the names of classes by number, if the numbers are 0 to n - 1: another number is a problem.
+    `boxes_on` is the picture that boxes were drawn on, None where nobody says so: with YOLO it is the upright one.
     """
 
     column: str
     image: str
     clip: bool = False
     classes: tuple[str, ...] | None = None
+    boxes_on: Literal["stored", "turned"] | None = None
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         planned: list[Column] = []
@@ -86,7 +88,7 @@ class Boxes:
         stated = arrays.pop(SIZE, None)
         objects = Objects.of(column)
         placed = arrays.pop(f"{self.image}/{PLACEMENT}", None)
-        placements = None if placed is None else Placements.of(placed).drawn_on(stated)
+        placements = None if placed is None else self._placements(Placements.of(placed), objects, stated)
         sides = [raw_values(arrays[f"{self.image}/{side}"], np.int64).astype(float) for side in ("width", "height")]
         sizes = np.column_stack(sides) if placements is None else placements.sizes
         seen = true_mask(arrays[f"{self.image}/width"].is_valid())
@@ -106,6 +108,9 @@ class Boxes:
         if placements is not None:
             corners, stays = placements.corners(corners, objects.rows, keep)
             notes = tuple((int(row), OUT_OF_FRAME) for row in objects.rows[~stays])
+            if self.boxes_on is None:
+                unsure = placements.unsure(stated) & keep & (np.diff(objects.ends) > 0)
+                notes += tuple((row, BOXES_OF_TURNED) for row in np.flatnonzero(unsure).tolist())
             masks = {key: placements.masks(pngs, objects.rows, stays) for key, pngs in masks.items()}
             objects, corners = placements.areas(objects).where(stays), corners[stays]
         points = objects.points(sizes)
@@ -122,6 +127,11 @@ class Boxes:
         return Stepped(
             pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), None, problems, notes=notes
         )
+
+    def _placements(self, placements: Placements, objects: Objects, stated: pa.Array | None) -> Placements:
+        if self.boxes_on is None and CENTER in objects.fields:
+            return placements.upright()
+        return placements.drawn_on(stated)
 
     def _other_sizes(self, stated: pa.Array | None, sizes: npt.NDArray[np.float64]) -> dict[int, CellError]:
         """Return the rows whose annotations are of a picture of another size: their boxes would be wrong."""
@@ -253,6 +263,7 @@ class BoxesByType:
     declared: frozenset[str] = frozenset()
     clip: bool = False
     held: Mapping[str, tuple[str, ...]] | None = None
+    boxes_on: Literal["stored", "turned"] | None = None
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> BoxesByType:  # noqa: ARG002
         return replace(self, held=labels)
@@ -284,4 +295,4 @@ class BoxesByType:
         if self.held is not None:
             known_before = self.held.get(f"{image}/object/{CLASS_KEY}")
             classes = known_before and (classes or known_before)
-        return Boxes(OBJECTS, image, self.clip, classes)
+        return Boxes(OBJECTS, image, self.clip, classes, self.boxes_on)

@@ -25,6 +25,7 @@ from ...format.nested.keys import is_any_list, is_scalar, stored_type
 from ...format.schema.column_types import is_string
 from ...format.wording.printable import printable
 
+OBJECTS: Final = "objects"
 CENTER: Final = "center_box"
 BOX: Final = ("bbox", "bboxes", CENTER)
 MASK: Final = "segmentation"

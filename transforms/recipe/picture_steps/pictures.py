@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,10 +33,13 @@ from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem
+from ...pictures.notes import notes_of
 from ..step import Column, Stepped, is_text
 from ..steps.files import FILENAME
+from .objects import OBJECTS, fields_of
 
 ENCODED: Final = "encoded"
+FIX: Final = "write all as JPEG or PNG: --set image.encode.format=jpeg"
 ABSENT: Final = "absent"
 DROP_ROW: Final = "drop_row"
 ERROR: Final = "error"
@@ -54,12 +58,13 @@ class Pictures:
     """Look at the pictures of some columns, which hold their bytes, and say what is in them.
 
     `columns` are names, and what becomes of nulls: `absent`, `drop_row` or `error`. They are `by_type` if types alone
-    say that they are pictures, so that they may hold sounds as well.
+    say that they are pictures, so that they may hold sounds as well. With `noted` no later step changes them.
     """
 
     columns: tuple[tuple[str, str], ...]
     check: ImageCheck = field(default_factory=partial(ImageCheck, by_key=False))
     by_type: bool = False
+    noted: bool = True
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         known, nulls = {column.name: column for column in columns}, dict(self.columns)
@@ -81,19 +86,23 @@ class Pictures:
         keep: pa.BooleanArray | None = None
         problems: list[CellProblem] = []
         warned: list[tuple[int, str]] = []
+        notes: list[tuple[int, str]] = []
+        boxed = _with_boxes(batch)
         for name, null in self.columns:
             if name not in arrays:
                 continue
             cells = Cells.of(stored(arrays.pop(name)))
             facts = list(self._looked_at(name, cells, null, problems))
             arrays |= _features(name, cells, facts)
-            pairs = zip(cells.rows(), facts, strict=True)
-            warned += [(row, one.warning) for row, one in pairs if one is not None and one.warning]
+            there = [(row, one) for row, one in zip(cells.rows(), facts, strict=True) if one is not None]
+            warned += [(row, one.warning) for row, one in there if one.warning]
+            for row, one in there if self.noted else ():
+                notes += [(row, note) for note in notes_of(one, FIX, boxes=bool(boxed[row]))]
             if null == DROP_ROW:
                 there = cells.there()
                 keep = there if keep is None else pc.and_(keep, there)
         batch = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
-        return Stepped(batch, keep, tuple(problems), warned=tuple(warned))
+        return Stepped(batch, keep, tuple(problems), notes=tuple(notes), warned=tuple(warned))
 
     def _looked_at(
         self, name: str, cells: Cells, null: str, problems: list[CellProblem]
@@ -128,6 +137,7 @@ class ExportedPictures:
 
     declared: frozenset[str] = frozenset()
     check: ImageCheck = field(default_factory=partial(ImageCheck, by_key=False))
+    noted: bool = True
 
     @property
     def is_asked_for(self) -> bool:
@@ -135,7 +145,11 @@ class ExportedPictures:
 
     def step(self, columns: Sequence[Column]) -> Pictures | None:
         found = [one.name for one in columns if _is_export(one.field.type) and one.name not in self.declared]
-        return Pictures(tuple((name, ERROR) for name in found), self.check, by_type=True) if found else None
+        return (
+            Pictures(tuple((name, ERROR) for name in found), self.check, by_type=True, noted=self.noted)
+            if found
+            else None
+        )
 
 
 _NO_PICTURE: Final = array_of(np.zeros(1, np.int64))[0]
@@ -246,6 +260,13 @@ def _planned(column: Column, null: str) -> list[Column]:
 def fact_array(facts: Sequence[ImageFacts | None], fact: str) -> pa.Array:
     values = [None if one is None else getattr(one, fact) for one in facts]
     return int_array(values) if pa.types.is_integer(FACTS[fact]) else text_array(values)
+
+
+def _with_boxes(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """Return which rows have objects with boxes."""
+    if OBJECTS not in batch.schema.names or not fields_of(batch.schema.field(OBJECTS).type):
+        return np.zeros(batch.num_rows, bool)
+    return true_mask(batch[OBJECTS].is_valid())
 
 
 def _features(name: str, cells: Cells, facts: Sequence[ImageFacts | None]) -> dict[str, pa.Array]:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...format.buffers.arrow_memory import array_of, raw_values
-from ...pictures.preprocess.exif import UPRIGHT
+from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
+from ...pictures.facts import UPRIGHT
 from ...pictures.preprocess.masks import placed_mask
 from ...pictures.preprocess.picture import Ready
 from ...pictures.preprocess.placement import SIDEWAYS, Placement, turned_points
@@ -91,6 +91,19 @@ class Placements:
             if size is not None and size != own and size == own[::-1] and turns[row] in SIDEWAYS:
                 sizes[row], turns[row] = size, 1
         return replace(self, sizes=sizes, turns=turns)
+
+    def upright(self) -> Placements:
+        """Return the placements of boxes that were drawn on upright pictures."""
+        sideways = np.isin(self.turns, [*SIDEWAYS])
+        sizes = np.where(sideways[:, None], self.sizes[:, ::-1], self.sizes)
+        return replace(self, sizes=sizes, turns=np.full_like(self.turns, UPRIGHT))
+
+    def unsure(self, stated: pa.Array | None) -> npt.NDArray[np.bool_]:
+        """Return the rows whose boxes are turned although no stated size says that they were drawn before."""
+        known = np.zeros(len(self.turns), bool) if stated is None else true_mask(stated.is_valid())
+        known &= np.isin(self.turns, [*SIDEWAYS]) & (self.sizes[:, 0] != self.sizes[:, 1])
+        unsure: npt.NDArray[np.bool_] = (self.turns != UPRIGHT) & ~known
+        return unsure
 
     def points(self, points: Floats, rows: npt.NDArray[np.int64]) -> Floats:
         """Return points (n, 2), as parts of the pictures of some rows, as parts of the frames of these."""

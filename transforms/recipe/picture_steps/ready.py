@@ -27,21 +27,19 @@ from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule
 from ...format.wording.nearest import NoColumnError
 from ...pictures.check import DECODED, ImageCheck
-from ...pictures.facts import Check, ImageFacts, ImageProblem
+from ...pictures.facts import UPRIGHT, Check, ImageFacts, ImageProblem
 from ...pictures.notes import notes_of
 from ...pictures.pillow_decode import PILLOW_NAMES
 from ...pictures.preprocess.codec import Codec
-from ...pictures.preprocess.exif import UPRIGHT
 from ...pictures.preprocess.mask_picture import make_mask
 from ...pictures.preprocess.options import Preprocess
 from ...pictures.preprocess.picture import PictureMaker, Ready
 from ...pictures.preprocess.placement import Placement
 from ..step import Column, Step, Stepped
 from .boxes import Boxes, BoxesByType
-from .pictures import ENCODED, FACTS, Cells, fact_array, item_type
+from .pictures import ENCODED, FACTS, FIX, Cells, fact_array, item_type
 from .placements import PLACEMENT, PLACEMENT_TYPE, placement_array
 
-_FIX: Final = "write all as JPEG or PNG: --set image.encode.format=jpeg"
 _END: Final = f"/{ENCODED}"
 
 
@@ -149,7 +147,9 @@ class _Work:
         if ready.data is None and check.level in DECODED:
             decoded = check.check(data)
         self.warned += [(row, decoded.warning)] if decoded.warning else []
-        self.notes += [(row, note) for note in (*ready.notes, *notes_of(ready.facts, _FIX))]
+        self.notes += [
+            (row, note) for note in (*ready.notes, *notes_of(ready.facts, FIX, boxes=picture == self.step.placed))
+        ]
         return ready
 
 

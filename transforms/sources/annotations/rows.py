@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...recipe.picture_steps.boxes import OBJECTS
-from ...recipe.picture_steps.objects import ID, SIZE
+from ...recipe.picture_steps.objects import ID, OBJECTS, SIZE
 from ..contract.source import SourceEntry
 
 FILE_NAME: Final = "file_name"

@@ -15,7 +15,7 @@ from ...format.flow.rows import Rows
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
-from ...recipe.picture_steps.boxes import OBJECTS
+from ...recipe.picture_steps.objects import OBJECTS
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.stamp import check_stamp
