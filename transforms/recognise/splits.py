@@ -236,7 +236,7 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
         mixed, best = Mixed(f"{best.where} and {other.where} do not agree", other.splits), None
     if how.said:
         named = sorted({*best.splits} if best else {one for one in mixed.splits if one} if mixed else ())
-        return Recognised("none", {}, not_used(named, how.said, how.split), how.said, how.split), nothing
+        return Recognised("none", lines=not_used(named, how.said, how.split), said=how.said, split=how.split), nothing
     if best is not None:
         return Recognised(best.rule, best.arguments, (_line(best.splits, best.where),)), best.splits
     if mixed is not None:
@@ -433,6 +433,7 @@ def in_splits(survey: Survey, listing: Listing) -> Survey:
     What the user says of all rows comes before both.
     """
     recognised = listing.recognised
+    survey = replace(survey, warnings=(*survey.warnings, *recognised.warnings))
     if recognised.said and survey.frozen.splits:
         detected = (*survey.detected, *not_used(survey.frozen.splits, recognised.said, recognised.split))
         return replace(survey, frozen=replace(survey.frozen, splits=()), split_rows={}, detected=detected)

@@ -108,12 +108,13 @@ class Traits:
 class Recognised:
     """What the paths of files were recognised as: the name of a rule, its arguments as JSON has them, never paths.
 
-    `lines` say so to the user. `said` is how the user gave all rows a rule or the split `split`: files have none then.
+    `lines` say so to the user, `warnings` name files that may be there twice. `said` is how the user gave all rows a rule or the split `split`: files have none then.
     """
 
     rule: str
     arguments: dict[str, Any] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     said: str = ""
     split: str = ""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 from ...format.schema.schema import ColumnRule
 from ...recognise.splits import Seen, split_files
 from ...recognise.strangers import refuse_strangers, refuse_tables
+from ...recognise.twice import content_twice
 from ..contract.selection import Selection
 from ..contract.source import Listing, Traits
 from ..files.listing import list_entries
@@ -67,7 +68,9 @@ class FileSource(Generic[OptionsT]):
         seen = Seen.of([os.fsdecode(entry.path) for entry in listing.entries], paths, self.settings.base)
         if how.looks and kind == "parquet":
             refuse_tables(seen.files, seen.roots, how.call)
-        return split_files(listing, seen, how)
+        listing = split_files(listing, seen, how)
+        twice = content_twice(listing.entries) if how.looks else ()
+        return replace(listing, recognised=replace(listing.recognised, warnings=twice))
 
 
 @dataclass(frozen=True, slots=True)
