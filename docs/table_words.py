@@ -34,7 +34,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.layout": "what folders mean: classes, splits, splits of classes, nothing; of archives those within them",
     "input.check": "how far pictures are checked; `strict` rejects [damaged JPEGs](pictures.md#damaged-jpegs)",
     "input.label_offset": "the number of the first class, at most 1000",
-    "input.labels": "the classes in the order of their numbers; pictures of other folders are rejects",
+    "input.labels": "the classes in their order, others are rejects; `numeric`: folders named by numbers, in order",
     "input.annotations": "`{coco: [FILE, ...]}`, `{voc: FOLDER}` or `{yolo: FOLDER}`: files that name the pictures "
     "and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: false` leaves segmentations out",
     "input.classes": "the names of classes by number; by default of VOC those found, in their order, and of YOLO those "

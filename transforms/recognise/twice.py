@@ -20,7 +20,8 @@ from ..sources.contract.source import SourceEntry
 
 _PACKED: Final = re.compile(r"(?:\.(?:gz|bz2|xz|zst))$|(?<=\.t)gz$", re.IGNORECASE)
 _COPY: Final = re.compile(
-    r"(?: ?\([0-9]{1,3}\)| - (?:copy|kopie|copie)(?: ?\([0-9]{1,3}\))?|[ _-]copy(?:[ _]?[0-9]{1,3})?)(?=\.|$)|^copy of ",
+    r"(?: ?\([0-9]{1,3}\)| - (?:copy|kopie|copie)(?: ?\([0-9]{1,3}\))?|[ _-]copy(?:[ _]?[0-9]{1,3})?)(?=\.|$)"
+    r"|^copy of ",
     re.IGNORECASE,
 )
 """What browsers and file managers add to the name of a copy."""

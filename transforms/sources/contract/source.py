@@ -108,7 +108,8 @@ class Traits:
 class Recognised:
     """What the paths of files were recognised as: the name of a rule, its arguments as JSON has them, never paths.
 
-    `lines` say so to the user, `warnings` name files that may be there twice. `said` is how the user gave all rows a rule or the split `split`: files have none then.
+    `lines` say so to the user, `warnings` name files that may be there twice. `said` is how the user gave all rows a
+    rule or the split `split`: files have none then.
     """
 
     rule: str

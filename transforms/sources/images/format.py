@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from ..contract.source import Source
 
 
-def _check_labels(value: object) -> list[str] | None:
+def _check_labels(value: object) -> list[str] | str | None:
     if value is None:
         return None
+    if value == "numeric":
+        return "numeric"
     if not isinstance(value, list) or not value:
-        raise ValueError(f"{quoted(value)} is no list of classes, like [cat, dog]")
+        raise ValueError(f"{quoted(value)} is no list of classes, like [cat, dog], and not numeric")
     return check_classes(value)
 
 
@@ -64,7 +66,8 @@ class ImagesInput(Options):
     layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
     label_offset: Annotated[int, Field(ge=0, le=MAX_LABEL_OFFSET)] = 0
     labels: Annotated[
-        list[str] | None, BeforeValidator(_check_labels, json_schema_input_type=list[str | int] | None)
+        Literal["numeric"] | list[str] | None,
+        BeforeValidator(_check_labels, json_schema_input_type=Literal["numeric"] | list[str | int] | None),
     ] = None
     sha256: bool = False
     formats: list[str] = Field(["jpeg", "png", "gif", "webp", "bmp"], min_length=1)
@@ -103,7 +106,8 @@ class ImagesFormat(Format[ImagesInput]):
             splits=settings.splits,
             check=options.check,
             label_offset=options.label_offset,
-            labels=None if options.labels is None else tuple(options.labels),
+            labels=tuple(options.labels) if isinstance(options.labels, list) else None,
+            numeric=options.labels == "numeric",
             sha256=hashed,
             formats=READABLE_FORMATS if all_pass else tuple(options.formats),
             columns=options.kept,

@@ -43,6 +43,8 @@ from .layout import (
     choose_layout,
     class_warnings,
     empty_classes,
+    in_order_of_numbers,
+    numbers_note,
     refuse_labels,
     role_of,
     unknown_class,
@@ -102,6 +104,7 @@ class ImageSource:
     check           how far files are checked
     label_offset    the label of the first class
     labels          the classes in their order, None for those that folders name
+    numeric         folders are named by whole numbers, and have the order of these
     sha256          adds the digest of every file
     columns         the features to keep (None: all); `exclude` are those to leave out
     seed            of a random order, which depends on it and on the paths below the roots only, so that it is the same
@@ -119,6 +122,7 @@ class ImageSource:
     check: Check = "structure"
     label_offset: int = 0
     labels: tuple[str, ...] | None = None
+    numeric: bool = False
     sha256: bool = False
     formats: tuple[str, ...] = DEFAULT_FORMATS
     columns: tuple[str, ...] | None = None
@@ -178,6 +182,7 @@ class ImageSource:
             labelled="label" in layout, hashed=self.sha256, selection=Selection(self.columns, self.exclude)
         )
         kept = {feature.name for feature in schema}
+        classes = in_order_of_numbers(classes) if self.numeric else classes
         names = self._class_names(classes if self.labels is None else self.labels)
         pieces = cut_images(
             listing.images,
@@ -195,6 +200,7 @@ class ImageSource:
             _split_rows(roles, listing),
             detected=(
                 *self._detected(layout, classes, splits),
+                *(numbers_note(names) if self.labels is None and not self.known_classes else ()),
                 *empty_classes(listing.below(empty=True), layout, names),
                 *listing.hints,
             ),
