@@ -29,7 +29,7 @@ from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dat
 from ...transforms.sources.tfrecord.observed_schema import Observation
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.pictures import image_text
-from ..report.split_rule import rule_text
+from ..report.splits_and_order import rule_text
 from ..screens.schema_table import MOST_FEATURES, name_text, nulls_text, schema_table
 
 if TYPE_CHECKING:

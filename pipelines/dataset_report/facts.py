@@ -13,7 +13,7 @@ from ...transforms.dataset.reading.open_dataset import Dataset
 from ...transforms.dataset.shards.source_list import read_rejects
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.statistics.figures import Statistics
-from ..report.split_rule import rule_text
+from ..report.splits_and_order import rule_text
 from .pictures import Picture, sample_pictures
 
 EXAMPLES: Final = 3

@@ -31,7 +31,7 @@ from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
 from ..config.model import OutputConfig, SplitConfig
 from ..report.planned_checks import unchecked_append
-from ..report.split_rule import rule_text
+from ..report.splits_and_order import rule_text
 from ..report.unchanged import Unchanged
 from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion

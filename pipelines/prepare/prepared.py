@@ -15,7 +15,7 @@ from ...transforms.sources.contract.planning import Amount, Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
 from ..report.planned_checks import planned_checks
 from ..report.reject_groups import group_rejects
-from ..report.row_order import order_note, shuffle_note
+from ..report.splits_and_order import order_note, shuffle_note
 from ..report.summary import PlanReport, SplitEstimate
 from .staged_plan import ListedSource, RunMark, plan_document
 from .stopped_runs import StoppedRuns

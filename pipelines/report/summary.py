@@ -20,7 +20,7 @@ from ...transforms.format.wording.printable import counted, printable_path
 from ...transforms.format.wording.sizes import format_size
 from .forecast import Forecast
 from .reject_groups import RejectGroup
-from .shares import added_records
+from .splits_and_order import added_records
 from .unchanged import Unchanged
 
 

@@ -35,8 +35,7 @@ from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE
 from ..report.reject_groups import read_head, rejects_text
-from ..report.row_order import order_note, shuffle_note
-from ..report.shares import added_records, share_warnings
+from ..report.splits_and_order import added_records, order_note, share_warnings, shuffle_note
 from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, picture_warnings
 from ..screens.watching import watch_of
 from .engine_choice import engine_of, workers_of

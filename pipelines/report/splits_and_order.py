@@ -1,0 +1,111 @@
+"""How the records of a run are split and ordered, in words: the rule, shares that no chance explains, the order."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.wording.printable import printable
+
+if TYPE_CHECKING:
+    from ...transforms.sources.contract.source import Traits
+
+_BEYOND_CHANCE: Final = 6.0
+"""Standard deviations: by chance one split of 500 million is that far from its fraction."""
+
+_FAR: Final = 0.1
+"""Of groups, which may be large: so much of all records."""
+
+
+def rule_text(rule: Mapping[str, Any]) -> str:
+    """Return how rows were cut into splits, by the members of the manifest.
+
+    >>> rule_text({"by": "exact", "stratify": "kind", "fractions": {"train": 0.8, "val": 0.2}})
+    'exactly, in each class of kind: train 0.8, val 0.2'
+    >>> rule_text({"by": "before", "column": "day", "before": {"train": "2024-02-01"}, "rest": "val"})
+    'by day: train before 2024-02-01, val the rest'
+    """
+    by, column = rule["by"], printable(rule.get("column", ""))
+    if by == "column":
+        text = f"by the values of {column}"
+        parts = [f"{printable(value)} is {split}" for value, split in rule.get("names", {}).items()]
+    elif by == "before":
+        text = f"by {column}"
+        parts = [f"{split} before {printable(bound)}" for split, bound in rule["before"].items()]
+        parts += [f"{rule['rest']} the rest"] if "rest" in rule else []
+    else:
+        text = "exactly" if by == "exact" else "by a hash"
+        text += f", rows of one {printable(rule['key'])} together" if "key" in rule else ""
+        text += f", in each class of {printable(rule['stratify'])}" if "stratify" in rule else ""
+        parts = [f"{split} {fraction}" for split, fraction in rule.get("fractions", {}).items()]
+        parts += [f"{rule['folds']} folds"] if "folds" in rule else []
+    return f"{text}{': ' if parts else ''}{', '.join(parts)}{'; only of ' + rule['of'] if 'of' in rule else ''}"
+
+
+def added_records(manifest: Manifest, names: Iterable[str]) -> dict[str, int]:
+    found = dict.fromkeys(names, 0)
+    for name in found.keys() & manifest.splits.keys():
+        shards = manifest.splits[name].shards
+        found[name] = sum(shard.records for shard in shards if shard.generation == manifest.generation)
+    return found
+
+
+def share_warnings(
+    asked: Mapping[str, float], found: Mapping[str, int], key: str | None, *, classes: bool = True
+) -> list[str]:
+    """Return which split got nothing by a hash, or what no chance explains; of groups with a key, what is far off.
+
+    `classes` says that the values of the key may be classes.
+    """
+    total = sum(found.values())
+    expected = {name: total * share for name, share in asked.items()}
+    counted = "to split by counts: --set split.by=exact"
+    why = "records that a hash has split before, and equal ones, are not split evenly by a hash"
+    if key is not None:
+        why = f"rows of one {printable(key)} are in one split"
+    if key is not None and classes:
+        name = shlex.quote(f"split.stratify={key}")
+        counted += (
+            f"; if its values are classes that every split needs, not --split-key: --set split.by=exact --set {name}"
+        )
+    empty = [name for name, count in expected.items() if count >= 1 and not found[name]]
+    uneven = [name for name, share in asked.items() if _is_far(found[name], total, share, grouped=key is not None)]
+    for name in (empty or uneven)[:1]:
+        got = f"{found[name]:,} of {total:,} records (about {round(expected[name]):,} expected)"
+        return [f"split {name} has {got}{f': {why}' if uneven or key is not None else ''}; {counted}"]
+    return []
+
+
+def _is_far(count: int, total: int, share: float, *, grouped: bool) -> bool:
+    chance = _BEYOND_CHANCE * (1 + sqrt(total * share * (1 - share)))
+    return abs(count - total * share) > max(chance, total * _FAR if grouped else 0)
+
+
+def shuffle_note(*, levels: int, in_append: bool) -> str:
+    """Return the note on records that are in a random order; `levels` of a run that is still to be made, else 0."""
+    order = "records are in a random order"
+    note = f"{order} within what is added, after those that were there" if in_append else f"{order} within each split"
+    if not levels:
+        return note
+    spilled = "they are spilled to the staging folder first, which takes as many bytes again"
+    twice = (
+        ", and since they are more than 100 GB each task of the second pass spills its part once more: 2.1 times in all"
+    )
+    return f"{note}; {spilled}{twice if levels > 1 else ''}"
+
+
+def order_note(traits: Traits, order: str, tasks: int, shards: Sequence[int]) -> str:
+    """Return the note on tasks that wrote full shards, so that what each had left over is in the last ones.
+
+    `shards` are the shards of each split. With fewer shards than tasks all are made of left over rows, which follow
+    the source; so does a single task.
+    """
+    if not traits.has_order or order != "task" or not 1 < tasks <= max(shards, default=0):
+        return ""
+    return (
+        "rows follow the source within each shard, and the last shards hold rows from between the others; "
+        "to keep the order of the source throughout: --order source (writes some bytes twice)"
+    )
