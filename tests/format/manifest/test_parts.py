@@ -77,6 +77,15 @@ def test_full_runs_of_shards_stand_in_documents_named_by_their_bytes_and_the_res
     assert manifest_of(train=5, val=1).to_bytes() == main
 
 
+@pytest.mark.usefixtures("by_two")
+def test_parts_hold_the_names_of_other_writers_too() -> None:
+    names = ("mnist-train.tfrecord-00000-of-00002", "data_tfrecord-00001-of-00002.gz", "a.tfrec", "b.record.gz")
+    split = split_of("train", 4)
+    shards = tuple(replace(shard, path=name) for shard, name in zip(split.shards, names, strict=True))
+    manifest = replace(MANIFEST, splits={"train": replace(split, shards=shards)})
+    assert read(*manifest.to_documents()) == manifest
+
+
 def test_ten_thousand_shards_are_the_first_part_and_one_less_are_none() -> None:
     assert manifest_of(train=9_999).to_documents()[1] == {}
     main, parts = manifest_of(train=10_000).to_documents()

@@ -262,9 +262,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
 
     def _check(self, state: Mapping[str, Any]) -> None:
         rows = self._rows
-        if "shards" not in state:
-            raise UsageError("the state was saved by an older release, which did not name its shards; save it again")
-        if state["shards"] != rows.digest:
+        if state.get("shards") != rows.digest:
             raise UsageError(self._of_other_shards(state.get("generation"), state.get("commit")))
         ours = {"batch_rows": self._options.batch_rows, "rows": len(rows), "shuffle": self._shuffle}
         for name, value in ours.items():

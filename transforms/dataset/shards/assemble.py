@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from ...errors import RunError
 from ...format.manifest.naming import index_path, staged_file, staged_sidecar
-from ...format.sidecars.record_index import OFFSET_BYTES, index_data, offsets_in
-from ..records.record_offsets import read_offsets
+from ...format.sidecars.record_index import index_data, offsets_in
 from ..shard_plan.shard_plan import Part, PartRange
 from ..stage.spec import DatasetSpec
 from ..stage.split_stager import OFFSETS, PART
@@ -40,7 +39,7 @@ def assemble_shard(spec: DatasetSpec, job: ShardJob) -> None:
 def _index_shard(spec: DatasetSpec, job: ShardJob) -> None:
     kinds, offsets = list(spec.index_kinds), None
     first = job.ranges[0]
-    if "binary" in kinds and len(job.ranges) == 1 and first.is_whole and _has_offsets(spec, first.part):
+    if "binary" in kinds and len(job.ranges) == 1 and first.is_whole:
         kinds.remove("binary")
         target = staged_sidecar(spec.staging, index_path(job.path, "binary"))
         spec.storage.place(_offsets_path(spec, first.part), target)
@@ -52,8 +51,6 @@ def _index_shard(spec: DatasetSpec, job: ShardJob) -> None:
 
 def _offsets(spec: DatasetSpec, job: ShardJob) -> I64:
     """Return where the records of a shard begin, and its size, from the files beside its parts."""
-    if not all(_has_offsets(spec, piece.part) for piece in job.ranges):  # staged by a release that left none
-        return read_offsets(spec.storage.path(staged_file(spec.staging, job.path)))
     found, at = [np.zeros(1, np.int64)], 0
     for piece in job.ranges:
         found.append(_ends_in(spec, piece) + at)
@@ -65,10 +62,6 @@ def _ends_in(spec: DatasetSpec, piece: PartRange) -> I64:
     """Return where the records of a range end, from where it begins."""
     offsets = offsets_in(spec.storage.read(_offsets_path(spec, piece.part)), "binary")
     return offsets[piece.start.records + 1 : piece.end.records + 1] - piece.start.offset
-
-
-def _has_offsets(spec: DatasetSpec, part: Part) -> bool:
-    return spec.storage.size(_offsets_path(spec, part)) == OFFSET_BYTES * (part.cuts[-1].records + 1)
 
 
 def _offsets_path(spec: DatasetSpec, part: Part) -> str:

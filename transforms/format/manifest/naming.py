@@ -31,7 +31,7 @@ SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 _ASIDE: Final = re.compile(r"aside\.[0-9]{1,3}")
 _SAFE_PATH: Final = re.compile(r"[A-Za-z0-9._=/-]+")
-_SHARD_PATH: Final = re.compile(
+SHARD_PATH: Final = re.compile(
     r"[A-Za-z0-9=-][A-Za-z0-9._=-]*"
     r"(?:\.(?:tfrecords?|tfrec|record)(?:-[0-9]+-of-[0-9]+)?|_tfrecord-[0-9]+-of-[0-9]+)(?:\.gz)?"
 )
@@ -94,7 +94,7 @@ def is_shard_path(path: str) -> bool:
     >>> is_shard_path("data_tfrecord-00000-of-00012.gz")  # of TFX
     True
     """
-    return _SHARD_PATH.fullmatch(path) is not None
+    return SHARD_PATH.fullmatch(path) is not None
 
 
 def is_sidecar_path(path: str) -> bool:

@@ -17,20 +17,16 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
+from .naming import SHARD_PATH
 from .shard_entry import ShardEntry
 
-_NUMBER: Final = rb"([1-9][0-9]{0,17})"  # from 1, and below 2**63 whatever the digits
-_SHARD: Final = (
-    rb'\n  \{"path": "([A-Za-z0-9=-][A-Za-z0-9._=-]*'
-    rb'\.(?:tfrecord|(?:tfrecords?|tfrec|record)(?:-[0-9]+-of-[0-9]+)?)(?:\.gz)?)", '
-    rb'"generation": ' + _NUMBER + rb', "records": ' + _NUMBER + rb', "bytes": ' + _NUMBER + rb", "
-    rb'"crc32c": "([0-9a-f]{8})"\}'
-)
-_ONE: Final = re.compile(_SHARD)
-_UNGROUPED: Final = _SHARD.replace(rb"([", rb"(?:[")
-_LINES: Final = _UNGROUPED + rb"(?:," + _UNGROUPED + rb")*+"
-_LIST: Final = re.compile(rb'"shards": \[(' + _LINES + rb")\]")
-_LIST_ALONE: Final = re.compile(rb"\[(" + _LINES + rb")\]")
+_NUMBER: Final = rb"[1-9][0-9]{0,17}"  # from 1, and below 2**63 whatever the digits
+_VALUES: Final = (SHARD_PATH.pattern.encode(), _NUMBER, _NUMBER, _NUMBER, rb"[0-9a-f]{8}")
+_LINE: Final = rb'\n  \{"path": "%b", "generation": %b, "records": %b, "bytes": %b, "crc32c": "%b"\}'
+_ONE: Final = re.compile(_LINE % tuple(b"(%b)" % value for value in _VALUES))
+_LINES: Final = rb"\[(%b(?:,%b)*+)\]" % (_LINE % _VALUES, _LINE % _VALUES)
+_LIST: Final = re.compile(rb'"shards": ' + _LINES)
+_LIST_ALONE: Final = re.compile(_LINES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,10 @@ DALI and vahidk/tfrecord read. Source: DALI's and tfrecord's own `tfrecord2idx`.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
 from ..manifest.naming import IndexKind
-
-OFFSET_BYTES: Final = 8
 
 
 def index_data(offsets: npt.NDArray[np.int64], kind: IndexKind) -> bytes:
