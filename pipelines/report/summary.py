@@ -75,6 +75,7 @@ class Summary(RunReport):
     left_behind    bytes that earlier runs staged, and left
     listed         how many files an append found
     asked          the fraction of the records that each split was to get, where fractions were asked for
+    class_counts   the records of each class in each split, by label; nothing where values are not counted
     """
 
     path: str
@@ -86,6 +87,7 @@ class Summary(RunReport):
     left_behind: int = 0
     listed: int = 0
     asked: Mapping[str, float] = field(default_factory=dict)
+    class_counts: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return one line: what was written, and where."""

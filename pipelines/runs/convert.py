@@ -20,11 +20,12 @@ from ...transforms.dataset.cleanup.leftovers import staged_by_dead_runs
 from ...transforms.dataset.commit.outcome import WriteOutcome, empty_warnings, read_outcome
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
 from ...transforms.dataset.commit.write_generation import write_generation
+from ...transforms.dataset.generations.statistics_file import read_stats
 from ...transforms.dataset.shards.refusal import Refusal
 from ...transforms.dataset.shards.source_list import read_notes
 from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.dataset.stage.spec import DatasetSpec
-from ...transforms.errors import TooManyRejects, UnseenError
+from ...transforms.errors import DamageError, TooManyRejects, UnseenError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.format.splits.folders import FolderSplits
@@ -173,6 +174,19 @@ def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     )
 
 
+def _class_counts(path: str, manifest: Manifest) -> dict[str, dict[str, Mapping[str, int]]]:
+    try:
+        found = read_stats(path, manifest) if manifest.labels else None
+    except DamageError:  # the records are whole: `verify` says what is wrong
+        found = None
+    splits = {} if found is None else found.splits
+    counts: dict[str, dict[str, Mapping[str, int]]] = {feature: {} for feature in manifest.labels} if splits else {}
+    for name, split in splits.items():
+        for feature, by_split in counts.items():
+            by_split[name] = split.features[feature].classes or {}
+    return counts
+
+
 def summary_of(
     prepared: Prepared,
     manifest: Manifest,
@@ -207,6 +221,7 @@ def summary_of(
         detected=survey.detected,
         remarks=survey.remarks,
         asked=_asked(prepared),
+        class_counts={} if nothing_to_do else _class_counts(spec.path, manifest),
         left_behind=0 if nothing_to_do else staged_by_dead_runs(spec.storage, spec.run_id),
         order_note=shuffle_note(levels=0, in_append=spec.append_to is not None)
         if spec.shuffle is not None

@@ -19,6 +19,10 @@ _RATES_AFTER: Final = 10.0
 """Seconds. Loading the engine takes up to two of them: of a shorter run that is much, and a rate would be too low."""
 
 
+_CLASSES: Final = 10
+"""So many classes are shown with their counts: the others are in `stats`."""
+
+
 def print_summary(terminal: Terminal, summary: Summary) -> None:
     """Print a summary; the first line says what was written, and where."""
     manifest, where = summary.manifest, shown_path(summary.path)
@@ -32,6 +36,8 @@ def print_summary(terminal: Terminal, summary: Summary) -> None:
         return
     terminal.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
     _splits(terminal, manifest)
+    _shares(terminal, manifest)
+    _classes(terminal, summary)
     _fractions(terminal, summary)
     terminal.text(_read_line(manifest))
     print_notes(terminal, summary)
@@ -76,6 +82,8 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
         terminal.text(f"Left out: {in_lines(unchanged_line(summary.unchanged))}")
     print_rejected_before(terminal, summary)
     _splits(terminal, manifest, grown=True)
+    _shares(terminal, manifest)
+    _classes(terminal, summary)
     _fractions(terminal, summary)
     terminal.text(_read_line(manifest))
     print_new_classes(terminal, summary.new_classes)
@@ -136,6 +144,27 @@ def _splits(terminal: Terminal, manifest: Manifest, *, grown: bool = False) -> N
         terminal.out.print()
         terminal.table(table)
         terminal.out.print()
+
+
+def _shares(terminal: Terminal, manifest: Manifest) -> None:
+    """Print the shares of several splits: a test set in `train` is seen there."""
+    total = sum(split.records for split in manifest.splits.values())
+    if len(manifest.splits) > 1 and total:
+        shares = (f"{name} {100 * split.records / total:.3g} %" for name, split in manifest.splits.items())
+        terminal.text(f"Shares of the records: {', '.join(shares)}")
+
+
+def _classes(terminal: Terminal, summary: Summary) -> None:
+    """Print the records of the first classes of each label, in the order of their numbers."""
+    for feature, by_split in summary.class_counts.items():
+        names = [name for name in summary.manifest.labels[feature] if not name.startswith("_unused_")]
+        shown = []
+        for name in names[:_CLASSES]:
+            counts = {split: counts.get(name, 0) for split, counts in by_split.items()}
+            parts = ", ".join(f"{split} {count:,}" for split, count in counts.items())
+            shown.append(f"{name} {sum(counts.values()):,}" + (f" ({parts})" if len(counts) > 1 else ""))
+        more = f" and {len(names) - _CLASSES:,} more" if len(names) > _CLASSES else ""
+        terminal.text(f"Classes of {in_lines(feature)}: {in_lines(', '.join(shown))}{more}")
 
 
 def _fractions(terminal: Terminal, summary: Summary) -> None:
