@@ -78,6 +78,7 @@ BOUNDS = {
     "rows that take no bytes": [f"{FREE_ROWS:,}", f"{ROWS_PER_BYTE} for each"],
     "metadata of an Arrow message": [size(messages.MOST_METADATA)],
     "classes of a label": [f"{MOST_CLASSES:,}"],
+    "categories in files of COCO": [f"{MOST_CLASSES:,}"],
     "a config": [size(load.MAX_CONFIG_BYTES), f"{yaml_reader.MAX_NODES:,}", f"{yaml_reader.MAX_DEPTH}"],
     "a `data.yaml` of YOLO": [size(yolo.CONFIG_BYTES), f"{yolo.MOST_NODES:,}"],
     "a file of VOC or YOLO": [size(MOST_BYTES)],

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from shardmill.pipelines.config.model import LimitsConfig
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 
 from ..memory import Ended, Measured, peak_at, peak_bytes, run_sampled, write_floats
@@ -60,6 +62,15 @@ def counts(folder: Path) -> int:
     return read_manifest(str(folder / "out")).counts.written
 
 
+LARGE: dict[str, Callable[[Path, str], object]] = {
+    "csv": lambda path, value: path.write_text(f"a,b\n1,x\n2,{value}\n"),
+    "jsonl": lambda path, value: path.write_text(f'{{"a":1,"b":"x"}}\n{{"a":2,"b":"{value}"}}\n'),
+    "txt": lambda path, value: path.write_text(f"x\n{value}\n"),
+    "parquet": lambda path, value: pq.write_table(pa.table({"a": [1, 2], "b": ["x", value]}), path),
+}
+"""How a file of two rows is written, of which one has a large value."""
+
+
 class TestSmallInput:
     """Input of a few megabytes ends within the same memory, whatever it states or repeats."""
 
@@ -67,7 +78,7 @@ class TestSmallInput:
         (tmp_path / "a.jsonl").write_text("".join(f'{{"k{i}":1}}\n' for i in range(200_000)))
         ended = converted(tmp_path, "a.jsonl")
         assert ended.code != 0
-        assert "200000 keys are more than limits.columns (100000)" in ended.text
+        assert "200000 keys are more than limits.columns (25000)" in ended.text
 
     def test_different_keys_in_nested_objects_are_refused_by_the_limit_of_columns(self, tmp_path: Path) -> None:
         (tmp_path / "a.jsonl").write_text("".join(f'{{"a":{{"b":[{{"k{i}":1}}]}}}}\n' for i in range(2_000)))
@@ -125,6 +136,23 @@ class TestSmallInput:
         (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         ended = converted(tmp_path, "a.jsonl")
         assert (ended.code, counts(tmp_path)) == (0, 20_000), ended.text
+
+    @pytest.mark.thorough("25,000 columns are written")
+    def test_as_many_columns_as_the_limit_allows_are_converted(self, tmp_path: Path) -> None:
+        columns = range(LimitsConfig().columns)
+        lines = (",".join(f"c{i}" for i in columns), *(",".join(map(str, columns)) for _ in range(2)))
+        (tmp_path / "a.csv").write_text("\n".join(lines))
+        ended = converted(tmp_path, "a.csv")
+        assert (ended.code, counts(tmp_path)) == (0, 2), ended.text
+
+    @pytest.mark.thorough("values of 63 MiB are read")
+    @pytest.mark.parametrize("name", LARGE)
+    def test_the_largest_values_are_converted_two_at_a_time(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "in").mkdir()
+        for number in range(2):
+            LARGE[name](tmp_path / "in" / f"{number}.{name}", "x" * (63 << 20))
+        ended = converted(tmp_path, "in")
+        assert (ended.code, counts(tmp_path)) == (0, 4), ended.text
 
     @pytest.mark.parametrize("codec", ["zstd", "lz4"])
     def test_a_compressed_batch_that_states_gigabytes_is_refused_before_it_is_inflated(

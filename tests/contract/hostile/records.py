@@ -121,7 +121,8 @@ def box(**more: object) -> dict[str, object]:
 def annotations() -> Iterator[Hostile]:
     yield Hostile("in", 0, SOUND, lambda: coco(annotations=[box()]), COCO)
     yield Hostile("in", 1, "a.json", lambda: {**coco(), "a.json": levels(100_000).encode()}, COCO)
-    yield Hostile("in", 0, SOUND, lambda: coco(categories=[{"id": i, "name": f"c{i}"} for i in range(MANY)]), COCO)
+    yield Hostile("in", 1, "a.json: has more than 100,000 categories",
+                  lambda: coco(categories=[{"id": i, "name": f"c{i}"} for i in range(MANY)]), COCO)  # fmt: skip
     size = {"size": [1 << 30, 1 << 30], "counts": [1 << 60]}
     yield Hostile("in", 4, "a.json", lambda: coco(annotations=[box(segmentation=size)]), COCO)
     yield Hostile("in", 4, "in", lambda: coco(images=[{"id": 1, "file_name": "../../etc/passwd"}]), COCO)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError, SourceError, TooManyRejects, UsageError
+from shardmill.transforms.sources.annotations import coco
 
 from ...command_line import Shardmill
 from ...label_numbers import in_numbers
@@ -160,6 +163,21 @@ def test_a_file_that_is_none_of_cocos_is_refused_by_its_name(document: str, mess
     Path("bad.json").write_text(document)
     with pytest.raises(SourceError, match=f"^bad.json: .*{message}"):
         run("bad.json")
+
+
+def test_more_categories_than_there_are_classes_are_refused_with_what_leaves_them_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coco, "MOST_CLASSES", 2)
+    more = [{"id": number, "name": f"c{number}"} for number in range(80, 100)]
+    with pytest.raises(SourceError, match="has more than 2 categories, which are no classes; leave out") as refused:
+        run(instances(categories=more))
+    command = str(refused.value).partition("without objects: ")[2]
+    assert command.startswith("jq '")
+    assert command.endswith("' instances.json > smaller.json")
+    if shutil.which("jq"):
+        subprocess.run(command, shell=True, check=True)
+        assert [one["id"] for one in json.loads(Path("smaller.json").read_text())["categories"]] == [89, 90]
 
 
 def test_files_of_two_sets_of_pictures_are_refused() -> None:

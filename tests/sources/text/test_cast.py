@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from shardmill.transforms.sources.text import cast as module
 from shardmill.transforms.sources.text.cast import cast_column, first_problem, leading_zeros, prove_column
 
 from ...tiers import examples
@@ -197,3 +198,20 @@ def test_an_overflow_says_the_bounds() -> None:
     assert problem.error.message == (
         '"300" is beyond uint8 (0 to 255); declare it: --set schema.columns.age.type=string'
     )
+
+
+def test_a_text_of_megabytes_is_no_number_and_digits_of_megabytes_are_one() -> None:
+    text, digits = b"x" * (2 << 20), b"0." + b"0" * (2 << 20) + b"e9"
+    for target in (pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us")):
+        assert prove_column(cells(b"1", text), target) is None
+        assert outcome(target, None, text) == ([None, None], [(1, "BAD_TYPE")])
+    assert outcome(pa.float64(), digits, b"1.5") == ([0.0, 1.5], [])
+    assert outcome(pa.string(), text) == ([text.decode()], [])
+
+
+def test_the_message_about_a_text_of_megabytes_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: pa.DataType) -> None:
+        raise AssertionError("Arrow was asked, and would copy the text into its message")
+
+    monkeypatch.setattr(module, "_prover", refuse)
+    assert prove_column(cells(b"x" * (2 << 20)), pa.float64()) is None

@@ -12,6 +12,7 @@ Rows are in the order of `images`, those of the first file first. Source of the 
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -20,6 +21,7 @@ from ...errors import SourceError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...recipe.picture_steps.objects import ID
+from ...recipe.steps.label import MOST_CLASSES
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from .options import AnnotationOptions
@@ -28,6 +30,11 @@ from .rows import Annotated, Picture, annotated
 _READ: Final = frozenset({
     "id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints", "num_keypoints", "caption",
 })  # fmt: skip
+_USED: Final = (
+    "([.annotations[].category_id] | INDEX(.)) as $used | .categories |= "
+    "map(select((.id | tostring) as $id | $used | has($id)))"
+)
+"""The jq program that leaves the categories that have objects."""
 
 
 def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:  # noqa: ARG001
@@ -72,6 +79,12 @@ def _add_classes(entry: SourceEntry, document: Mapping[str, Any], classes: dict[
                 entry.name,
                 f'the category {number} is "{printable(name)}", and "{printable(before)}" before: a number has one '
                 f"class; give files with one list of categories",
+            )
+        if len(classes) > MOST_CLASSES:
+            raise SourceError(
+                entry.name,
+                f"has more than {MOST_CLASSES:,} categories, which are no classes; leave out those without objects: "
+                f"jq '{_USED}' {shlex.quote(entry.name)} > smaller.json",
             )
 
 

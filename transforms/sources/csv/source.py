@@ -13,6 +13,7 @@ import pyarrow as pa
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Schema
 from ...format.wording.nearest import NoColumnError
+from ...limits.turns import ROW_BYTES, taking_turns
 from ..contract.lacking import apart_warning, files_apart, lacking_files
 from ..contract.selection import refuse_columns
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
@@ -42,6 +43,9 @@ from .records.chunks import run_scan, unclosed_quote
 from .records.record_starts import FileScan, fold_blocks
 from .schema import PieceEvidence, choose_types, look_at_piece, refuse_wide_files
 from .warnings import table_warnings
+
+_TAKEN: Final = 4
+"""How many times the text of a chunk is in memory, at most, until its records are written: cells, values, records."""
 
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 """What helps with an append of other types: where none is declared cells are cast."""
@@ -119,12 +123,13 @@ class CsvSource(TableSource[CsvInput]):
             parser = parser.of_file(first.columns)
             located = is_transparent(self.options.encoding)
             for piece, chunk in read_chunks(pieces, parser, self.options.encoding):
-                cells = parse_cells(parser, chunk, piece.name, piece.entry, located=located)
-                check_count(piece, chunk, cells.rows + len(cells.rejects), parser)
-                batch, problems = cast_cells(parser, cells, features, piece.name, binary=self._has_bytes)
-                yield Rows(
-                    task.ordinal, ordinal, piece.entry, batch, cells.origin, tuple(problems), tuple(cells.rejects)
-                )
+                with taking_turns(ROW_BYTES, _TAKEN * len(chunk.text)):
+                    cells = parse_cells(parser, chunk, piece.name, piece.entry, located=located)
+                    check_count(piece, chunk, cells.rows + len(cells.rejects), parser)
+                    batch, problems = cast_cells(parser, cells, features, piece.name, binary=self._has_bytes)
+                    yield Rows(
+                        task.ordinal, ordinal, piece.entry, batch, cells.origin, tuple(problems), tuple(cells.rejects)
+                    )
                 ordinal += 1
             check_stamp(first)
 

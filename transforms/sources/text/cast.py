@@ -67,6 +67,8 @@ _NULL_WORDS: Final = frozenset({b"NA", b"N/A", b"n/a", b"NULL", b"null", b"None"
 
 _COMMAS_AS_POINTS: Final = str.maketrans(",.", ".,")
 _LONGEST_NUMBER: Final = 60
+_LONG_BYTES: Final = 1 << 20
+_NO_NUMBER: Final = re.compile(rb"[^0-9eE.+-]")
 
 _SLICE_ROWS: Final = 64
 
@@ -99,10 +101,22 @@ def cast_column(
 
 def prove_column(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
     """Cast binary cells to `target`, or return None where one of them is not exactly such a value."""
+    if not pa.types.is_string(target) and not pa.types.is_binary(target) and _has_long_text(cells):
+        return None
     try:
         return _prover(target)(cells, target)
     except pa.ArrowInvalid:  # how Arrow says that some cell does not parse
         return None
+
+
+def _has_long_text(cells: pa.Array) -> bool:
+    """Return whether a long cell is no number: Arrow's message would hold copies of it."""
+    offsets = _offsets(cells)
+    if offsets[-1] - offsets[0] <= _LONG_BYTES:
+        return False
+    text = memoryview(cells.buffers()[2])
+    long = np.flatnonzero((np.diff(offsets) > _LONG_BYTES) & true_mask(cells.is_valid())).tolist()
+    return any(_NO_NUMBER.search(text[offsets[row] : offsets[row + 1]]) for row in long)
 
 
 def first_problem(cells: pa.Array, target: pa.DataType) -> tuple[int, str] | None:
