@@ -154,6 +154,16 @@ class TestSmallInput:
         ended = converted(tmp_path, "in")
         assert (ended.code, counts(tmp_path)) == (0, 4), ended.text
 
+    @pytest.mark.thorough("values of 200 MiB are read")
+    @pytest.mark.parametrize(("name", "times"), [("csv", 6), ("jsonl", 6), ("txt", 6), ("parquet", 3)])
+    def test_a_value_above_the_limits_takes_a_few_times_its_size(self, tmp_path: Path, name: str, times: int) -> None:
+        size = 200 << 20
+        LARGE[name](tmp_path / f"a.{name}", "x" * size)
+        command = [sys.executable, "-m", "shardmill.pipelines", "convert", f"a.{name}", "-o", "out", "--workers", "2"]
+        peak = peak_bytes([*command, "--set", f"limits.field_bytes={size}"], tmp_path)
+        assert counts(tmp_path) == 2
+        assert peak < 200e6 + times * size
+
     @pytest.mark.parametrize("codec", ["zstd", "lz4"])
     def test_a_compressed_batch_that_states_gigabytes_is_refused_before_it_is_inflated(
         self, tmp_path: Path, codec: str

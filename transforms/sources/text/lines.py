@@ -347,7 +347,7 @@ class _Held:
         return self.value.size > sizes.field_bytes
 
     def whole(self, before: Cut, *, blank_rows: bool) -> Lines:
-        text = b"".join(self.parts)
+        text, self.parts = b"".join(self.parts), []  # a line of many blocks is held once
         if self.large:
             one = np.zeros(1, np.int64)
             blank = self.blank and not blank_rows
