@@ -19,6 +19,7 @@ from shardmill.transforms.dataset.integrity.findings import Finding, Report
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
+from shardmill.transforms.format.flow.rejects import CODES
 from shardmill.transforms.format.manifest.manifest import Manifest, RejectSummary, RowCounts, SourceSummary
 from shardmill.transforms.format.manifest.naming import index_path
 from shardmill.transforms.format.schema.schema import Feature, Schema
@@ -356,11 +357,17 @@ REJECT = (
             ["rejects/00000001.jsonl: its rows by code are {'BAD_UTF8': 1}, the manifest states {'BAD_TYPE': 1}"],
         ),
         (REJECT[:-5], ["rejects/00000001.jsonl: line 1 is not JSON"]),
-        (b"{}\n", ["rejects/00000001.jsonl: line 1 has no 'source'"]),
-        (REJECT.replace(b"BAD_TYPE", b"BAD"), ["rejects/00000001.jsonl: line 1 has a wrong 'code': BAD"]),
-        (REJECT[: REJECT.index(b"[")] + b"[]}\n", ["rejects/00000001.jsonl: line 1 has a wrong 'errors': []"]),
-        (REJECT.replace(b'"row": 1', b'"row": 0'), ["rejects/00000001.jsonl: line 1 has a wrong 'row': 0"]),
-        (REJECT.replace(b'"row"', b'"raw"'), ["rejects/00000001.jsonl: line 1 has an unknown key, 'raw'"]),
+        (b"{}\n", ["rejects/00000001.jsonl: line 1: source is missing"]),
+        (
+            REJECT.replace(b"BAD_TYPE", b"BAD"),
+            [f'rejects/00000001.jsonl: line 1: errors[0].code is "BAD", not one of {", ".join(CODES)}'],
+        ),
+        (REJECT[: REJECT.index(b"[")] + b"[]}\n", ["rejects/00000001.jsonl: line 1: errors is empty"]),
+        (
+            REJECT.replace(b'"row": 1', b'"row": 0'),
+            ['rejects/00000001.jsonl: line 1: row is "0", not an integer from 1 to 2**63 - 1'],
+        ),
+        (REJECT.replace(b'"row"', b'"raw"'), ["rejects/00000001.jsonl: line 1: raw is not known"]),
         (None, ["rejects/00000001.jsonl: missing"]),
     ],
 )
@@ -396,12 +403,18 @@ SOURCE = (
                 "sources/00000001.jsonl: its lines add up to 200 bytes, the manifest states 100",
             ],
         ),
-        (b"{}\n", ["sources/00000001.jsonl: line 1 has no 'source'"]),
+        (b"{}\n", ["sources/00000001.jsonl: line 1: source is missing"]),
         (
             SOURCE.replace(b'"written": 10', b'"written": 9'),
             [LISTED + "line 1 has rows that are not accounted for: 10 read, 9 written, 0 rejected, 0 dropped"],
         ),
-        (SOURCE.replace(b"sha256:", b"md5:"), [LISTED + "line 1 has a wrong 'fingerprint': md5:" + "0" * 64]),
+        (
+            SOURCE.replace(b"sha256:", b"md5:"),
+            [
+                f'{LISTED}line 1: fingerprint is "md5:{"0" * 64}", not of the form '
+                "sha256:[0-9a-z]+|etag:[!-~]+|crc32c:[0-9a-f]{8}-[0-9]+"
+            ],
+        ),
         (SOURCE[:-1], ["sources/00000001.jsonl: line 1 is not a whole JSON object"]),
         (None, ["sources/00000001.jsonl: missing"]),
     ],
