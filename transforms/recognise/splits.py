@@ -87,12 +87,19 @@ class Seen:
         return {one: tuple(one.split("/")) if one else () for one in dict.fromkeys(self.folders)}
 
     @cached_property
+    def speaks_of_splits(self) -> bool:
+        """Whether any name of a file has the letters of a split."""
+        return may_name_split("\n".join(self.names))
+
+    @cached_property
     def shapes(self) -> list[str]:
         """The names of all files with zeros for digits: a million files have few, and each is looked at once."""
         return [name.translate(_ZEROS) for name in self.names]
 
     def each(self, look: Callable[[str], T | None]) -> list[T | None]:
         """Return what a function of names returns for each file; which digits are in a name must not matter to it."""
+        if not self.speaks_of_splits:
+            return [None] * len(self.names)
         found = {shape: look(shape) if may_name_split(shape) else None for shape in dict.fromkeys(self.shapes)}
         return [found[shape] for shape in self.shapes]
 

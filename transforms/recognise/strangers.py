@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from heapq import nsmallest
+from itertools import islice
 from typing import Final
 
 from ..errors import InputError, SourceError
@@ -30,6 +31,10 @@ MOST_HEADS: Final = 16
 _HEAD_BYTES: Final = 512
 _SMALL_BYTES: Final = 2048
 """A pointer has 130 bytes, an error of a store up to 1,000; a head of an object is a request."""
+
+_POINTER_BYTES: Final = 200
+_MANY: Final = 10_000
+"""Of more files, those of the size of a pointer are looked at, and the first ones: sizes are not sorted."""
 
 _MOST_FOLDERS: Final = 1000
 """So many folders of a disk are asked for a log: a table has its log above all of its partitions."""
@@ -89,8 +94,11 @@ def refuse_strangers(entries: Iterable[SourceEntry], rules: Sequence[Callable[[b
     Raises:
         InputError: one does; the others that do are counted.
     """
-    sizes = (one for one in entries if one.bytes and (one.bytes <= _SMALL_BYTES or not is_object(one.path)))
-    chosen = nsmallest(MOST_HEADS, sizes, key=lambda one: (one.bytes, one.path))
+    there = [one for one in entries if one.bytes]
+    if len(there) > _MANY:
+        there = [*islice((one for one in there if one.bytes <= _POINTER_BYTES), MOST_HEADS), *there[:MOST_HEADS]]
+    may_be = (one for one in there if one.bytes <= _SMALL_BYTES or not is_object(one.path))
+    chosen = nsmallest(MOST_HEADS, may_be, key=lambda one: (one.bytes, one.path))
     with ThreadPoolExecutor(8 if any(is_object(one.path) for one in chosen) else 1) as pool:
         heads = zip(chosen, pool.map(_head, chosen), strict=True)
         found = [(one, why) for one, head in heads if (why := why_no_data(head, rules))]

@@ -9,7 +9,6 @@ Names alone make a suspect; sizes and fingerprints, which the listing has, decid
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from typing import Final
 from ..format.wording.nearest import first_names
 from ..sources.contract.source import SourceEntry
 
-_PACKED: Final = re.compile(r"(?:\.(?:gz|bz2|xz|zst))$|(?<=\.t)gz$", re.IGNORECASE)
+_PACKED: Final = re.compile(r"(?:\.(?:gz|bz2|xz|zst))$|(?<=\.t)gz$", re.IGNORECASE | re.MULTILINE)
 _COPY: Final = re.compile(
     r"(?: ?\([0-9]{1,3}\)| - (?:copy|kopie|copie)(?: ?\([0-9]{1,3}\))?|[ _-]copy(?:[ _]?[0-9]{1,3})?)(?=\.|$)"
     r"|^copy of ",
@@ -42,34 +41,37 @@ def content_twice(entries: Sequence[SourceEntry]) -> tuple[str, ...]:
 
 
 def _in_two_compressions(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
-    if not any(_PACKED.search(entry.name) for entry in entries):
+    if not _PACKED.search("\n".join(entry.name for entry in entries)):
         return
-    by_stem: dict[str, SourceEntry] = {}
+    by_stem: dict[str, str] = {}
     for entry in entries:
         stem = _PACKED.sub("ar" if entry.name.lower().endswith(".tgz") else "", entry.name)
-        first = by_stem.setdefault(stem, entry)
-        if first is not entry:
-            yield first.name, entry.name
+        first = by_stem.setdefault(stem, entry.name)
+        if first != entry.name:
+            yield first, entry.name
 
 
 def _copies(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
-    alike = defaultdict[tuple[int, str], list[SourceEntry]](list)
-    for entry in entries:
-        alike[entry.bytes, entry.fingerprint].append(entry)
-    for group in alike.values():
-        names = {entry.name for entry in group} if len(group) > 1 and group[0].bytes else set()
-        for name in sorted(names):
-            original = next((one for one in _originals(name) if one in names), None)
-            if original is not None:
-                yield original, name
+    prints = [entry.fingerprint for entry in entries]
+    if len(set(prints)) == len(prints):
+        return
+    alike = defaultdict[str, set[str]](set)
+    for print_, entry in zip(prints, entries, strict=True):
+        if entry.bytes:
+            alike[print_].add(entry.name)
+    for print_, entry in zip(prints, entries, strict=True):
+        names = alike[print_] if len(alike[print_]) > 1 else ()
+        original = next((one for one in _originals(entry.name) if one in names), None) if names else None
+        if original is not None:
+            yield original, entry.name
 
 
 def _originals(name: str) -> Iterator[str]:
     """Yield the names of the files that a file may be a copy of, by its own name."""
-    folder, base = os.path.split(name)
+    folder, _, base = name.rpartition("/")
     plain = _COPY.sub("", base)
     if plain != base:
-        yield os.path.join(folder, plain)
-    above, own = os.path.split(folder)
+        yield f"{folder}/{plain}" if folder else plain
+    above, _, own = folder.rpartition("/")
     if own and own in (base, base.partition(".")[0]):
-        yield os.path.join(above, base)
+        yield f"{above}/{base}" if above else base

@@ -65,7 +65,8 @@ class FileSource(Generic[OptionsT]):
             refuse_strangers(listing.entries)
         if self.traits.names_pictures:
             return listing
-        seen = Seen.of([os.fsdecode(entry.path) for entry in listing.entries], paths, self.settings.base)
+        files = os.fsdecode(b"\0".join(entry.path for entry in listing.entries)).split("\0")
+        seen = Seen.of(files, paths, self.settings.base)
         if how.looks and kind == "parquet":
             refuse_tables(seen.files, seen.roots, how.call)
         listing = split_files(listing, seen, how)
