@@ -367,3 +367,14 @@ def test_archives_are_splits_by_their_names_and_by_the_folders_in_them(here: Pat
     assert shardmill("convert", "one.zip", "-o", "zip").code == 0
     assert counts("zip") == {"train": 1, "val": 1}
     assert open_dataset("zip").manifest.labels["image/class/label"] == ("cat", "dog")
+
+
+def test_without_detection_a_table_beside_pictures_and_class_folders_say_nothing(here: Path) -> None:
+    drawn(here / "in/cat/a.png", 1)
+    (here / "in/metadata.csv").write_text("file_name,text\ncat/a.png,a cat\n")
+    convert("in", output="out", input__detect="none", input__format="images")
+    names = [feature.name for feature in open_dataset("out").manifest.schema or ()]
+    assert "text" not in names
+    assert "image/class/label" not in names
+    convert("in", output="on")
+    assert "text" in [feature.name for feature in open_dataset("on").manifest.schema or ()]

@@ -131,7 +131,8 @@ class ImagesFormat(Format[ImagesInput]):
             except ValidationError:
                 return None  # the model of the section says what is wrong
             return of_annotations(given, own, paths, base, files.model_dump())
-        return of_metadata(given, own, paths, base) if given.get("metadata") is None else None
+        beside = given.get("metadata") is None and given.get("detect") is None
+        return of_metadata(given, own, paths, base) if beside else None
 
     def starter(self, options: ImagesInput, columns: str, column: str) -> str:  # noqa: ARG002
         return _STARTER

@@ -1,0 +1,58 @@
+"""What files are, in S3 and Google Cloud Storage: the same splits and refusals as on a disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from shardmill.pipelines import append, convert
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import InputError
+
+from .conftest import Bucket
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"4d" * 32 + b"\nsize 12345\n"
+
+
+def records(path: object) -> dict[str, int]:
+    dataset = open_dataset(str(path))
+    return {name: len(dataset[name]) for name in dataset.splits}
+
+
+def test_files_in_a_store_have_the_splits_that_their_paths_state(bucket: Bucket, tmp_path: Path) -> None:
+    for name in ("train/a", "train/b", "test/a"):
+        bucket.store.put(f"in/{name}.csv", b"n\n1\n")
+        Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+        bucket.store.put(f"pets/{name}.png", (tmp_path / "a.png").read_bytes())
+    for number, source in enumerate((["in"], ["in/*/*.csv"], ["in/train", "in/test"], ["pets"])):
+        out = str(tmp_path / str(number))
+        convert([f"{bucket.url}/{one}" for one in source], output=out)
+        assert records(out) == {"train": 2, "test": 1}
+    bucket.store.put("in/test/b.csv", b"n\n2\n")
+    append(f"{bucket.url}/in", output=str(tmp_path / "0"))
+    assert records(tmp_path / "0") == {"train": 2, "test": 2}
+    for name in ("train", "test"):
+        bucket.store.put(f"words/{name}.csv", b"n\n1\n")
+    with pytest.raises(InputError, match=rf"shardmill convert {bucket.url}/words -o .* --set input\.splits=names"):
+        convert(f"{bucket.url}/words", output=str(tmp_path / "words"))
+
+
+def test_tables_with_a_log_and_pointers_in_a_store_are_refused(bucket: Bucket, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    for name in ("delta", "ice/data"):
+        bucket.store.put(f"{name}/a.parquet", (tmp_path / "a.parquet").read_bytes())
+    bucket.store.put("delta/_delta_log/00000000000000000000.json", b"{}")
+    bucket.store.put("ice/metadata/v2.metadata.json", b"{}")
+    for source in ("delta", "delta/*.parquet", "delta/a.parquet"):
+        with pytest.raises(InputError, match=rf"{bucket.url}/delta: is a table of Delta Lake"):
+            convert(f"{bucket.url}/{source}", output=str(tmp_path / "out"))
+    with pytest.raises(InputError, match=rf"from_metadata\('{bucket.url}/ice/metadata/v2\.metadata\.json'\)"):
+        convert(f"{bucket.url}/ice/data", output=str(tmp_path / "out"))
+    bucket.store.put("lfs/a.csv", POINTER)
+    with pytest.raises(InputError, match=r"lfs/a\.csv: is a Git LFS pointer"):
+        convert(f"{bucket.url}/lfs", output=str(tmp_path / "out"))
