@@ -234,7 +234,7 @@ CSV: dict[str, tuple[bytes | Callable[[], bytes], list[str], int, str]] = {
     ),
     "columns without an end": (
         b",".join(b"c%d" % i for i in range(100_001)) + b"\n" + b"1," * 100_000 + b"1\n", [], 2,
-        "x.csv: 100001 columns are more than limits.columns (25000); keep some: input.columns, or raise it: --set "
+        "x.csv: 100001 columns are more than limits.columns (100000); keep some: input.columns, or raise it: --set "
         "limits.columns=100001",
     ),
     "a header that commands": (b"id,\x1b[2J\nerror: fine\n1,2\n1,2,3\n", [], 4, "BAD_WIDTH"),

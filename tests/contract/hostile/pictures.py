@@ -129,7 +129,7 @@ def beside(table: str, text: bytes, **more: bytes) -> dict[str, bytes]:
 
 def picture_tables() -> Iterator[Hostile]:
     row = b"a.png," + csv_row(MANY, "1")
-    yield Hostile("in", 2, "limits.columns (25000)",
+    yield Hostile("in", 2, "limits.columns (100000)",
                   lambda: beside("metadata.csv", b"file_name," + csv_row(MANY, "c{}") + row))  # fmt: skip
     names = {"file_name": ["a.png"], **{f"c{i}": [1] for i in range(1000)}}
     yield Hostile("in", 2, "limits.columns (1000)", lambda: beside("metadata.parquet", parquet(pa.table(names))),

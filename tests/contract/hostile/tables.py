@@ -49,7 +49,7 @@ def gzip_zeros(before: bytes, mebibytes: int) -> bytes:
 
 
 def csv_files() -> Iterator[Hostile]:
-    yield Hostile("wide.csv", 2, "columns are more than limits.columns (25000)", lambda: csv_row(MANY, "c{}") * 2)
+    yield Hostile("wide.csv", 2, "columns are more than limits.columns (100000)", lambda: csv_row(MANY, "c{}") * 2)
     yield Hostile("wider.csv", 2, "400001 columns, far over limits.columns", lambda: csv_row(400_001, "c{}") * 2)
     yield Hostile("most.csv", 0, SOUND, lambda: csv_row(1000, "c{}") + csv_row(1000, "{}"), COLUMNS)
     yield Hostile("more.csv", 2, "limits.columns (1000)", lambda: csv_row(1001, "c{}") + csv_row(1001, "{}"), COLUMNS)
@@ -87,7 +87,7 @@ def packed_text(kind: str, before: bytes) -> Iterator[Hostile]:
 
 
 def jsonl_files() -> Iterator[Hostile]:
-    yield Hostile("keys.jsonl", 2, "limits.columns (25000)", f"{keys(MANY)}\n".encode)
+    yield Hostile("keys.jsonl", 2, "limits.columns (100000)", f"{keys(MANY)}\n".encode)
     yield Hostile("most.jsonl", 0, SOUND, f"{keys(1000)}\n".encode, COLUMNS)
     yield Hostile("lines.jsonl", 2, "limits.columns (1000)",
                   lambda: "".join(f'{{"k{number}":1}}\n' for number in range(1001)).encode(), COLUMNS)  # fmt: skip
@@ -151,8 +151,8 @@ def parquet(table: pa.Table, **options: object) -> bytes:
 
 
 def parquet_files() -> Iterator[Hostile]:
-    yield Hostile("wide.parquet", 2, "1000000 columns are more than limits.columns (25000)", lambda: flat(1_000_000))
-    yield Hostile("more.parquet", 2, "100001 columns are more than limits.columns (25000)", lambda: flat(MANY))
+    yield Hostile("wide.parquet", 2, "1000000 columns are more than limits.columns (100000)", lambda: flat(1_000_000))
+    yield Hostile("more.parquet", 2, "100001 columns are more than limits.columns (100000)", lambda: flat(MANY))
     yield Hostile("empty.parquet", 2, "limits.columns (1000)", lambda: flat(1001), COLUMNS)
     yield Hostile("groups.parquet", 1, "nested more than 200 levels deep", lambda: deep(100_000))
     yield Hostile("footer.parquet", 1, "a footer of 4294967295 bytes",
@@ -239,7 +239,7 @@ def every_arrow(form: str, read: Callable[..., bytes], *, stream: bool) -> Itera
         return stated(table, 1 << 20, inflated, stream=stream)
 
     most = 256 << 20
-    wide = f"{MANY} columns are more than limits.columns (25000)"
+    wide = f"{MANY} columns are more than limits.columns (100000)"
     yield hostile("wide", 2, wide, lambda: read(flat_table(MANY)))
     yield hostile(
         "nested", 2, "1001 columns are more", lambda: read(pa.table({"a": [json.loads(keys(1001))]})), *COLUMNS

@@ -40,7 +40,7 @@ shuffle: null
 output: {path: out/people, shard_size: 128MiB, compression: none, order: task, split: train,
          shard_name: "{split}-{index:05d}", sidecars: [tfds, tfx], if_exists: refuse}
 max_rejects: 0
-limits: {field_bytes: 64MiB, record_bytes: 1GiB, columns: 25000, pixels: 50000000, image_bytes: 256MiB,
+limits: {field_bytes: 64MiB, record_bytes: 1GiB, columns: 100000, pixels: 50000000, image_bytes: 256MiB,
          batch_bytes: 256MiB}
 runner: {name: local, workers: auto, processes: auto, resume: true}
 """
@@ -124,7 +124,7 @@ class TestValues:
             "limits": {
                 "field_bytes": 67108864,
                 "record_bytes": 1073741824,
-                "columns": 25000,
+                "columns": 100000,
                 "pixels": 50000000,
                 "image_bytes": 268435456,
                 "batch_bytes": 268435456,

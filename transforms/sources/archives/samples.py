@@ -54,7 +54,7 @@ class ArchiveLimits:
     image_bytes: int = 256 << 20
     field_bytes: int = 64 << 20
     record_bytes: int = 1 << 30
-    columns: int = 25_000
+    columns: int = 100_000
 
     def of(self, form: Form) -> tuple[str, int]:
         """Return the key of the limit that members of a form have, and the limit."""

@@ -44,7 +44,7 @@ class CsvLimits:
 
     field_bytes: int = 64 << 20
     record_bytes: int = 1 << 30
-    columns: int = 25_000
+    columns: int = 100_000
     block_bytes: int = field(default=BLOCK_BYTES, repr=False)
     job_bytes: int = field(default=16 << 20, repr=False)
     joined_bytes: int = field(default=9 << 18, repr=False)

@@ -48,7 +48,7 @@ class LineLimits:
     """The largest record and value in bytes, the most columns; `infer: auto` reads sources up to `auto_bytes`."""
 
     record_bytes: int = 1 << 30
-    columns: int = 25_000
+    columns: int = 100_000
     field_bytes: int = 64 << 20
     auto_bytes: int = field(default=64 << 20, repr=False)
 

@@ -20,7 +20,7 @@ class Limits:
 
     field_bytes: int = 64 << 20
     record_bytes: int = 1 << 30
-    columns: int = 25_000
+    columns: int = 100_000
     pixels: int = 50_000_000
     image_bytes: int = 256 << 20
     batch_bytes: int = 256 << 20
