@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -86,8 +87,8 @@ def beside_labels(labels: str) -> Beside:
                 return _config_in(path)
         for name in NAMES:
             if os.path.isfile(path := os.path.join(folder, name)):
-                with open(path, encoding="utf-8-sig", errors="replace") as file:
-                    return Beside(tuple(line.strip() for line in file.read(CONFIG_BYTES).splitlines()))
+                lines = _text_of(path).rstrip().split("\n")  # not splitlines: U+2028 may be in a name
+                return Beside(tuple(line.strip() for line in lines) if lines != [""] else ())
         folder = os.path.dirname(folder)
     return Beside()
 
@@ -106,31 +107,56 @@ class _Config(yaml.SafeLoader):
 
 def _config_in(path: str) -> Beside:
     """Read names of classes as they are written, so that `no` is "no"."""
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        text = file.read(CONFIG_BYTES + 1)
+    text = _text_of(path)
     try:
-        if len(text) > CONFIG_BYTES:
-            raise yaml.YAMLError(f"it is over {CONFIG_BYTES >> 20} MiB")
         root = yaml.compose(text, Loader=_Config)
     except (yaml.YAMLError, RecursionError) as error:
         why = " ".join(str(error).split())
         raise SourceError(printable_path(path), f"its names of classes cannot be read: {why}; fix it") from error
-    values = {key.value: value for key, value in root.value} if isinstance(root, yaml.MappingNode) else {}
+    values = dict(_members(root, path)) if isinstance(root, yaml.MappingNode) else {}
     return Beside(_names_in(values.get("names"), path), math.prod(_numbers_in(values.get("kpt_shape")) or [0]))
 
 
 def _names_in(node: yaml.Node | None, path: str) -> tuple[str, ...]:
-    if isinstance(node, yaml.SequenceNode):
-        return tuple(str(one.value) for one in node.value if isinstance(one, yaml.ScalarNode))
-    if not isinstance(node, yaml.MappingNode):
+    if node is None or (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")):
         return ()
-    names = {str(key.value): str(value.value) for key, value in node.value if isinstance(value, yaml.ScalarNode)}
+    if not isinstance(node, yaml.SequenceNode | yaml.MappingNode):
+        raise SourceError(
+            printable_path(path), f'names: "{printable(str(node.value)[:80])}" is no list of names; fix it'
+        )
+    given = _members(node, path) if isinstance(node, yaml.MappingNode) else enumerate(node.value)
+    names = {str(key): one.value for key, one in given if isinstance(one, yaml.ScalarNode)}
+    if len(names) < len(node.value):
+        raise SourceError(printable_path(path), "names: a name is a list or a mapping; put it in quotes")
     odd = next((one for one in names if not (one.isdecimal() and len(one) <= _CLASS_DIGITS)), None)
     if odd is not None:
         what = f'"{printable(odd[:80])}" is not the number of a class, 0 to {10**_CLASS_DIGITS - 1:,}'
         raise SourceError(printable_path(path), f"names: {what}; fix it")
     by_number = {int(number): name for number, name in names.items()}
     return tuple(by_number.get(number, str(number)) for number in range(max(by_number, default=-1) + 1))
+
+
+def _members(node: yaml.MappingNode, path: str) -> list[tuple[str, yaml.Node]]:
+    """Raise `SourceError` where a key appears twice: which one is meant is unknown."""
+    members = [(str(key.value), value) for key, value in node.value]
+    twice = next((key for key, count in Counter(key for key, _ in members).items() if count > 1), None)
+    if twice is not None:
+        raise SourceError(printable_path(path), f'"{printable(twice[:80])}" appears twice; leave one out')
+    return members
+
+
+def _text_of(path: str) -> str:
+    """Return the text of a file of names. Raises `SourceError` where it is too large, or not UTF-8."""
+    with open(path, "rb") as file:
+        data = file.read(CONFIG_BYTES + 1)
+    if len(data) > CONFIG_BYTES:
+        why = f"it is over {CONFIG_BYTES >> 20} MiB"
+    else:
+        try:
+            return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        except UnicodeDecodeError as error:
+            why = f"byte {error.start} is not UTF-8; save it as UTF-8"
+    raise SourceError(printable_path(path), f"its names of classes cannot be read: {why}")
 
 
 def _numbers_in(node: yaml.Node | None) -> list[int]:
@@ -149,7 +175,7 @@ def _read(entry: SourceEntry, wanted: AnnotationOptions, keypoints: int) -> tupl
     if (why := too_large(entry)) is not None:
         return why
     with open_listed(entry, open_file) as file:
-        text = file.read().decode("utf-8", "replace")
+        text = file.read().decode("utf-8-sig", "replace")
     objects, poses = [], 0
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -167,7 +193,7 @@ def _read(entry: SourceEntry, wanted: AnnotationOptions, keypoints: int) -> tupl
 
 def _object(words: Sequence[str], wanted: AnnotationOptions) -> dict[str, Any] | None:
     try:
-        category, numbers = int(words[0]), [float(word) for word in words[1:]]
+        category, numbers = int(words[0].removesuffix(".0")), [float(word) for word in words[1:]]
     except ValueError:
         return None
     if not 0 <= category < 1 << 31 or not all(map(math.isfinite, numbers)):

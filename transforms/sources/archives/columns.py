@@ -18,7 +18,7 @@ from ...format.wording.options import set_list
 from ...format.wording.printable import counted, printable
 from ...recipe.steps.label import MOST_CLASSES
 from ...recognise.names import is_split_folder
-from ..images.layout import Layout, choose_layout, role_of
+from ..images.layout import Layout, choose_layout, in_order_of_numbers, role_of
 from ..images.rows import LABEL
 from ..jsonl.columns import JsonFrozen, choose_columns, key_fields, known_columns
 from ..jsonl.evidence import Evidence, PieceEvidence
@@ -138,7 +138,7 @@ class Folders:
     why: str
 
     @classmethod
-    def of(cls, found: Found, layout: str) -> Folders:
+    def of(cls, found: Found, layout: str, *, numeric: bool = False) -> Folders:
         """Return what folders mean; with `auto` they are classes only where nothing beside pictures says classes."""
         if not found.pictures or layout == "flat":
             return cls("flat", b"", (), (), "")
@@ -151,7 +151,8 @@ class Folders:
         below = [folder[len(root) :] for folder in found.folders]
         chosen = choose_layout(sorted(below), layout)
         roles = [role_of(folder, chosen) for folder in below]
-        classes = tuple(sorted({role.class_name for role in roles if role.class_name is not None}))
+        names = {role.class_name for role in roles if role.class_name is not None}
+        classes = tuple(in_order_of_numbers([*names]) if numeric else sorted(names))
         splits = tuple(sorted({role.split for role in roles if role.split is not None}))
         return cls(chosen, root, classes, splits, "")
 

@@ -13,6 +13,7 @@ class ArchiveInput(FileOptions):
     """Archives of samples, or of pictures alone."""
 
     layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
+    labels: Literal["numeric"] | None = None
     key: Literal["first_dot", "last_dot"] | None = None
     pictures: Literal["image", "suffix"] = "image"
     json_: Annotated[Literal["columns", "text"], Field(alias="json")] = "columns"

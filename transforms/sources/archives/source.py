@@ -27,7 +27,7 @@ from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import check_stamp
-from ..images.layout import class_warnings
+from ..images.layout import class_warnings, numbers_note
 from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser
@@ -94,7 +94,7 @@ class ArchiveSource(FileSource[ArchiveInput]):
         check_kind(found, first, f"{_UNPACK[self.options.format]} {shlex.quote(first)}")
         if self.naming.key == "first_dot" and not self.naming.key_is_chosen:
             check_numbers(found, first)
-        folders = Folders.of(found, self.options.layout)
+        folders = Folders.of(found, self.options.layout, numeric=self.options.labels == "numeric")
         pick = self.selection.pick
         wanted = Wanted(pick, self.rules, self.settings.infer, self.nested, self.labels, self.numbers)
         columns = columns_of(found, folders, wanted, first)
@@ -108,7 +108,10 @@ class ArchiveSource(FileSource[ArchiveInput]):
             columns.choices,
             pieces,
             (*_warnings(listing.entries, archives, found), *class_warnings(folders.classes, folders.layout)),
-            detected=_detected(found, folders, self.options.layout),
+            detected=(
+                *_detected(found, folders, self.options.layout),
+                *(numbers_note(folders.classes) if self.labels is None else ()),
+            ),
             fields=columns.fields,
         )
 
