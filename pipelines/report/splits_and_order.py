@@ -45,6 +45,12 @@ def rule_text(rule: Mapping[str, Any]) -> str:
     return f"{text}{': ' if parts else ''}{', '.join(parts)}{'; only of ' + rule['of'] if 'of' in rule else ''}"
 
 
+def shares_of(manifest: Manifest) -> dict[str, float]:
+    """Return the part of all records that each split has; nothing of a dataset without records."""
+    total = sum(split.records for split in manifest.splits.values())
+    return {name: split.records / total for name, split in manifest.splits.items()} if total else {}
+
+
 def added_records(manifest: Manifest, names: Iterable[str]) -> dict[str, int]:
     found = dict.fromkeys(names, 0)
     for name in found.keys() & manifest.splits.keys():

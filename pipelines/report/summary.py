@@ -20,7 +20,7 @@ from ...transforms.format.wording.printable import counted, printable_path
 from ...transforms.format.wording.sizes import format_size
 from .forecast import Forecast
 from .reject_groups import RejectGroup
-from .splits_and_order import added_records
+from .splits_and_order import added_records, shares_of
 from .unchanged import Unchanged
 
 
@@ -75,7 +75,7 @@ class Summary(RunReport):
     left_behind    bytes that earlier runs staged, and left
     listed         how many files an append found
     asked          the fraction of the records that each split was to get, where fractions were asked for
-    class_counts   the records of each class in each split, by label; nothing where values are not counted
+    class_counts   the records of each class in each split, by label; of no split where values are not counted
     """
 
     path: str
@@ -133,6 +133,14 @@ class Summary(RunReport):
                     "shards": [{"path": s.path, "records": s.records, "bytes": s.bytes} for s in split.shards],
                 }
                 for name, split in manifest.splits.items()
+            },
+            "shares": shares_of(manifest),
+            "classes": {
+                feature: {
+                    name: {split: counts.get(name, 0) for split, counts in self.class_counts.get(feature, {}).items()}
+                    for name in names
+                }
+                for feature, names in manifest.labels.items()
             },
             **({"fractions": {"asked": dict(self.asked), "found": self.fractions}} if self.asked else {}),
             "rejects": {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ...transforms.format.manifest.manifest import Manifest, SplitEntry
-from ...transforms.format.wording.printable import counted, shell_path
+from ...transforms.format.wording.printable import counted, printable, shell_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.stores.common.schemes import STORES, scheme_of
 from ..report.reject_groups import rejects_text
+from ..report.splits_and_order import shares_of
 from ..report.summary import Summary
 from ..report.unchanged import unchanged_line
 from .checks_screen import print_checks
@@ -36,7 +37,7 @@ def print_summary(terminal: Terminal, summary: Summary) -> None:
         return
     terminal.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
     _splits(terminal, manifest)
-    _shares(terminal, manifest)
+    print_shares(terminal, manifest)
     _classes(terminal, summary)
     _fractions(terminal, summary)
     terminal.text(_read_line(manifest))
@@ -82,7 +83,7 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
         terminal.text(f"Left out: {in_lines(unchanged_line(summary.unchanged))}")
     print_rejected_before(terminal, summary)
     _splits(terminal, manifest, grown=True)
-    _shares(terminal, manifest)
+    print_shares(terminal, manifest)
     _classes(terminal, summary)
     _fractions(terminal, summary)
     terminal.text(_read_line(manifest))
@@ -146,12 +147,12 @@ def _splits(terminal: Terminal, manifest: Manifest, *, grown: bool = False) -> N
         terminal.out.print()
 
 
-def _shares(terminal: Terminal, manifest: Manifest) -> None:
+def print_shares(terminal: Terminal, manifest: Manifest) -> None:
     """Print the shares of several splits: a test set in `train` is seen there."""
-    total = sum(split.records for split in manifest.splits.values())
-    if len(manifest.splits) > 1 and total:
-        shares = (f"{name} {100 * split.records / total:.3g} %" for name, split in manifest.splits.items())
-        terminal.text(f"Shares of the records: {', '.join(shares)}")
+    shares = shares_of(manifest)
+    if len(shares) > 1:
+        shown = (f"{name} {100 * share:.3g} %" for name, share in shares.items())
+        terminal.text(f"Shares of the records: {', '.join(shown)}")
 
 
 def _classes(terminal: Terminal, summary: Summary) -> None:
@@ -162,9 +163,10 @@ def _classes(terminal: Terminal, summary: Summary) -> None:
         for name in names[:_CLASSES]:
             counts = {split: counts.get(name, 0) for split, counts in by_split.items()}
             parts = ", ".join(f"{split} {count:,}" for split, count in counts.items())
-            shown.append(f"{name} {sum(counts.values()):,}" + (f" ({parts})" if len(counts) > 1 else ""))
+            called = printable(name) or repr(name)
+            shown.append(f"{called} {sum(counts.values()):,}" + (f" ({parts})" if len(counts) > 1 else ""))
         more = f" and {len(names) - _CLASSES:,} more" if len(names) > _CLASSES else ""
-        terminal.text(f"Classes of {in_lines(feature)}: {in_lines(', '.join(shown))}{more}")
+        terminal.text(f"Classes of {in_lines(feature)}: {', '.join(shown)}{more}")
 
 
 def _fractions(terminal: Terminal, summary: Summary) -> None:

@@ -19,6 +19,7 @@ _PROCESSES_FROM_BYTES: Final = 192 << 20
 
 
 def adopt_command(folder: str, name: str | None, split: str | None, screen: Screen) -> int:
+    from ...screens.summary_screen import print_shares
     from ...screens.terminal import shown_path
 
     manifest, notes = adopt_files(folder, name=name, split=split, run=_spread)
@@ -36,6 +37,7 @@ def adopt_command(folder: str, name: str | None, split: str | None, screen: Scre
     screen.text(f"Adopted {shown_path(folder)}: {records} in {files}, {size}.", "bold green")
     for key, one in manifest.splits.items():
         screen.text(f"  {key}: {counted(one.records, 'record')} in {counted(len(one.shards), 'file')}")
+    print_shares(screen, manifest)
     if manifest.schema is None:
         screen.text("Its records are not all tf.train.Example, so there is no schema.", "yellow")
     for note in notes:
