@@ -24,7 +24,6 @@ import numpy as np
 
 from ..errors import InputError
 from ..format.flow.rows import Rows
-from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path, shell_path
 from ..sources.contract.call import typed_path
 from ..sources.contract.source import Frozen, Listing, Recognised, Survey
@@ -367,7 +366,7 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     ordered = sorted(by_split, key=lambda split: (kind_of(split) != "train", split))
     if mixed.level is not None:
         return _stopped_by_folders(seen, mixed, ordered, how)
-    shown = first_names([_shown(by_split[split][0]) for split in ordered], _SHOWN)
+    shown = ", ".join(_shown(by_split[split][0]) for split in ordered)
     beside = f", beside {_shown(others[0])}" if others else ""
     what = mixed.what if mixed.what not in ("files", "folders") else "names of files may mean splits"
     union = " --set input.columns_differ=union" if how.unites and others else ""
@@ -400,7 +399,7 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
     alone = "" if splits[0] == how.split else f" --set output.split={splits[0]}"
     what = f"{_shown(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
     if mixed.words:
-        shown = first_names([_shown(min(folders[split])) for split in splits], _SHOWN)
+        shown = ", ".join(_shown(min(folders[split])) for split in splits)
         what = f"names of folders may mean splits: {shown}"
     first = f"{_command(how, named)}{' --set input.splits=names' if mixed.words else ''}"
     return _choice(

@@ -12,7 +12,7 @@ from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.report.summary import Summary
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
-from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
+from shardmill.transforms.errors import InputError, SchemaError, TooManyRejects, UsageError
 
 from ...examples import example_from_values
 
@@ -71,7 +71,10 @@ def test_foreign_records_go_to_the_split_that_their_file_names_or_to_the_one_the
     convert(data=pa.table({"id": [1]}), output=tmp_path / "out", output__split="test")
     for name, number in (("more", 2), ("val-00000", 3)):
         write_records(tmp_path / f"{name}.tfrecord", [example(id=number)])
-    manifest = add(tmp_path / "out", tmp_path / "more.tfrecord", tmp_path / "val-00000.tfrecord").manifest
+    with pytest.raises(InputError, match="names of files may mean splits"):
+        add(tmp_path / "out", tmp_path / "more.tfrecord", tmp_path / "val-00000.tfrecord")
+    add(tmp_path / "out", tmp_path / "more.tfrecord")
+    manifest = add(tmp_path / "out", tmp_path / "val-00000.tfrecord").manifest
     assert {name: split.records for name, split in manifest.splits.items()} == {"test": 2, "val": 1}
 
 
