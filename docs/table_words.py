@@ -205,7 +205,8 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "UNKNOWN_CLASS": (
         "A value of a label is none of the classes in `schema.columns.<name>.label`, a folder of pictures is none "
-        "of those in `input.labels`, or the number of an object is no class of the dataset of an append.",
+        "of those in `input.labels`, an object of a picture has no class, or its number is no class of the dataset of "
+        "an append.",
         "Add it to the list, fix the row, or let the classes be learned: `label: true`; leave the folder out "
         "(`input.ignore`).",
     ),

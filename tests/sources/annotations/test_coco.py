@@ -131,7 +131,7 @@ def test_annotations_of_no_picture_are_counted_and_fields_that_some_objects_lack
 ) -> None:
     lost = {"image_id": 7, "bbox": [1, 1, 4, 4], "category_id": 90}
     some = [{"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 90, "area": area} for area in (16, None)]
-    instances(1, annotations=[lost, *some])
+    instances(1, annotations=[lost, *some, *[{"image_id": 500, "caption": "x"}] * 8])
     screen = shardmill("convert", "pictures", "-o", "out", "--set", "input.annotations.coco=[instances.json]")
     assert "annotations left out, as their picture is not in the list of images: 1" in screen.out
     assert '"area" is left out: not all objects have it, but 1 of 2' in screen.out
@@ -152,7 +152,7 @@ def test_an_append_adds_the_pictures_of_another_file_to_another_split() -> None:
         ("{", "is no JSON"),
         ("[]", 'is no file of COCO\'s annotations: it needs lists "images" and "annotations", and has list'),
         ('{"images": 5, "annotations": []}', "and has images, annotations"),
-        ('{"images": [{"id": 1}], "annotations": []}', r'images\[0\] has no "id" and "file_name"'),
+        ('{"images": [{}], "annotations": []}', r'images\[0\] has no "id" and "file_name"'),
         ('{"images": [{"id": 1, "file_name": "x"}], "annotations": [3]}', r"annotations\[0\] is no object: 3"),
         ('{"images": [], "annotations": []}', "names no picture"),
         ("[" * 100_000, "is no JSON"),
@@ -268,7 +268,8 @@ def test_keypoints_that_are_none_are_a_reject_of_their_picture(points: list[Any]
 @pytest.mark.parametrize("odd", [[1], {"a": 1}, None, True, 1.5, ""])
 def test_ids_of_any_kind_are_never_errors(odd: Any) -> None:
     one = {"id": odd, "image_id": odd, "bbox": [1, 1, 4, 4], "category_id": odd, "keypoints": odd, "num_keypoints": odd}
-    source = instances(2, annotations=[one, one], categories=[{"id": odd, "name": odd, "keypoints": odd}])
+    many = [{"image_id": 500, "caption": "x"}] * 18
+    source = instances(2, annotations=[one, one, *many], categories=[{"id": odd, "name": odd, "keypoints": odd}])
     run(source)
     assert [row["image/source_id"] for row in records()] == ["500", "501"]
 

@@ -158,9 +158,15 @@ class Boxes:
 
     def _no_classes(self, objects: Objects) -> dict[int, CellError]:
         values = objects.classes
-        if self.classes is None or values is None:
-            return {}
         errors: dict[int, CellError] = {}
+        if values is None:
+            return errors
+        for index in pc.indices_nonzero(values.is_null()).to_pylist():
+            row = int(objects.rows[index])
+            text = f"object {objects.called(index)} has no class; give it one, or take it out"
+            errors.setdefault(row, CellError(self.column, "UNKNOWN_CLASS", "", "the number of a class", text))
+        if self.classes is None:
+            return errors
         known = pc.and_(pc.greater_equal(values, 0), pc.less(values, len(self.classes)))
         for index in pc.indices_nonzero(pc.invert(known)).to_pylist():
             number, row = str(values[index]), int(objects.rows[index])

@@ -7,15 +7,18 @@
     7.jpg      "7"              ["..."]        {bbox: [...], category: [...], label: [...], area: [...], ...}
 
 Rows are in the order of `images`, those of the first file first. Source of the format: cocodataset.org, "data format".
+The id "7" is the id 7: exporters write one as text and the other as a number. LVIS has `coco_url` for `file_name`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
@@ -35,6 +38,14 @@ _USED: Final = (
     "map(select((.id | tostring) as $id | $used | has($id)))"
 )
 """The jq program that leaves the categories that have objects."""
+_SAYS: Final = ("bbox", "category_id", "caption")
+"""What an annotation says of its picture by: one without any of these says nothing that is read."""
+
+_MOST_LOST: Final = 0.1
+"""The share of a file's annotations that may be lost; more are a fault of the file, and end the run."""
+
+_SHOWN_IDS: Final = 3
+_ID_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
 
 def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:  # noqa: ARG001
@@ -47,7 +58,7 @@ def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
         _add_classes(entry, document, classes)
         _add(number, entry, document, pictures, objects, counts, masks=options.masks)
     _fill_keypoints([one for picture in pictures.values() for one in picture.objects])
-    warnings = [f"annotations {text}: {count:,}" for text, count in counts.items()]
+    warnings = [f"{text}: {count:,}" for text, count in counts.items() if count]
     return annotated([*pictures.values()], len(entries), classes, warnings=warnings)
 
 
@@ -70,7 +81,7 @@ def _load(entry: SourceEntry) -> dict[str, Any]:
 def _add_classes(entry: SourceEntry, document: Mapping[str, Any], classes: dict[int, str]) -> None:
     """Raise `SourceError` where a class has another name in a file before."""
     for one in _list_of(document, "categories"):
-        number, name = (one.get("id"), one.get("name")) if isinstance(one, dict) else (None, None)
+        number, name = (_key(one.get("id")), one.get("name")) if isinstance(one, dict) else (None, None)
         if type(number) is not int or not isinstance(name, str):
             continue
         before = classes.setdefault(number, name)
@@ -98,46 +109,106 @@ def _add(
     *,
     masks: bool,
 ) -> None:
-    for index, image in enumerate(document["images"]):
-        known, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
-        if not isinstance(known, int | str) or not isinstance(name, str):
-            raise SourceError(entry.name, f'images[{index}] has no "id" and "file_name": {printable(str(image)[:80])}')
-        sides = _whole(image.get("width")), _whole(image.get("height"))
-        before = pictures.setdefault(known, Picture(number, name, str(known), sides if all(sides) else None))
-        if before.file_name != name:
-            raise SourceError(
-                entry.name,
-                f"the picture {known} is {printable(name)}, and {printable(before.file_name)} before: these files are "
-                f"of two sets of pictures; convert one, and append the other",
-            )
+    _add_pictures(number, entry, document["images"], pictures, counts)
     categories = {_key(one.get("id")): one for one in _list_of(document, "categories") if isinstance(one, dict)}
+    homeless, silent = list[object](), list[Mapping[str, Any]]()
     for index, one in enumerate(document["annotations"]):
         if not isinstance(one, dict):
             raise SourceError(entry.name, f"annotations[{index}] is no object: {printable(str(one)[:80])}")
+        if "segments_info" in one:
+            raise SourceError(
+                entry.name,
+                "is a panoptic file: its annotations are segments of PNG masks, not boxes of objects, and are not "
+                "read; give the file of instances of the same pictures (instances_*.json)",
+            )
         picture = pictures.get(_key(one.get("image_id")))
         if picture is None:
-            counts["left out, as their picture is not in the list of images"] += 1
-        elif "bbox" in one or "category_id" in one:
+            homeless.append(one.get("image_id"))
+            continue
+        if not any(name in one for name in _SAYS):
+            silent.append(one)
+        if "bbox" in one or "category_id" in one:
             if _key(one.get("category_id")) not in categories:
-                counts["whose class is not in the list of categories"] += 1
+                counts["annotations whose class is not in the list of categories"] += 1
             others = one.keys() - _READ
             for name in others:
-                counts[f'with "{printable(str(name))}", which is not read'] += 1
+                counts[f'annotations with "{printable(str(name))}", which is not read'] += 1
             found, key = _object(one, categories, masks=masks), (_key(one.get("image_id")), _key(one.get("id")))
             if not key[1] or key not in objects:
                 objects[key] = found
                 picture.objects.append(found)
             else:  # instances and keypoints of people are in two files
                 objects[key] |= {name: value for name, value in found.items() if objects[key].get(name) is None}
-        if picture is not None and isinstance(one.get("caption"), str):
+        if isinstance(one.get("caption"), str):
             picture.captions.append(one["caption"])
+    _refuse_lost(entry, len(document["annotations"]), homeless, silent, pictures)
+    counts["annotations left out, as their picture is not in the list of images"] += len(homeless)
+    counts['annotations left out, as they have no "bbox", "category_id" or "caption"'] += len(silent)
+
+
+def _add_pictures(
+    number: int,
+    entry: SourceEntry,
+    images: Sequence[Any],
+    pictures: dict[int | str, Picture],
+    counts: Counter[str],
+) -> None:
+    by_url = 'pictures that are named by the last part of "coco_url", as they have no "file_name"'
+    of_windows = 'pictures whose "file_name" has "\\" between folders, which is read as "/"'
+    for index, image in enumerate(images):
+        fields = image if isinstance(image, dict) else {}
+        known, name, url = fields.get("id"), fields.get("file_name"), fields.get("coco_url")
+        if name is None and isinstance(url, str):
+            name = unquote(urlsplit(url).path).rpartition("/")[2] or None
+            counts[by_url] += name is not None
+        if isinstance(name, str) and "\\" in name and "/" not in name:
+            name = name.replace("\\", "/")
+            counts[of_windows] += 1
+        lacking = [
+            f'"{key}"' for key, value in (("id", known), ("file_name", name)) if not isinstance(value, int | str)
+        ]
+        if not isinstance(known, int | str) or not isinstance(name, str):
+            what = " and ".join(lacking) or '"file_name" as text'
+            raise SourceError(entry.name, f"images[{index}] has no {what}: {printable(str(image)[:80])}")
+        sides = _whole(image.get("width")), _whole(image.get("height"))
+        before = pictures.setdefault(_key(known), Picture(number, name, str(known), sides if all(sides) else None))
+        if before.file_name != name:
+            raise SourceError(
+                entry.name,
+                f"the picture {known} is {printable(name)}, and {printable(before.file_name)} before: these files are "
+                f"of two sets of pictures; convert one, and append the other",
+            )
+
+
+def _refuse_lost(
+    entry: SourceEntry,
+    count: int,
+    homeless: Sequence[object],
+    silent: Sequence[Mapping[str, Any]],
+    pictures: Mapping[int | str, Picture],
+) -> None:
+    """Raise `SourceError` where more than a tenth of the annotations are of no picture, or say nothing that is read."""
+    if len(homeless) > _MOST_LOST * count:
+        lost = first_names([json.dumps(value)[:40] for value in homeless[:_SHOWN_IDS]], _SHOWN_IDS)
+        ids = first_names([json.dumps(value)[:40] for value in list(pictures)[:_SHOWN_IDS]], _SHOWN_IDS) or "empty"
+        raise SourceError(
+            entry.name,
+            f"{len(homeless):,} of {count:,} annotations are of no picture in the list of images: their image_id is "
+            f"{lost}, and the id of images is {ids}; make them the same, add the pictures to the list of images, or "
+            f"take these annotations out of the file",
+        )
+    if len(silent) > _MOST_LOST * count:
+        keys = first_names([str(key) for key in silent[0]], 8)
+        raise SourceError(
+            entry.name,
+            f'{len(silent):,} of {count:,} annotations have no "bbox", "category_id" or "caption", so that their '
+            f"pictures would have no objects; the first has {keys}; name their keys as COCO does",
+        )
 
 
 def _object(one: Mapping[str, Any], categories: Mapping[Any, Any], *, masks: bool) -> dict[str, Any]:
     """Return the fields of an object; a value of another type than the field's is none."""
-    category, box, segmentation = one.get("category_id"), one.get("bbox"), one.get("segmentation")
-    if isinstance(category, float) and category.is_integer():
-        category = int(category)
+    category, box, segmentation = _key(one.get("category_id")), one.get("bbox"), one.get("segmentation")
     known = type(category) is int and -(2**63) <= category < 2**63
     kind = categories.get(category, {}) if known else {}
     name, points, parts = kind.get("name"), one.get("keypoints"), kind.get("keypoints")
@@ -157,7 +228,16 @@ def _object(one: Mapping[str, Any], categories: Mapping[Any, Any], *, masks: boo
 
 
 def _key(value: object) -> int | str:
-    return value if isinstance(value, int | str) else ""
+    """Return an id as it is compared: a whole number where it is one, also as text; no text of what is no id.
+
+    >>> _key("7"), _key(7.0), _key("007"), _key(None)
+    (7, 7, '007', '')
+    """
+    if isinstance(value, str):
+        return int(value) if _ID_NUMBER.fullmatch(value) else value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else ""
 
 
 def _list_of(document: Mapping[str, Any], key: str) -> list[Any]:

@@ -86,7 +86,9 @@ def annotated(
         name for picture in pictures for one in picture.objects for name, value in one.items() if value is not None
     )
     known = {name for picture in pictures for one in picture.objects for name in one}
-    fields = [name for name in _FIELDS if name in known and (there[name] == total or name in _NEEDED)]
+    named = there["label"] > 0 and there["label"] == there["category"]  # objects without a class are rejects
+    needed = (*_NEEDED, "label") if named else _NEEDED
+    fields = [name for name in _FIELDS if name in known and (there[name] == total or name in needed)]
     lacking = [name for name in _FIELDS if 0 < there[name] < total and name not in (*fields, ID)]
     said = [f'"{name}" is left out: not all objects have it, but {there[name]:,} of {total:,}' for name in lacking]
     columns = [pa.field(FILE_NAME, pa.string(), nullable=False), pa.field(SOURCE_ID, pa.string(), nullable=False)]
