@@ -120,7 +120,13 @@ def obstacle_notes(
         if chosen:
             notes.append(_comma_note(sign, chosen, null_values))
     few = [(name, one) for name, one in found if one.commas is None]
-    if few:
+    again = next((place for name, one in few for word, place in one.words.items() if _is_name(word, name)), None)
+    if again is not None:
+        notes.append(
+            f"{_columns([name for name, _ in few])} text: the header comes again ({again}), as in files that were "
+            f"joined; take such lines out of the file, or convert the files from before they were joined"
+        )
+    elif few:
         notes.append(_word_note(few, null_values, call))
     return tuple(notes)
 
@@ -164,6 +170,10 @@ def _words(found: Sequence[Obstacles]) -> dict[str, str]:
     """Return all words in the order of their text, each as it is shown, with its first place."""
     places = {word: place for one in reversed(found) for word, place in one.words.items()}
     return {word: f'"{printable(word)}" ({places[word]})' for word in sorted(places)}
+
+
+def _is_name(word: str, column: str) -> bool:
+    return word.removeprefix("\ufeff") == column
 
 
 def _means_null(word: str) -> bool:
