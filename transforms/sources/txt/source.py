@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from ..text.pieces import TextPiece
 
 FIELD: Final = pa.field("text", pa.string(), nullable=False)
 _SHOWN: Final = 400
+_LIBSVM: Final = re.compile(rb"[-+]?[0-9][0-9.,eE+-]*( qid:[0-9]+)?( +[0-9]+:[-+]?[0-9.][0-9.eE+-]*)+\s*(#.*)?$")
 _LOOKED_AT: Final = 20
 
 
@@ -120,6 +122,8 @@ def _looks_like(piece: TextPiece, entry: SourceEntry, sizes: LineSizes) -> tuple
     said = f"{entry.name}: each line is a record of text"
     if len(lines) > 1 and len(tabs) == 1 and tabs != {0}:
         return (f"{said}, though the first lines look like a table with tabs; if it is one: --format csv",)
+    if all(_LIBSVM.match(line) for line in lines if line.strip()) and any(b":" in line for line in lines):
+        return (f"{said}, and they look like LibSVM (label, then index:value): labels and values stay text",)
     if lines[0].startswith(b"{") and _is_json(lines[0]):
         return (f"{said}, though the first one is a JSON object; if all are: --format jsonl",)
     return ()
