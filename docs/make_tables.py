@@ -28,6 +28,7 @@ from shardmill.pipelines.config import inputs as config_inputs
 from shardmill.pipelines.config import model as config_model
 from shardmill.pipelines.config import pictures as config_pictures
 from shardmill.pipelines.config import runners as config_runners
+from shardmill.pipelines.config.remembered import DECISIONS
 from shardmill.transforms import errors
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.format.flow.rejects import CODES
@@ -288,6 +289,12 @@ def config_tables() -> dict[str, str]:
     return {name: table(head, rows) for name, rows in sections.items()}
 
 
+def append_rows() -> Iterator[Row]:
+    """Yield each row of the table that says who decides a key in an append."""
+    for one in DECISIONS:
+        yield code(one.key), one.who, "remembered" if one.stated else "", one.note
+
+
 # reject codes
 
 
@@ -362,6 +369,7 @@ def tables() -> dict[str, str]:
         "refused types": refused_text(),
         "image features": table(("feature", "in a record", "what it is"), list(image_rows())),
         **config_tables(),
+        "appends": table(("key", "who decides", "by the dataset", "note"), list(append_rows())),
         "reject codes": table(("code", "meaning", "fix"), list(reject_rows())),
         "pipelines": python_text("shardmill.pipelines"),
         "transforms": python_text("shardmill.transforms"),

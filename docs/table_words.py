@@ -9,6 +9,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "name": "the dataset's name; by default the last folder of `output.path`",
     "stats": "statistics in `stats.json` and, for TFDV, `stats.tfdv`: `basic` counts what costs next to nothing; "
     "`full` or `true` adds histograms, quantiles, distinct and frequent values; `none` or `false`: none of them",
+    "accept_map": "an append takes another `map` than the dataset was made with, from this generation on",
     "max_rejects": "how many rows may be rejected: a number, or a share like `1%`; more fail the run",
     "input.paths": "files, folders, globs, `s3://` and `gs://` URLs; relative to the config",
     "input.columns": "keep only these columns: names, or globs like `feat_*`",

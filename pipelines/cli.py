@@ -111,6 +111,7 @@ def convert(
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
     *,
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
+    like: Annotated[str | None, option("DATASET", "Take what is not said from how it was made.", "--like")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -125,7 +126,7 @@ def convert(
     options: list[str] = context.obj or []
 
     def body(session: Session) -> None:
-        _convert(session, sources, set_values or [], given, options, dry_run=dry_run)
+        _convert(session, sources, set_values or [], given, options, like=like, dry_run=dry_run)
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
@@ -174,12 +175,13 @@ def _load(
     set_values: Sequence[str],
     flags: Mapping[str, object],
     command: str = "convert",
+    like: str | None = None,
 ) -> Config:
     """Return the config of a command: the first source may be one."""
     from .config.load import load_config, split_sources
 
     config, paths = split_sources(sources)
-    loaded = load_config(config, set_values=set_values, flags=flags, paths=paths, command=command)
+    loaded = load_config(config, set_values=set_values, flags=flags, paths=paths, command=command, like=like)
     session.detected = loaded.detected
     return loaded
 
@@ -191,9 +193,10 @@ def _convert(
     flags: Mapping[str, object],
     beam_options: Sequence[str],
     *,
+    like: str | None,
     dry_run: bool,
 ) -> None:
-    config = _load(session, sources, set_values, flags)
+    config = _load(session, sources, set_values, flags, like=like)
     from .prepare.from_config import conversion_of
     from .runs.convert import dry_run as plan_only
     from .runs.convert import run_convert

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.remembered import remembered
 from shardmill.transforms.dataset.shards.accounting import Accounts
 from shardmill.transforms.dataset.shards.source_list import source_lines
 from shardmill.transforms.dataset.stage.spec import EntryInfo
@@ -26,7 +28,7 @@ from shardmill.transforms.format.tfrecord.framing import frame_records
 from .examples import example_from_values
 
 DOC = (Path(__file__).parent.parent / "docs/format.md").read_text()
-MANIFEST, _DETAILS, SOURCE, REJECT, STATISTICS = re.findall(r"```json\n(.*?)```", DOC, re.DOTALL)
+MANIFEST, _DETAILS, CONVERSION, SOURCE, REJECT, STATISTICS = re.findall(r"```json\n(.*?)```", DOC, re.DOTALL)
 STATED = [
     Manifest,
     PartEntry,
@@ -48,6 +50,15 @@ def hex_in(text: str) -> bytes:
 
 def test_the_manifest_is_a_manifest_in_canonical_form() -> None:
     assert example().to_bytes() == MANIFEST.encode()
+
+
+def test_the_conversion_that_is_shown_is_one() -> None:
+    document = json.loads(CONVERSION)
+    manifest = dataclasses.replace(example(), conversion=document)
+    assert parse_manifest(manifest.to_bytes(), "m").conversion == document
+    functions = document.pop("map")
+    config = load_config({**document, "input": {**document["input"], "paths": ["a.csv"]}, "output": {"path": "o"}})
+    assert remembered(config, functions) == document | {"map": functions}
 
 
 def test_the_split_and_the_part_that_are_shown_are_written_so() -> None:

@@ -182,6 +182,8 @@ def test_a_config_is_loaded_above_and_goes_on_as_a_value(modules: list[Path]) ->
                 "pipelines/starter",
                 "pipelines/commands",
                 "pipelines/cli",
+                "pipelines/prepare/from_config",
+                "pipelines/prepare/of_dataset",
             )
         ):
             assert {name for name in imports_of(module) if name.startswith("pipelines/config")} <= values, module
@@ -193,7 +195,7 @@ def test_nothing_that_plans_or_runs_reads_a_config_but_what_makes_a_conversion_o
         names = {a.name for n in ast.walk(tree_of(module)) if isinstance(n, ast.ImportFrom) for a in n.names}
         if "Config" in names and module.parts[1] in ("prepare", "runs", "report", "engines", "workers", "forecast"):
             readers.add(module.as_posix())
-    makers = {"from_config", "settled", "config_fingerprints"}
+    makers = {"from_config", "of_dataset"}
     assert readers == {*(f"pipelines/prepare/{name}" for name in makers), "pipelines/runs/python_api"}
 
 

@@ -6,7 +6,9 @@ anyone's files  number, bytes, compression; features of the first records of the
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -169,7 +171,7 @@ def _document(overview: Overview) -> dict[str, Any]:
             name: {"records": split.records, "shards": overview.shards[name], "bytes": split.bytes}
             for name, split in manifest.splits.items()
         },
-        **({"split_rule": manifest.details.split_rule} if manifest.details.split_rule else {}),
+        **({"conversion": manifest.conversion} if manifest.conversion else {}),
         **({"image": manifest.details.image} if manifest.details.image else {}),
         **({"checks": manifest.details.checks} if manifest.details.checks else {}),
         "schema": None if manifest.schema is None else manifest.schema.to_json(),
@@ -213,7 +215,7 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
     from ..screens.summary_screen import reading_lines
     from ..screens.terminal import shown_path
 
-    manifest, where = overview.manifest, shown_path(overview.path)
+    manifest, where, conversion = overview.manifest, shown_path(overview.path), dict(overview.manifest.conversion)
     records = sum(split.records for split in manifest.splits.values())
     size = sum(split.bytes for split in manifest.splits.values())
     generations = f"generation {manifest.generation}"
@@ -229,14 +231,16 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
         screen.table(_totals(overview))
         if (hint := _small_shards(overview, where)) is not None:
             screen.text(hint)
-        if image := manifest.details.image:
-            screen.text(f"Pictures made ready: {image_text(image)}")
-        if manifest.details.split_rule:
-            screen.text(f"Split {rule_text(manifest.details.split_rule)}")
+        if image := conversion.pop("image", None):
+            screen.text(f"Pictures made ready: {image_text(image, manifest.details.image)}")
+        if rule := conversion.pop("split", None):
+            screen.text(f"Split {rule_text(rule)}")
         if manifest.order == "shuffled":
-            seed = manifest.details.shuffle.get("seed", "unknown")
+            seed = conversion.pop("shuffle", {}).get("seed", "unknown")
             of = " of what each generation added" if manifest.operation == "append" else ""
             screen.text(f"Order: random within each split{of}, by seed {seed}")
+    if conversion:
+        screen.text(f"Made with {printable(', '.join(_keys(conversion)))}")
     _print_schema(manifest.schema, screen)
     for feature, names in manifest.labels.items():
         shown = ", ".join(f"{printable(name)} = {number}" for number, name in enumerate(names[:_SHOWN_LABELS]))
@@ -247,6 +251,17 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
     if manifest.splits:
         for line in reading_lines(where, manifest):
             screen.text(f"  {line}")
+
+
+def _keys(section: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Yield the keys of a conversion with their values, as `--set` takes them."""
+    for key, value in section.items():
+        if isinstance(value, Mapping):
+            yield from _keys(value, f"{above}{key}.")
+        elif key == "map":
+            yield from (f"the function {one['name']}" for one in value)
+        else:
+            yield f"{above}{key}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
 
 
 def _totals(overview: Overview) -> Table:

@@ -36,6 +36,8 @@ def log_command(path: str, screen: Screen) -> int:
     else:
         screen.table(_history_table(history))
         for entry in history:
+            for name in entry.functions:
+                screen.text(f"From generation {entry.generation} on, {printable(name)}: another function")
             if entry.problem is not None:
                 screen.text(escaped(entry.problem), "red")
     return DamageError.exit_code if any(entry.problem for entry in history) else 0

@@ -14,6 +14,7 @@ from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import InputOfUnknownFormat
 from .errors import problems_of, unknown_format
 from .inputs import input_of_any_format
+from .remembered import lay_input
 from .yaml_reader import Document, Problem
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
     found = format_of(section)
+    if found is not None and document.held is not None:
+        lay_input(section, document.held, like=document.like)
     if found is not None and paths:
         found = _resolve(document, section, found, paths, base)
         _fill_detected(document, section, found, section["paths"], base, command)
@@ -58,6 +61,7 @@ def _resolve(
         return form
     if found is None:
         return form
+    document.read_as = dict(section)
     section.clear()
     section.update(found.section)
     schema = document.values.setdefault("schema", {})
@@ -94,23 +98,13 @@ def _detect_format(document: Document, paths: list[str], base: str, command: str
     try:
         return detect_format(paths, base, call)
     except InputError as error:
-        held = _held_format(document) if command == "append" and isinstance(error, UnclearFormat) else None
-        if held is not None:
+        held = None if document.held is None else document.held.source.format
+        if held in FORMATS and isinstance(error, UnclearFormat):
             document.notes.append(f"the format is {held}, as in {call.output}; if it is not: --format NAME")
             return held
         place = document.place(("input", "paths"))
         document.problems.append(Problem(place, f"input.paths: {error}"))
         return None
-
-
-def _held_format(document: Document) -> str | None:
-    from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
-
-    path = document.section("output").get("path")
-    if not isinstance(path, str) or not path or not list_generations(path):
-        return None
-    held = read_manifest(path).source.format
-    return held if held in FORMATS else None
 
 
 def _call(document: Document, command: str) -> Call:
@@ -132,7 +126,9 @@ def _fill_detected(
     except (LookupError, TypeError):  # an option that it needs is none: the model says so
         pass
     else:
-        section[key] = found.value
+        known = {} if document.held is None else document.held.conversion.get("input", {})
+        held = known.get(key) if found.evidence is None and known.get("format") == section["format"] else None
+        section[key] = held or found.value
         document.notes += [found.evidence] if found.evidence else []
 
 

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from ...transforms.errors import ConfigError
+from ...transforms.errors import ConfigError, UsageError
 from ...transforms.format.manifest.naming import dataset_name
-from ...transforms.format.wording.printable import printable
+from ...transforms.format.wording.printable import printable, printable_path
 from .checks import empty_checks
 from .errors import config_error, problems_of, unused_split
 from .input_section import below, fill_input, format_of, is_url
 from .model import Config
+from .remembered import lay_below, lay_sections
 from .runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
 from .yaml_reader import (
     COMMAND_LINE,
@@ -40,7 +41,7 @@ from .yaml_reader import (
 )
 
 if TYPE_CHECKING:
-    pass
+    from ...transforms.format.manifest.manifest import Manifest
 
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 """These distinguish a config from a file to convert."""
@@ -64,13 +65,14 @@ def load_config(
     paths: Sequence[str] = (),
     data_given: bool = False,
     command: str = "convert",
+    like: str | None = None,
 ) -> Config:
     """Return the checked config; a `ConfigError` has every problem of it, each with its place.
 
     Later `set_values` beat earlier ones. `flags` beat all other values: dotted key to (flag as typed, value), or to the
     value alone. `paths` stand for `input.paths`, and are relative to the working folder. With `data_given` the data
-    come from Python, so that `input` may be absent. Errors propose the `command`; `append` takes the format of the
-    dataset where that of the files is unclear.
+    come from Python, so that `input` may be absent. Errors propose the `command`; an `append` takes from its dataset
+    what is left open, any other command from the dataset `like`.
     """
     title, base, document = _open(source)
     if not document.readable:
@@ -88,6 +90,10 @@ def load_config(
         _put(document, tuple(key.split(".")), copy_values(value), Place(str(shown)))
         if key == "output.path":
             _resolve_output(document, cwd)
+    if command == "append":
+        document.held = _dataset_in(document)
+    elif like is not None:
+        document.held, document.like = _made_like(document, like), True
     _fill_defaults(document, base, command, data_given=data_given)
     return _check(document, title, base)
 
@@ -238,9 +244,33 @@ def _fill_defaults(document: Document, base: str, command: str, *, data_given: b
     section = document.values.get("input")
     if isinstance(section, dict):
         fill_input(document, section, base, command)
+    document.named = frozenset(map(str, schema["columns"] if isinstance(schema.get("columns"), dict) else ()))
+    if document.held is not None:
+        lay_below(document, document.held)
     if document.values.get("name") is None:
         path = document.section("output").get("path")
         document.values["name"] = dataset_name(path if isinstance(path, str) else "")
+
+
+def _dataset_in(document: Document) -> Manifest | None:
+    """Return the latest generation of the dataset of an append; None where the output is none."""
+    from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
+
+    path = document.section("output").get("path")
+    return read_manifest(path) if isinstance(path, str) and path and list_generations(path) else None
+
+
+def _made_like(document: Document, path: str) -> Manifest:
+    from ...transforms.dataset.generations.manifest_files import read_manifest
+
+    held, where = read_manifest(path), printable_path(path)
+    if held.is_of_others:
+        raise UsageError(f"--like: {where} does not say how it was made, as a dataset of a conversion does")
+    if functions := [one["name"] for one in held.conversion.get("map", [])]:
+        call = f"convert(FILES, output=..., map=[{', '.join(functions)}])"
+        raise UsageError(f"--like: {where} was made with functions, which only Python can give: {printable(call)}")
+    lay_sections(document, held)
+    return held
 
 
 def _fill_runner(document: Document) -> None:
@@ -294,4 +324,6 @@ def _check(document: Document, title: str, base: str) -> Config:
     config._base = base
     config._detected = tuple(document.notes)
     config._picture_folders = document.picture_folders
+    config._read_as = document.read_as
+    config._named = document.named
     return config

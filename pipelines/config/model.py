@@ -31,8 +31,7 @@ from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
 from .checks import check_format, check_label, check_null, check_sign
 from .inputs import InputSection
-from .pictures import ImageConfig
-from .pictures import settled_pictures as settled_pictures
+from .pictures import ImageConfig as ImageConfig
 from .runners import LocalRunner, RunnerSection
 from .splits import SplitConfig as SplitConfig
 from .splits import SplitName
@@ -269,6 +268,7 @@ class Config(_Section):
         Literal["none", "basic", "full"],
         BeforeValidator(_level_of, json_schema_input_type=Literal["none", "basic", "full"] | bool),
     ] = "basic"
+    accept_map: bool = False
     max_rejects: Annotated[int | str, BeforeValidator(parse_max_rejects)] = 0
     limits: LimitsConfig = LimitsConfig()
     runner: RunnerSection = LocalRunner()
@@ -276,6 +276,8 @@ class Config(_Section):
     _base: str = PrivateAttr(default="")
     _detected: tuple[str, ...] = PrivateAttr(default=())
     _picture_folders: tuple[str, ...] = PrivateAttr(default=())
+    _read_as: dict[str, Any] | None = PrivateAttr(default=None)
+    _named: frozenset[str] = PrivateAttr(default=frozenset())
 
     @property
     def statistics(self) -> Level | None:
@@ -298,6 +300,16 @@ class Config(_Section):
     def picture_folders(self) -> tuple[str, ...]:
         """The folders of the pictures that rows name, absolute, where a table was found beside them."""
         return self._picture_folders
+
+    @property
+    def read_as(self) -> dict[str, Any] | None:
+        """The section `input` of pictures, where a table that was found beside them is read in its place."""
+        return self._read_as
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The columns that the user declares: others are the dataset's, in an append."""
+        return self._named
 
     @property
     def base(self) -> str:

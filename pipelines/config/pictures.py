@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.printable import quoted
 from ...transforms.pictures.preprocess.codec import Codec
-from ...transforms.pictures.preprocess.options import Preprocess, Resize, Wanted, section_of
+from ...transforms.pictures.preprocess.options import Preprocess, Resize, Wanted
 from ...transforms.sources.registry.options import STRICT, Count
 
 _LARGEST: Final = 16_383
@@ -116,43 +115,28 @@ class ImageConfig(_Section):
         )
 
     def stated(self) -> dict[str, Any]:
-        return {"steps": self.options().to_json(), **Codec.installed().to_json()}
+        """Return the codec that changes pictures, as the manifest states it; nothing where they stay as they are."""
+        return Codec.installed().to_json() if self.options().changes_pictures else {}
 
 
-def settled_pictures(given: ImageConfig | None, stated: Mapping[str, Any], where: str) -> ImageConfig | None:
-    """Return what an append does to pictures: what was done to those of the dataset, as its manifest states it."""
-    steps = stated.get("steps", {})
-    try:
-        settled = ImageConfig.model_validate(section_of(steps)) if steps else None
-    except ValidationError as error:
-        problem = error.errors()[0]["msg"]
-        raise DamageError(f"{where}: details.image.steps of its manifest are none ({problem})") from None
-    asked = steps if given is None else given.options().to_json()
-    if asked != steps:
-        raise UsageError(
-            f"image: the pictures of {where} are {_shown(steps)}, and would be {_shown(asked)} now: an append cannot "
-            f"change it; leave image out, or convert to a new dataset (-o)"
-        )
-    return settled
-
-
-def _shown(steps: Mapping[str, Any]) -> str:
+def image_shown(steps: Mapping[str, Any]) -> str:
     """Return steps as they are stated.
 
-    >>> _shown({"resize": 256, "mode": "keep_ratio"}), _shown({})
+    >>> image_shown({"resize": 256, "mode": "keep_ratio"}), image_shown({})
     ('written with resize 256, mode keep_ratio', 'written as they are')
     """
     return f"written with {steps_text(steps)}" if steps else "written as they are"
 
 
-def image_text(stated: Mapping[str, Any]) -> str:
-    """Return what a manifest states of pictures, for the screen.
+def image_text(section: Mapping[str, Any], codec: Mapping[str, str]) -> str:
+    """Return what was done to the pictures of a dataset, for the screen, by the section `image` of its conversion.
 
-    >>> image_text({"steps": {"resize": 256}, "codec": "simplejpeg, pillow", "version": "1.9.0, 12.3.0"})
-    'resize 256; by simplejpeg 1.9.0, pillow 12.3.0'
+    >>> image_text({"resize": {"size": 256}}, {"codec": "simplejpeg, pillow", "version": "1.9.0, 12.3.0"})
+    'resize 256, mode keep_ratio, quality 95; by simplejpeg 1.9.0, pillow 12.3.0'
     """
-    by = zip(stated["codec"].split(", "), stated["version"].split(", "), strict=False)
-    return f"{steps_text(stated['steps'])}; by {', '.join(map(' '.join, by))}"
+    by = zip(codec.get("codec", "").split(", "), codec.get("version", "").split(", "), strict=False)
+    text = steps_text(ImageConfig.model_validate(section).options().to_json())
+    return f"{text}; by {', '.join(map(' '.join, by))}" if codec else text
 
 
 def steps_text(steps: Mapping[str, Any]) -> str:

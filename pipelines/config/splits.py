@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import shlex
-from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
@@ -183,26 +182,7 @@ class SplitConfig(BaseModel):
             return {f"fold_{number}": Fraction(1, self.folds) for number in range(self.folds)}
         return {name: Fraction(repr(share)) for name, share in (self.fractions or {}).items()}
 
-    @classmethod
-    def of_rule(cls, rule: Mapping[str, Any]) -> SplitConfig:
-        """Return the config whose `rule` is what a manifest states; raise `ValidationError` if none has it."""
-        members = {key: value for key, value in rule.items() if key not in ("by", _REST)}
-        if rule["by"] == "before":
-            rest = {_REST: rule[_REST]} if _REST in rule else {}
-            members["before"] = {_COLUMN: members.pop(_COLUMN, None), **members.get("before", {}), **rest}
-        elif rule["by"] == "exact":
-            members["by"] = "exact"
-        return cls.model_validate(members)
-
-    def rule(self) -> dict[str, Any]:
-        of = {} if self.of is None else {"of": self.of}
-        if self.before is not None:
-            bounds = {name: text for name, text in self.before.items() if name not in (_COLUMN, _REST)}
-            rest = {_REST: self.before[_REST]} if _REST in self.before else {}
-            return {"by": "before", "column": self.before[_COLUMN], "before": bounds, **rest, **of}
-        if self.column is not None:
-            return {"by": "column", "column": self.column, **({"names": dict(self.names)} if self.names else {}), **of}
-        stated: dict[str, Any] = {"by": "folds" if self.folds is not None and self.by == "hash" else self.by}
-        stated |= {key: value for key in ("key", "stratify") if (value := getattr(self, key)) is not None}
-        stated |= {"fractions": dict(self.fractions)} if self.fractions else {"folds": self.folds}
-        return stated | of
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What a manifest states, with the defaults that a text of it needs."""
+        return self.model_dump(mode="json", exclude_none=True)

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import yaml
+
+if TYPE_CHECKING:
+    from ...transforms.format.manifest.manifest import Manifest
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -69,7 +72,9 @@ class Document:
 
     `texts` holds what is in the file for values that YAML reads as no text: `no` for False. A document that is
     not `readable` has no values, only problems. `notes` are for the user: what was detected, and set. `picture_folders`
-    are the folders of the pictures that rows name, where a table was found beside them.
+    are the folders of the pictures that rows name, where a table was found beside them, and `read_as` is the section
+    `input` of these pictures. `held` is the dataset of an append, or the one that another is made `like`. `named` are
+    the columns that the user declares.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -79,6 +84,10 @@ class Document:
     readable: bool = True
     notes: list[str] = field(default_factory=list)
     picture_folders: tuple[str, ...] = ()
+    read_as: dict[str, Any] | None = None
+    held: Manifest | None = None
+    like: bool = False
+    named: frozenset[str] = frozenset()
 
     def section(self, name: str) -> dict[str, Any]:
         section = self.values.get(name)

@@ -49,7 +49,8 @@ class ReportFacts:
 
     @property
     def split_rule(self) -> str:
-        return rule_text(self.manifest.details.split_rule) if self.manifest.details.split_rule else ""
+        rule = self.manifest.conversion.get("split")
+        return "" if rule is None else rule_text(rule)
 
 
 def gather_facts(path: str, statistics: Statistics | None, generation: int | None = None) -> ReportFacts:

@@ -29,7 +29,7 @@ from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
-from ..config.model import OutputConfig, SplitConfig
+from ..config.model import SplitConfig
 from ..report.planned_checks import unchecked_append
 from ..report.splits_and_order import rule_text
 from ..report.unchanged import Unchanged
@@ -45,9 +45,9 @@ from .known_inputs import (
     without_empty_files,
     without_held_datasets,
 )
+from .of_dataset import schema_of
 from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
-from .settled import schema_of
 from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
 
@@ -116,6 +116,11 @@ def prepare_append(
             if error.key != "schema.columns" or error.name in conversion.named:
                 raise
             raise _missing_column(listing, error.name, dataset) from error
+        except SchemaError as error:
+            if not latest.is_of_others:
+                raise
+            where = printable_path(path)
+            raise SchemaError(f"{error}; {where} does not say how it was made: give all options of the rows") from error
         refuse_columns("", len(survey.frozen.schema), conversion.limits.columns)
         conversion = _with_fitting_split(conversion, latest, survey)
         encoder, output = conversion.encoder_of(survey.frozen), conversion.output
@@ -124,7 +129,7 @@ def prepare_append(
         conversion = _with_fitting_split(conversion, latest, plan.survey)
         encoder = conversion.encoder_of(plan.survey.frozen)
     run_id = _run_id(run_id_of(path, prints), plan.survey, latest, path)
-    to = append_to(latest, conversion.options, force=force)
+    to = append_to(latest, conversion.constants, force=force)
     spec = conversion.spec_of(plan, prints, run_id, encoder, append_to=to)
     joined = conversion.joined_splits(plan.survey.frozen)
     prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped, joined)
@@ -172,15 +177,18 @@ def _wanted(
     _refuse_own_shards(listing, path)
     if force:
         return listing, SortedFiles(tuple(range(len(listing.entries))), (), (), ())
-    generations, options = list(lineage(path, latest)), conversion.same_options
+    generations = list(lineage(path, latest))
     held = [source for manifest in generations for source in read_held_sources(path, manifest)]
     made = {manifest.generation: manifest.run.created for manifest in generations}
-    by_content, apart = conversion.knows_by_content(listing.traits), _of_other_splits(conversion.output, generations)
+    by_content, apart = (
+        conversion.knows_by_content(listing.traits),
+        _of_other_splits(conversion.wanted_split, generations),
+    )
     paths = conversion.input.paths if conversion.input is not None else ()
-    found = sort_files(listing, held, options, made, by_content=by_content, apart=apart, paths=paths)
+    rows = [source for source in held if source.generation not in apart and source.constants == conversion.constants]
+    found = sort_files(listing, held, rows, made, by_content=by_content, paths=paths)
     found = without_held_datasets(listing, without_empty_files(listing, found), held, path)
-    same = [source for source in held if source.options is None or source.options in options]
-    before = RejectedBefore.read(path, generations if listing.traits.in_folders else (), same, conversion.limits)
+    before = RejectedBefore.read(path, generations if listing.traits.in_folders else (), rows, conversion.limits)
     unchanged, rejected = split_unchanged(found.unchanged, listing, before)
     if not are_images_known(latest, listing):
         found = settle_changed(listing, found, how)
@@ -195,15 +203,13 @@ def _wanted(
     return kept, replace(found, unchanged=unchanged, rejected=rejected, warnings=(*found.warnings, *images.warnings))
 
 
-def _of_other_splits(output: OutputConfig, generations: Sequence[Manifest]) -> set[int]:
-    """Return the generations that added nothing to the split that a user names: equal files there are other rows."""
-    if "split" not in output.model_fields_set:
-        return set()
+def _of_other_splits(wanted: str | None, generations: Sequence[Manifest]) -> set[int]:
+    """Return the generations that added to other splits than the user names: equal files there are other rows."""
     splits = {number: set[str]() for number in (manifest.generation for manifest in generations)}
-    for name, split in generations[0].splits.items():
+    for name, split in generations[0].splits.items() if wanted is not None else ():
         for shard in split.shards:
             splits[shard.generation].add(name)
-    return {number for number, names in splits.items() if output.split not in names}
+    return {number for number, names in splits.items() if names and wanted not in names}
 
 
 def _run_id(run_id: str, survey: Survey, latest: Manifest, path: str) -> str:
@@ -241,7 +247,7 @@ def _with_fitting_split(conversion: Conversion, latest: Manifest, survey: Survey
         )
     if rule.by == "exact" and rule.key is not None:
         raise UsageError(
-            f"{where} was split {rule_text(rule.rule())}; {_parts_groups(rule.key)}, or say so: {rule.options}"
+            f"{where} was split {rule_text(rule.stated)}; {_parts_groups(rule.key)}, or say so: {rule.options}"
         )
     return conversion
 
@@ -263,14 +269,15 @@ def _split_notes(conversion: Conversion, survey: Survey) -> tuple[str, ...]:
         return ()
     if rule.of is None and survey.frozen.splits and _NO_SPLIT not in survey.split_rows:
         return ()  # the source is in splits
-    return (f"rows are split as the dataset was, {rule_text(rule.rule())}; to say otherwise: --split NAME, or a rule",)
+    return (f"rows are split as the dataset was, {rule_text(rule.stated)}; to say otherwise: --split NAME, or a rule",)
 
 
 def _split_warnings(rule: SplitConfig | None, latest: Manifest) -> tuple[str, ...]:
-    stated, found = latest.details.split_rule, list[str]()
-    if rule is not None and stated and json.dumps(rule.rule()) != json.dumps(stated):  # the order of fractions counts
+    stated, found = latest.conversion.get("split"), list[str]()
+    known = None if stated is None else SplitConfig.model_validate(stated).stated
+    if rule is not None and known is not None and json.dumps(rule.stated) != json.dumps(known):  # fractions in order
         found.append(
-            f"rows are split {rule_text(rule.rule())}, and the dataset was split {rule_text(stated)}; to split them as "
+            f"rows are split {rule_text(rule.stated)}, and the dataset was split {rule_text(known)}; to split them as "
             f"it was, leave the rule out"
         )
     if rule is not None and rule.by == "exact" and rule.key is not None:

@@ -67,16 +67,17 @@ class Conversion:
     limits             the largest values
     max_rejects        the most rows that may be rejected: a number, or a percentage
     statistics         what is counted of the values
-    image              what the manifest states of what is done to pictures
+    image              the codec that changes pictures, as the manifest states it
     picture_check      how far pictures are checked
     named              the columns that the user declares
-    by_content         no column holds a file or a constant, so that the content of a listed file is all of its rows
+    by_content         no column holds a file, so that the content of a listed file is all of its rows
     names_pictures     a column holds the paths of pictures
     runner             what runs it
     detected           what was detected in the input, for the screen
     fingerprint        the digest of all that the bytes of the dataset depend on
-    options            in an append, the digest of what decides which records a file becomes
-    same_options       the digests that stand for the same records
+    constants          in an append, the columns of one value, where they are not the dataset's
+    remembered         the normal form of what makes the dataset, as its manifest states it
+    held               in an append, what the dataset remembered as this was made
     """
 
     name: str
@@ -101,8 +102,9 @@ class Conversion:
     runner: AnyRunner = field(default_factory=LocalRunner)
     detected: tuple[str, ...] = ()
     fingerprint: str = NO_FINGERPRINT
-    options: str = NO_FINGERPRINT
-    same_options: frozenset[str] = frozenset()
+    constants: str | None = None
+    remembered: Mapping[str, Any] = field(default_factory=dict)
+    held: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return the conversion in ten lines."""
@@ -114,7 +116,7 @@ class Conversion:
             "source": printable(repr(read)),
             "steps": ", ".join(steps) or "none",
             "observers": ", ".join(one.name for one in self.observers) or "none",
-            "split": output.split if self.split is None else printable(self.split.rule()),
+            "split": output.split if self.split is None else printable(self.split.stated),
             "order": output.order if self.shuffle is None else f"shuffled with seed {self.shuffle}",
             "shards": f"{format_size(output.shard_size)}, compression {output.compression}, {output.shard_name}",
             "limits": ", ".join(f"{name} {value}" for name, value in vars(self.limits).items()),
@@ -201,12 +203,12 @@ class Conversion:
             append_to=append_to,
             operation=operation,
             observers=self.observers,
-            split_rule={} if self.split is None else self.split.rule(),
             image=dict(self.image),
             most_splits=self._most_splits,
             settling=settling(encoder.split),
             shuffle=shuffle,
             statistics=None if frozen.opaque else self.statistics,
+            conversion=dict(self.remembered),
         )
 
     def joined_splits(self, frozen: Frozen) -> tuple[str, ...]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...transforms.errors import UsageError
-from ...transforms.format.schema.schema import ColumnRule, Schema
+from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.pictures.facts import Check
+from ...transforms.recipe.function import functions_in
 from ...transforms.recipe.picture_steps.boxes import BoxesByType
 from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
 from ...transforms.recipe.picture_steps.pictures import ExportedPictures, Pictures
@@ -40,9 +43,9 @@ from ...transforms.sources.text.written import Written
 from ...transforms.statistics.observe import CountValues
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
-from .config_fingerprints import config_fingerprint, options_fingerprint, same_options
+from ..config.remembered import remembered
 from .conversion import Conversion
-from .settled import dataset_in, settled
+from .of_dataset import dataset_in, of_dataset
 
 if TYPE_CHECKING:
     from ...transforms.checks.duplicates import Duplicates
@@ -69,11 +72,10 @@ def conversion_of(
         UsageError: keys do not go together, with the format, or with the dataset of an append.
         TargetError: there is no dataset to append to, or none that takes an append.
     """
-    named, wanted, of_dataset, same = frozenset(config.schema_.columns), _named_split(config), False, frozenset[str]()
-    if command == "append":
-        latest = dataset_in(config.output.path)
-        config, of_dataset = settled(config, latest)
-        same = same_options(config, steps, latest.schema or Schema(()))
+    wanted, split_of_dataset, functions = _named_split(config), False, functions_in(steps)
+    latest = dataset_in(config.output.path) if command == "append" else None
+    if latest is not None:
+        config, split_of_dataset = of_dataset(config, latest, functions)
     elif command == "merge" and config.shuffle is None and (config.split is None or config.split.follows_source):
         config = config.model_copy(update={"output": config.output.model_copy(update={"order": "source"})})
     _refuse_pairs(config)
@@ -81,10 +83,10 @@ def conversion_of(
     form = None if config.input is None else FORMATS[config.input.format].load()
     if config.input is not None:
         _refuse_keys(config, config.input, steps)
-    reader = source or _source_of(config, command, wanted, split_of_dataset=of_dataset)
+    reader = source or _source_of(config, command, wanted, split_of_dataset=split_of_dataset)
     counted = (CountValues(config.statistics),) if config.statistics is not None and _counts_values(config) else ()
     checks, rules = _checks_of(config), config.schema_.columns.values()
-    return Conversion(
+    made = Conversion(
         name=config.name,
         source=reader if form is not None and not form.has_rows else _with_recipe(reader, config, steps, level),
         output=config.output,
@@ -92,7 +94,7 @@ def conversion_of(
         base=config.base,
         split=config.split,
         wanted_split=wanted,
-        split_of_dataset=of_dataset,
+        split_of_dataset=split_of_dataset,
         shuffle=_seed_of_all(config),
         checks=checks,
         observers=(*checks, *observers, *counted),
@@ -101,15 +103,26 @@ def conversion_of(
         statistics=config.statistics,
         image={} if config.image is None else config.image.stated(),
         picture_check=level,
-        named=named,
-        by_content=not config.schema_.constants and not any(rule.file is not None for rule in rules),
+        named=config.named,
+        by_content=not any(rule.file is not None for rule in rules),
         names_pictures=any(rule.image == "path" for rule in rules),
         runner=config.runner,
         detected=config.detected,
         fingerprint=config_fingerprint(config, steps),
-        options=options_fingerprint(config, steps),
-        same_options=same,
+        remembered=remembered(config, functions),
     )
+    return made if latest is None else _of_append(made, config, latest.conversion, functions)
+
+
+def _of_append(
+    made: Conversion, config: Config, held: Mapping[str, Any], functions: Sequence[Mapping[str, str]]
+) -> Conversion:
+    """Return the conversion of an append, which remembers what its dataset does, but for functions that it accepts."""
+    own, known = config.schema_.constants, held.get("schema", {}).get("constants", {})
+    kept = {key: value for key, value in held.items() if key != "map" or not config.accept_map}
+    kept |= {"map": functions} if config.accept_map and functions else {}
+    constants = None if own == known else json.dumps(own, sort_keys=True)
+    return replace(made, held=held, remembered=kept, constants=constants)
 
 
 def _named_split(config: Config) -> str | None:
@@ -411,3 +424,34 @@ def _seed_of_all(config: Config) -> int | None:
     if config.shuffle is None or (options is not None and FORMATS[options.format].load().is_shuffled):
         return None
     return config.shuffle.seed
+
+
+def config_fingerprint(config: Config, steps: Sequence[Step] = ()) -> str:
+    """Return `sha256:` and the digest of what the bytes of the dataset can depend on.
+
+    In it: everything of `to_json` (defaults included, so that an explicit default changes nothing; paths as they
+    are relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
+    `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
+    """
+    document = _document(config)
+    for key in ("runner", "max_rejects", "limits", "accept_map"):
+        del document[key]
+    del document["output"]["path"]
+    return _digest(document, config, steps)
+
+
+def _document(config: Config) -> dict[str, Any]:
+    """Return a config's normal form; beside a list of classes nulls that stay absent are said so."""
+    document = config.to_json()
+    for name, rule in config.schema_.columns.items():
+        document["schema"]["columns"][name]["keeps_nulls"] = rule.keeps_nulls
+    return document
+
+
+def _digest(document: dict[str, Any], config: Config, steps: Sequence[Step]) -> str:
+    if config.split is not None and config.split.fractions is not None:
+        document["split"]["fractions"] = list(config.split.fractions.items())
+    if steps:
+        document["map"] = [repr(step) for step in steps]
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -54,7 +54,7 @@ def are_images_known(latest: Manifest, listing: Listing) -> bool:
 
 def _told_by(latest: Manifest) -> str:
     """Return the feature that tells which file an image is: its bytes, or where these were changed its digest."""
-    return SHA256 if "quality" in latest.details.image.get("steps", {}) else ENCODED  # but for a filter alone
+    return SHA256 if latest.details.image else ENCODED
 
 
 def without_held_images(

@@ -1,4 +1,4 @@
-"""Which files of a listing a dataset holds already: by fingerprint, options and path.
+"""Which files of a listing a dataset holds already: by fingerprint and path.
 
     held, by path and fingerprint       left out, and said so
     held, by fingerprint                the same under another path: left out, and said so
@@ -57,11 +57,9 @@ class SortedFiles:
 
 
 class _HeldFiles:
-    """The input files that a dataset holds: those that count as made under any of `options`, or under unknown ones."""
+    """The input files that a dataset holds, and of them those that gave `rows` as a file would give now."""
 
-    def __init__(
-        self, held: Iterable[HeldSource], options: Collection[str], apart: Collection[int], paths: Sequence[str]
-    ) -> None:
+    def __init__(self, held: Iterable[HeldSource], rows: Iterable[HeldSource], paths: Sequence[str]) -> None:
         self._paths = paths
         self._by_tail: dict[str, list[HeldSource]] = {}
         self._by_print: dict[str, list[HeldSource]] = {}
@@ -70,12 +68,12 @@ class _HeldFiles:
         self._folders: dict[bytes, bytes] = {}
         for source in held:
             self._by_tail.setdefault(os.path.basename(source.name), []).append(source)
-            if source.generation not in apart and (source.options is None or source.options in options):
-                self._by_print.setdefault(source.fingerprint, []).append(source)
-                self._kinds.setdefault(source.bytes, set()).add(source.fingerprint.partition(":")[0])
+        for source in rows:
+            self._by_print.setdefault(source.fingerprint, []).append(source)
+            self._kinds.setdefault(source.bytes, set()).add(source.fingerprint.partition(":")[0])
 
     def under_path(self, entry: SourceEntry) -> list[HeldSource]:
-        """Return what is held of a path, or of what it is a link to, whatever its fingerprint and options."""
+        """Return what is held of a path, or of what it is a link to, whatever its fingerprint."""
         found = self._of_path(entry.name, entry.path)
         if found or is_object(entry.path):
             return found
@@ -144,25 +142,23 @@ def _said_by(name: str, below: Sequence[str] | None = None) -> _Said:
 def sort_files(
     listing: Listing,
     held: Iterable[HeldSource],
-    options: Collection[str],
+    rows: Collection[HeldSource],
     made: dict[int, str],
     *,
     by_content: bool,
-    apart: Collection[int] = (),
     paths: Sequence[str] = (),
 ) -> SortedFiles:
-    """Return the files that are held, under any of `options`; `made` is the time of each generation in its manifest.
+    """Return the files that are held; `made` is the time of each generation in its manifest.
 
-    Files of a generation that is not an append count as held whatever its options were, which are not known. With
-    `by_content` a file is also known under another path, but not those of generations `apart`. `paths` are
-    the inputs as they were typed.
+    Of what is held, `rows` are what files would give again: others went to another split, or have other constants. With
+    `by_content` a file is also known under another path. `paths` are the inputs as they were typed.
     """
-    known, traits = _HeldFiles(held, options, apart, paths), listing.traits
+    known, same_rows, traits = _HeldFiles(held, rows, paths), set(rows), listing.traits
     wanted, unchanged, changed, moved, begun, late, other = [], list[Unchanged](), [], [], set(), [], []
     for index, entry in enumerate(listing.entries):
         at_path = known.under_path(entry)
         same = [h for h in at_path if h.fingerprint == entry.fingerprint]
-        match, copy = next((h for h in same if h.options is None or h.options in options), None), None
+        match, copy = next((h for h in same if h in same_rows), None), None
         if match is None and by_content:
             copy = known.equal(entry, entry.fingerprint)
             if copy is None and not traits.in_folders:
@@ -197,7 +193,7 @@ def _warnings(late: Sequence[str], other: Sequence[str]) -> Iterator[str]:
             f"--force appends all"
         )
     if other:
-        yield f"{names_of(other)}: held by the dataset, from other options; appended again with these"
+        yield f"{names_of(other)}: held by the dataset, in another split or with other constants; appended again"
 
 
 def without_held_datasets(listing: Listing, found: SortedFiles, held: Sequence[HeldSource], path: str) -> SortedFiles:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.format.encode.encode_rows import RowEncoder
-from ...transforms.format.splits.folders import settling
+from ...transforms.format.splits.folders import FolderSplits, settling
 from ...transforms.plan_files import PlanLimits, entries_in_files, tasks_in_files
 from ...transforms.sources.contract.planning import Amount, Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
@@ -57,7 +57,7 @@ class Prepared:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        of = self.spec.split_rule.get("of")
+        of = self.encoder.split.of if isinstance(self.encoder.split, FolderSplits) else None
         return tuple(
             f"split.of: the source has a split {name} already, and records cut out of {of} are added to it; to keep "
             f"them apart, choose another name than {name}"

@@ -29,8 +29,8 @@ from ...transforms.format.wording.printable import printable_path
 from ..engines.engine import Engine
 from ..prepare.append import AppendPlan, prepare_append
 from ..prepare.conversion import Conversion
+from ..prepare.of_dataset import dataset_in
 from ..prepare.prepared import Prepared
-from ..prepare.settled import dataset_in
 from ..report.summary import PlanReport, Submitted, Summary, Watch
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
@@ -110,6 +110,10 @@ def run_append(
     unpublished = _died_behind_its_commit(path) if force else None
     for _ in range(APPEND_TRIES):
         latest = _published(path)
+        if latest.conversion != conversion.held:
+            raise CommitError(
+                f"{printable_path(path)}: another command made it in another way meanwhile; run this again"
+            )
         with workers_of(conversion.runner) as workers:
             plan = prepare_append(conversion, latest, workers, force=force, changed=changed)
             if plan.prepared is None:

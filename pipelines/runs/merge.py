@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
@@ -26,6 +26,7 @@ from ...transforms.sources.tfrecord.piece_reader import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ...transforms.statistics.tally import Tally
 from ..config.load import load_config
+from ..config.remembered import shared
 from ..engines.local.plain_engine import PlainEngine
 from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
@@ -44,15 +45,12 @@ Command = Literal["merge", "rebuild"]
 class Merge:
     """A merge that is ready to run.
 
-    `split_rule` is what is known of the splits of what is rebuilt, `image` what was done to all pictures. `counted` is
-    what is counted of all records.
+    `counted` is what is counted of all records.
     """
 
     command: Command
     conversion: Conversion
     source: TfrecordSource
-    split_rule: Mapping[str, Any] = field(default_factory=dict)
-    image: Mapping[str, Any] = field(default_factory=dict)
     counted: Tally | None = None
 
     def plan(self) -> PlanReport:
@@ -84,8 +82,7 @@ class Merge:
 
     def _prepared(self, source: TfrecordSource, workers: WorkerProcesses) -> Prepared:
         prepared = prepare(replace(self.conversion, source=source), workers, operation="merge")
-        rule = prepared.spec.split_rule or dict(self.split_rule)
-        spec = replace(prepared.spec, split_rule=rule, image=dict(self.image))
+        spec = prepared.spec
         if self.counted is not None and spec.statistics in (None, self.counted.level):
             spec = replace(spec, counted=self.counted)
         return replace(prepared, spec=spec)
@@ -109,18 +106,20 @@ def plan_merge(
             "shard_name": manifest.shard_name,
         }
     config = load_config(known, paths=paths, set_values=set_values, flags=flags)
-    conversion = conversion_of(config, "merge")
+    conversion = _remembering(conversion_of(config, "merge"), [_manifest_of(path) for path in paths])
     assert isinstance(conversion.source, TfrecordSource)
-    rule = {} if manifest is None else manifest.details.split_rule
     source = replace(conversion.source, in_turn=True, shard_size=conversion.output.shard_size)
     takes_over = config.stats != "none" and (conversion.split is None or conversion.split.follows_source)
-    return Merge(command, conversion, source, rule, _image_of(paths), _counted_of(paths) if takes_over else None)
+    return Merge(command, conversion, source, _counted_of(paths) if takes_over else None)
 
 
-def _image_of(paths: Sequence[str]) -> Mapping[str, Any]:
-    manifests = [_manifest_of(path) for path in paths]
-    found = [{} if manifest is None else manifest.details.image for manifest in manifests]
-    return found[0] if all(one.get("steps") == found[0].get("steps") for one in found) else {}
+def _remembering(conversion: Conversion, manifests: Sequence[Manifest | None]) -> Conversion:
+    """Return a merge that remembers what the conversions of all its datasets share, and its own options."""
+    known = [{} if one is None else one.conversion for one in manifests]
+    own = {key: value for key, value in conversion.remembered.items() if key != "input"}
+    kept = {key: value for key, value in shared(known).items() if key not in ("shuffle", "output")}
+    image = next((one.details.image for one in manifests if one is not None), {}) if "image" in kept else {}
+    return replace(conversion, remembered=kept | own, image=image)
 
 
 def _counted_of(paths: Sequence[str]) -> Tally | None:

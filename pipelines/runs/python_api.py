@@ -25,7 +25,7 @@ from ..config.load import load_config, split_sources
 from ..config.model import Config
 from ..prepare.conversion import Conversion
 from ..prepare.from_config import column_rules, conversion_of
-from ..prepare.settled import dataset_in
+from ..prepare.of_dataset import dataset_in
 from ..report.summary import Summary
 from .engine_choice import engine_of, require_waiting
 

@@ -45,7 +45,7 @@ def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
     column = str(check["columns"][0])
     scalars = [feature.name for feature in manifest.schema or () if feature.shape == ()]
     key = next((name for name in scalars if name == column or name.startswith(f"{column}/")), None)
-    terminal.text(f"  {_leaks_fix(manifest.details.split_rule, key)}", "yellow")
+    terminal.text(f"  {_leaks_fix(manifest.conversion.get('split', {}), key)}", "yellow")
 
 
 def _leaks_fix(rule: Mapping[str, Any], column: str | None) -> str:
@@ -57,7 +57,7 @@ def _leaks_fix(rule: Mapping[str, Any], column: str | None) -> str:
         return f"the splits are those of the source; {keep}, move its rows into one of them"
     if "of" in rule:
         return f"{keep} of those that are cut out of {rule['of']}: {key}; move the rows of the other splits"
-    if rule["by"] in ("column", "before"):
+    if "column" in rule or "before" in rule:
         return f"{keep}, instead of this rule: --split-fractions train=0.9,val=0.1 {key}"
     if rule.get("key") == column:
         return f"{keep}, split the new records by the rule of the dataset: leave theirs out"

@@ -34,12 +34,25 @@ def append(desk: Any, *args: str) -> tuple[int, str]:
     return ended.value.code, desk.capsys.readouterr().err
 
 
+OPTIONS_OF_ALL = [word for key in KEYS for word in ("--set", key)]
+
+
 @pytest.mark.parametrize("kind", ROWS)
-def test_an_append_without_the_keys_of_its_text_names_them_and_the_options_work(desk: Any, kind: str) -> None:
+def test_an_append_of_the_same_format_reads_its_text_as_the_dataset_was_read(desk: Any, kind: str) -> None:
     first, second = ROWS[kind]
     desk.put({f"a.{kind}": first.encode(), f"b.{kind}": second.encode()})
-    options = [word for key in KEYS for word in ("--set", key)]
-    assert desk.convert(f"a.{kind}", *options).code == 0
+    assert desk.convert(f"a.{kind}", *OPTIONS_OF_ALL).code == 0
+    assert append(desk, f"b.{kind}") == (0, "")
+    assert [row["price"] for row in desk.records()] == [1234.5, 2000.0]
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_an_append_without_the_keys_of_its_text_names_them_and_the_options_work(desk: Any, kind: str) -> None:
+    """Of another format: keys by which text is read are not taken over."""
+    (other,) = set(ROWS) - {kind}
+    desk.put({f"a.{other}": ROWS[other][0].encode(), f"b.{kind}": ROWS[kind][1].encode()})
+    options = OPTIONS_OF_ALL
+    assert desk.convert(f"a.{other}", *options).code == 0
     code, err = append(desk, f"b.{kind}")
     assert code == 2
     named = err.split("these read the values: ")[1].split("; or leave")[0]

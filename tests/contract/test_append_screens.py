@@ -71,10 +71,10 @@ def test_a_list_of_all_columns_is_no_reason_to_append_a_file_again(
 
 
 def test_a_list_of_some_columns_is_still_refused(desk: Any) -> None:
-    desk.put({"a.csv": b"id,price\n1,2\n", "b.csv": b"id,price\n2,3\n"})
+    desk.put({"a.csv": b"id,price\n1,2\n", "b.csv": b"id,price\n2,3\n", "c.csv": b"id,price\n3,4\n"})
     assert desk.convert("a.csv").code == 0
     assert append(desk, "b.csv")[0] == 0
-    code, _, err = append(desk, "b.csv", "--columns", "id")
+    code, _, err = append(desk, "c.csv", "--columns", "id")
     assert (code, "missing" in err) == (2, True)
 
 

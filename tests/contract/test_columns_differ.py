@@ -302,7 +302,8 @@ def test_an_append_may_name_columns_that_the_dataset_alone_has(desk: Any, kind: 
     desk.put({f"d.{kind}": MADE[kind]({"id": pa.array([6]), "zz": [1]})})
     assert append(desk, f"d.{kind}", *options)[0] == 0
     assert {"id": [6]} in parsed(desk.root / "out")
-    code, _, err = append(desk, f"d.{kind}", *UNION, "--columns", "id,yy")
+    desk.put({f"e.{kind}": MADE[kind]({"id": pa.array([7]), "zz": [1]})})
+    code, _, err = append(desk, f"e.{kind}", *UNION, "--columns", "id,yy")
     assert (code, 'input.columns names "yy", which is not a column' in err) == (2, True)
 
 

@@ -29,7 +29,7 @@ MANIFEST = """\
 {"format": "shardmill.manifest", "format_version": 1, "generation": 1, "parent": null, "operation": "create",
  "name": "golden", "version": "1.0.0", "order": "task", "compression": "none", "shard_size": 134217728, \
 "shard_name": "{split}-{index:05d}",
- "config_fingerprint": "sha256:810aeac261b33edfa6e6a2331d34c2b9de8f7ad0de0f4d09c076349ee4828473", \
+ "config_fingerprint": "sha256:8cf015a2a43a24f634d8165bc2cd75ca6b62913745f5b4bed0535427c4bba6fb", \
 "schema_fingerprint": "sha256:f40f6e48532a98813569f7e598c981ca0d5843350ddb45d653b953b60c38a640",
  "source": {"format": "csv", "files": 1, "bytes": 41, "list": "sources/00000001.jsonl", "skipped": {}},
  "counts": {"read": 3, "written": 2, "rejected": 1, "dropped": 0},
@@ -40,6 +40,7 @@ MANIFEST = """\
   {"name": "price", "kind": "float", "type": "float32", "shape": [], "nullable": true}],
  "labels": {},
  "narrowed": [],
+ "conversion": {"input": {"format": "csv", "delimiter": ","}, "schema": {"columns": {"price": {"type": "float32"}}}},
  "splits": {"train": {"records": 2, "bytes": 110, "unit_bytes": 524288, \
 "records_digest": "sum128:779e464fa03080920d03cb3f4988e63c", "shards": [
   {"path": "train-00000.tfrecord", "generation": 1, "records": 2, "bytes": 110, "crc32c": "94570a71"}]}},
@@ -104,7 +105,9 @@ def test_without_an_index_and_statistics_the_text_names_neither(dataset: Path) -
     text = Path("plain/manifest.json").read_text().split(' "run": ')[0]
     fingerprint = json.loads((dataset / "manifest.json").read_text())["config_fingerprint"]
     assert json.loads(text + '"end": true}')["config_fingerprint"] != fingerprint
-    assert text.replace(json.loads(text + '"end": true}')["config_fingerprint"], fingerprint) == MANIFEST
+    said = '"price": {"type": "float32"}}}'
+    expected = MANIFEST.replace(f"{said}}}", f'{said}, "output": {{"index": "none"}}, "stats": "none"}}')
+    assert text.replace(json.loads(text + '"end": true}')["config_fingerprint"], fingerprint) == expected
 
 
 def test_the_lines_of_sources_and_rejects_are_frozen(dataset: Path) -> None:

@@ -135,6 +135,15 @@ def steps_of(given: object) -> tuple[Step, ...]:
     return tuple(found)
 
 
+def functions_in(steps: Sequence[Step]) -> list[dict[str, str]]:
+    """Return the name and the digest of each of the user's own steps, as a manifest states them."""
+    return [
+        {"name": one.name if isinstance(one, MapBatches) else one.shown, "digest": one.text}
+        for one in steps
+        if isinstance(one, MapBatches | UserStep)
+    ]
+
+
 @functools.lru_cache(maxsize=16)
 def _loaded(pickled: bytes) -> Any:
     import cloudpickle

@@ -39,6 +39,7 @@ split: null
 shuffle: null
 output: {path: out/people, shard_size: 128MiB, compression: none, order: task, split: train,
          shard_name: "{split}-{index:05d}", sidecars: [tfds, tfx], if_exists: refuse}
+accept_map: false
 max_rejects: 0
 limits: {field_bytes: 64MiB, record_bytes: 1GiB, columns: 100000, pixels: 50000000, image_bytes: 256MiB,
          batch_bytes: 256MiB}
@@ -120,6 +121,7 @@ class TestValues:
                 "if_exists": "refuse",
             },
             "stats": "basic",
+            "accept_map": False,
             "max_rejects": 0,
             "limits": {
                 "field_bytes": 67108864,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.model import Config
-from shardmill.pipelines.prepare.config_fingerprints import config_fingerprint, options_fingerprint
+from shardmill.pipelines.config.remembered import remembered
+from shardmill.pipelines.prepare.from_config import config_fingerprint
 from shardmill.transforms.errors import ConfigError
 
 from ...command_line import Shardmill
@@ -155,7 +157,7 @@ def test_a_default_that_is_stated_changes_no_fingerprint() -> None:
     plain = loaded(FRACTIONS)
     stated = loaded({**FRACTIONS, "by": "hash", "folds": None, "of": None, "column": None, "stratify": None})
     assert config_fingerprint(plain) == config_fingerprint(stated)
-    assert options_fingerprint(plain) == options_fingerprint(stated)
+    assert remembered(plain, []) == remembered(stated, [])
 
 
 def test_every_setting_of_a_split_is_in_the_fingerprints() -> None:
@@ -166,5 +168,5 @@ def test_every_setting_of_a_split_is_in_the_fingerprints() -> None:
         {"column": "a"}, {"column": "a", "names": {"x": "y"}},
         before(train="2024-01-01"), before(train="2024-01-02"), before(train="2024-01-01", rest="val"),
     ]  # fmt: skip
-    for fingerprint in (config_fingerprint, options_fingerprint):
-        assert len({fingerprint(loaded(split)) for split in splits}) == len(splits)
+    assert len({config_fingerprint(loaded(split)) for split in splits}) == len(splits)
+    assert len({json.dumps(remembered(loaded(split), [])) for split in splits}) == len(splits)

@@ -368,11 +368,11 @@ class TestOnceOnly:
         monkeypatch.chdir("/")
         assert append(sources(str(tmp_path / "a.csv")), output=out).nothing_to_do
 
-    def test_other_options_make_other_records(self, out: Path, tmp_path: Path) -> None:
+    def test_a_file_that_is_held_goes_to_another_split_that_is_named(self, out: Path, tmp_path: Path) -> None:
         path = put(tmp_path / "b.csv", "id,name,price\n3,c,3\n")
         append(sources(path), output=out)
         summary = append(sources(path), output=out, output__split="val")
-        assert any("from other options" in warning for warning in summary.warnings)
+        assert any("in another split or with other constants" in warning for warning in summary.warnings)
         assert (ids(out), ids(out, "val")) == ([1, 2, 3], [3])
         assert append(sources(path), output=out, output__split="val").nothing_to_do
         assert append(sources(path), output=out, output__split="train").nothing_to_do

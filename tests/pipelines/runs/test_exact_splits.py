@@ -81,7 +81,7 @@ def test_fractions_are_met_within_one_record_over_many_tasks(compression: str) -
     found = held("n")
     assert sorted(n for rows in found.values() for n in rows) == list(range(8_001))
     assert max(errors({name: len(rows) for name, rows in found.items()}, 8_001)) < 1
-    assert summary.manifest.details.split_rule == {"by": "exact", "fractions": SHARES}
+    assert summary.manifest.conversion["split"] == {"by": "exact", "fractions": SHARES}
 
 
 @pytest.mark.parametrize("column", ["kind", "user"])
@@ -213,7 +213,7 @@ def test_folds_may_be_exact_and_stratified() -> None:
     assert {name: Counter(kinds) for name, kinds in held("kind").items()} == {
         f"fold_{number}": {"a": 40, "b": 160} for number in range(5)
     }
-    assert summary.manifest.details.split_rule == {"by": "exact", "stratify": "kind", "folds": 5}
+    assert summary.manifest.conversion["split"] == {"by": "exact", "stratify": "kind", "folds": 5}
 
 
 def test_one_split_takes_all() -> None:

@@ -97,7 +97,7 @@ def test_a_shuffle_of_any_source_is_a_permutation_in_a_random_order(make: Any) -
     assert abs(np.corrcoef(found[:-1], found[1:])[0, 1]) < 5 / np.sqrt(ROWS)
     assert (np.diff(found) == 1).sum() < 20
     manifest = open_dataset("out").manifest
-    assert (manifest.order, manifest.details.shuffle) == ("shuffled", SHUFFLE)
+    assert (manifest.order, manifest.conversion["shuffle"]) == ("shuffled", SHUFFLE)
     assert len(manifest.splits["train"].shards) > 3
 
 

@@ -61,7 +61,7 @@ def test_rows_are_split_by_the_rule_of_the_dataset(rule: str) -> None:
     append("b.parquet", output="same", split=RULES[rule])
     assert held() == held("same")
     assert sum(map(len, held().values())) == 400
-    assert summary.manifest.details.split_rule == open_dataset("same").manifest.details.split_rule
+    assert summary.manifest.conversion["split"] == open_dataset("same").manifest.conversion["split"]
     assert append("b.parquet", output="out", split=RULES[rule]).nothing_to_do
 
 
@@ -85,7 +85,7 @@ def test_what_is_rebuilt_keeps_its_rule_but_where_it_is_split_again(shardmill: S
     append("b.parquet", output="out")
     assert held("kept") == held()
     shardmill("rebuild", "out", "-o", "folds", "--set", "split.folds=3")
-    assert open_dataset("folds").manifest.details.split_rule == {"by": "folds", "folds": 3}
+    assert open_dataset("folds").manifest.conversion["split"] == {"folds": 3}
 
 
 def test_a_dry_run_says_by_which_rule_rows_would_be_split(shardmill: Shardmill) -> None:
@@ -206,5 +206,5 @@ def test_a_rule_in_a_manifest_that_is_none_is_damage_with_what_to_do() -> None:
     convert("a.parquet", output="out", split=HASH)
     for path in (Path("out/manifest.json"), Path("out/manifests/00000001.json")):
         path.write_text(path.read_text().replace('"val": 0.4', '"val": 0.3'))
-    with pytest.raises(DamageError, match=r"split_rule of generation 1 is no rule .*0.9.*--split train"):
+    with pytest.raises(DamageError, match=r"conversion\.split of generation 1 is none .*0.9.*--split train"):
         append("b.parquet", output="out")

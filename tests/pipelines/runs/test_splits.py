@@ -72,11 +72,11 @@ def test_a_column_decides_the_split_of_rows_of_every_source(kind: str, way: str,
     data = {"data": ROWS} if kind == "memory" else {"config": write(ROWS, kind)}
     summary = convert(**data, output="out", split=split, shard_size="64KiB")  # type: ignore[arg-type]
     assert held() == EXPECTED[way]
-    rule = summary.manifest.details.split_rule
+    rule = summary.manifest.conversion["split"]
     assert rule == (
-        {"by": "column", "column": "fold"}
+        {"column": "fold"}
         if way == "column"
-        else {"by": "before", "column": "day", "before": {"train": "2024-02-01", "val": "2024-04-01"}, "rest": "test"}
+        else {"before": {"column": "day", "train": "2024-02-01", "val": "2024-04-01", "rest": "test"}}
     )
 
 
@@ -174,7 +174,7 @@ def test_folds_are_equal_shares_of_the_hash() -> None:
     assert sorted(found) == [f"fold_{i}" for i in range(5)]
     assert sorted(n for fold in found.values() for n in fold) == list(range(1000))
     assert all(150 < len(fold) < 250 for fold in found.values())
-    assert summary.manifest.details.split_rule == {"by": "folds", "folds": 5}
+    assert summary.manifest.conversion["split"] == {"folds": 5}
     fractions = {f"fold_{i}": 0.2 for i in range(5)}
     convert(data=table, output="same", split__fractions=fractions)
     assert held("same") == found
@@ -198,8 +198,8 @@ def test_the_splits_of_users_are_frozen() -> None:
     table = pa.table({"n": range(12), "user": [f"user-{n}" for n in range(12)]})
     summary = convert(data=table, output="out", split={"fractions": {"train": 0.5, "val": 0.5}, "key": "user"})
     assert held() == {"train": [0, 5, 6, 7, 8, 9, 11], "val": [1, 2, 3, 4, 10]}
-    rule = {"by": "hash", "key": "user", "fractions": {"train": 0.5, "val": 0.5}}
-    assert summary.manifest.details.split_rule == rule
+    rule = {"key": "user", "fractions": {"train": 0.5, "val": 0.5}}
+    assert summary.manifest.conversion["split"] == rule
 
 
 def pictures(*folders: str) -> None:
@@ -224,7 +224,7 @@ def test_val_is_cut_out_of_a_folder_train() -> None:
     assert 8 < found["val"] < 35
     tests = open_dataset("out").to_arrow("test")["image/filename"].to_pylist()
     assert all(name.startswith("test/") for name in tests)
-    assert summary.manifest.details.split_rule["of"] == "train"
+    assert summary.manifest.conversion["split"]["of"] == "train"
 
 
 def test_a_folder_that_is_no_split_is_refused_by_name() -> None:
@@ -245,7 +245,7 @@ def test_an_append_splits_by_its_own_rule() -> None:
     append(data=more, output="out", split__column="fold")
     found = held()
     assert {name: len(rows) for name, rows in found.items()} == {"test": 20, "train": 40, "val": 20}
-    assert open_dataset("out").manifest.details.split_rule == {"by": "column", "column": "fold"}
+    assert open_dataset("out").manifest.conversion["split"] == {"column": "fold"}
 
 
 def test_a_split_column_that_is_not_kept_is_refused_by_name() -> None:
@@ -291,6 +291,6 @@ def test_info_says_how_rows_were_split(shardmill: Any) -> None:
     convert(data=ROWS, output="out", split__before=BEFORE)
     rule = "by day: train before 2024-02-01, val before 2024-04-01, test the rest"
     assert f"\nSplit {rule}\n" in shardmill("info", "out").out
-    assert json.loads(shardmill("info", "out", "--json").out)["split_rule"]["rest"] == "test"
+    assert json.loads(shardmill("info", "out", "--json").out)["conversion"]["split"]["before"]["rest"] == "test"
     convert(data=ROWS, output="one")
-    assert "split_rule" not in json.loads(shardmill("info", "one", "--json").out)
+    assert "conversion" not in json.loads(shardmill("info", "one", "--json").out)

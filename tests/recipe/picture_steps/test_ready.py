@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.prepare.config_fingerprints import config_fingerprint, options_fingerprint
-from shardmill.pipelines.prepare.from_config import conversion_of
+from shardmill.pipelines.config.remembered import remembered
+from shardmill.pipelines.prepare.from_config import config_fingerprint, conversion_of
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.pipelines.runs.merge import plan_merge
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
@@ -94,8 +94,9 @@ def test_all_pictures_get_one_format_one_size_and_one_colour_space() -> None:
 
 def test_the_manifest_states_the_steps_and_what_carried_them_out() -> None:
     convert("pics", output="out", image={"resize": {"size": {"width": 64, "height": 32}, "mode": "border"}})
-    steps = {"width": 64, "height": 32, "mode": "border", "quality": 95}
-    assert read_manifest("out").details.image == {"steps": steps, **Codec.installed().to_json()}
+    manifest = read_manifest("out")
+    assert manifest.conversion["image"] == {"resize": {"size": {"width": 64, "height": 32}, "mode": "border"}}
+    assert manifest.details.image == Codec.installed().to_json()
 
 
 def test_a_filter_looks_at_headers_alone_and_drops_rows() -> None:
@@ -207,12 +208,7 @@ def test_an_append_does_what_was_done_and_knows_the_files_that_it_has_by_their_d
     assert len(records()) == 5
     assert size_of(by_name()["cat/new.png"]) == (192, 64)
     assert by_name()["cat/new.png"]["image/format"] == "jpeg"
-    assert read_manifest("out").details.image["steps"] == {
-        "resize": 64,
-        "mode": "keep_ratio",
-        "format": "jpeg",
-        "quality": 95,
-    }
+    assert read_manifest("out").conversion["image"] == {"resize": {"size": 64}, "encode": {"format": "jpeg"}}
 
 
 def test_an_append_that_would_do_something_else_is_refused_with_both() -> None:
@@ -240,8 +236,10 @@ def test_a_merge_states_what_was_done_to_the_pictures_of_all_and_can_be_appended
         convert("pics", output=name, image={"resize": size})
     plan_merge("merge", ["one", "two"], {"output.path": "both"}).run()
     assert read_manifest("both").details.image == read_manifest("one").details.image
+    assert read_manifest("both").conversion["image"] == {"resize": {"size": 64}}
     plan_merge("merge", ["one", "other"], {"output.path": "mixed"}).run()
     assert read_manifest("mixed").details.image == {}
+    assert "image" not in read_manifest("mixed").conversion
     (pics / "cat" / "new.png").write_bytes(picture(300, 100, "png"))
     append("pics", output="both", force=True)
     assert size_of(by_name("both")["cat/new.png"]) == (192, 64)
@@ -296,10 +294,10 @@ def test_a_value_that_is_none_is_refused_with_those_that_are(image: dict[str, An
         convert("pics", output="out", image=image)
 
 
-def test_the_section_is_in_both_fingerprints_and_a_config_without_it_has_those_of_before() -> None:
+def test_the_section_is_in_the_fingerprint_and_remembered() -> None:
     def prints(**keys: Any) -> tuple[str, str]:
         config = load_config({"input": {"paths": ["pics"]}, "output": {"path": "out"}, **keys})
-        return config_fingerprint(config), options_fingerprint(config)
+        return config_fingerprint(config), json.dumps(remembered(config, []))
 
     plain, resized, other = prints(), prints(image={"resize": 64}), prints(image={"resize": 65})
     assert len({*plain, *resized, *other}) == 6
@@ -354,8 +352,8 @@ def test_an_append_states_the_packages_that_made_its_own_pictures(pics: Path, mo
     slow = Codec.installed(("pillow",))
     monkeypatch.setattr(Codec, "installed", lambda *names: slow)
     append("pics", output="out")
-    steps = {"resize": 64, "mode": "keep_ratio", "quality": 95}
-    assert read_manifest("out").details.image == {"steps": steps, **slow.to_json()}
+    assert read_manifest("out").conversion["image"] == {"resize": {"size": 64}}
+    assert read_manifest("out").details.image == slow.to_json()
     assert read_manifest("out", 1).details.image["codec"].startswith("simplejpeg")
 
 

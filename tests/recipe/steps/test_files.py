@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.prepare.config_fingerprints import config_fingerprint
-from shardmill.pipelines.prepare.from_config import conversion_of
+from shardmill.pipelines.prepare.from_config import config_fingerprint, conversion_of
 from shardmill.transforms import read_records
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset

@@ -352,4 +352,4 @@ def test_a_split_by_a_column_of_paths_is_that_by_its_feature(column: str, featur
         convert(album(), output=output, split=rule | {"key": key}, schema={"columns": {"mask": {"null": "drop_row"}}})
     found = [{name: records(name, path) for name in open_dataset(path).manifest.splits} for path in ("out", "other")]
     assert found[0] == found[1]
-    assert open_dataset("out").manifest.details.split_rule == open_dataset("other").manifest.details.split_rule
+    assert open_dataset("out").manifest.conversion["split"] == open_dataset("other").manifest.conversion["split"]

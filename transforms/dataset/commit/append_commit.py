@@ -43,9 +43,9 @@ class Try:
     jobs: tuple[ShardJob, ...]
 
 
-def append_to(manifest: Manifest, options: str, *, force: bool = False) -> AppendTo:
+def append_to(manifest: Manifest, constants: str | None = None, *, force: bool = False) -> AppendTo:
     shards = {name: len(split.shards) for name, split in manifest.splits.items()}
-    return AppendTo(manifest.generation, shards, options, force)
+    return AppendTo(manifest.generation, shards, constants, force)
 
 
 def conflict_with(spec: DatasetSpec, to: AppendTo) -> str | None:

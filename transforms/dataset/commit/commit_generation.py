@@ -246,8 +246,7 @@ def _refused(spec: DatasetSpec, kind: RefusalKind, message: str, *, again: bool 
 
 
 def _details(spec: DatasetSpec, draft: Draft) -> Details:
-    shuffle = {} if spec.shuffle is None else {"seed": spec.shuffle.seed}
-    return Details(spec.columns, spec.split_rule, shuffle, spec.image, draft.checks)
+    return Details(spec.columns, spec.image, draft.checks)
 
 
 def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generation: int) -> Manifest:
@@ -287,6 +286,7 @@ def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generat
         labels=spec.labels,
         narrowed=draft.narrowed,
         details=_details(spec, draft),
+        conversion=spec.conversion,
         splits=splits,
         sidecars=(),
         run=RunInfo(

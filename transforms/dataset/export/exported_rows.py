@@ -56,8 +56,8 @@ class ExportedRows:
         splits = dataset.splits if split is None else (split,)
         with_split, named_splits = one_table and len(splits) > 1, None
         if with_split and any(field.name == SPLIT for field in fields):
-            rule = dataset.manifest.details.split_rule
-            if (rule.get("by"), rule.get("column")) != ("column", SPLIT):
+            rule = dataset.manifest.conversion.get("split", {})
+            if rule.get("column") != SPLIT:
                 raise _two_splits(where, splits)
             with_split, named_splits = False, rule.get("names", {})
         if with_split:

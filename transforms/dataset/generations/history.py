@@ -17,7 +17,8 @@ class GenerationInfo:
 
     `records`, `shards` and `bytes` are those of the shards that it added; `total_records` and `total_bytes` those of
     all its shards. `files` and `source_bytes` are what it read. One that was replaced (`replaced_by`) can no longer be
-    read: the rows are gone, its manifest is left. If its manifest cannot be read, `problem` says why, and
+    read: the rows are gone, its manifest is left. `functions` are the user's own steps that its parent did not have.
+    If its manifest cannot be read, `problem` says why, and
     all else is zero or empty.
     """
 
@@ -38,6 +39,7 @@ class GenerationInfo:
     runner: str = ""
     problem: str | None = None
     replaced_by: int | None = None
+    functions: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -56,6 +58,7 @@ class GenerationInfo:
             },
             "runner": self.runner or None,
             "replaced_by": self.replaced_by,
+            "functions": list(self.functions),
             "problem": self.problem,
         }
 
@@ -66,10 +69,14 @@ def list_history(path: str | os.PathLike[str]) -> list[GenerationInfo]:
     known = list_generations(root)
     if not known:
         return [_info(read_manifest(root))]  # a lone manifest.json, or none
-    history, parts = [], PartCache(root)
+    history, parts, known_functions = list[GenerationInfo](), PartCache(root), dict[int, Any]()
     for number in known:
         try:
-            history.append(_info(read_manifest(root, number, parts)))
+            manifest = read_manifest(root, number, parts)
+            functions = known_functions[number] = manifest.conversion.get("map", [])
+            before = known_functions.get(manifest.parent or 0, functions)
+            other = tuple(one["name"] for one in functions if one not in before)
+            history.append(replace(_info(manifest), functions=other))
         except DamageError as error:
             history.append(GenerationInfo(number, problem=str(error)))
     by = replacements({one.generation: one.parent for one in history if one.problem is None})

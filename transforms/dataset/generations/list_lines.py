@@ -24,12 +24,12 @@ from .manifest_files import read_json_lines
 
 _SOURCE: Final[Take[dict[str, Any]]] = object_of(
     dict,
-    ("notes", "options", "carried"),
+    ("notes", "constants", "carried"),
     source=text(),
     fingerprint=text(re.compile(r"sha256:[0-9a-z]+|etag:[!-~]+|crc32c:[0-9a-f]{8}-[0-9]+")),
     **dict.fromkeys(("bytes", "files", "read", "written", "rejected", "dropped"), integer()),
     notes=mapping(integer(1)),
-    options=text(re.compile(r"sha256:[0-9a-z]+")),
+    constants=text(),
     carried=only(lambda value: value is True, "true"),
 )
 _REJECT: Final[Take[dict[str, Any]]] = object_of(

@@ -135,8 +135,8 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
             ordered, accounts = _leave_out(spec, ordered, accounts, name, finding)
     checks |= warnings_check(observed)
     if spec.source_entries and not committed:
-        options = spec.append_to.options if spec.append_to else None
-        lines = source_lines(spec.source_entries, accounts, options)
+        constants = spec.append_to.constants if spec.append_to else None
+        lines = source_lines(spec.source_entries, accounts, constants)
         spec.storage.replace(f"{spec.staging}/sources.jsonl", b"".join([lines, *carried_lines(spec.carries)]))
     return _plan(spec, ordered, accounts, observed, checks, committed=committed)
 

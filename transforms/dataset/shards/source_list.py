@@ -2,12 +2,13 @@
 
     {"source": "pets/cat", "bytes": 93011, "fingerprint": "sha256:…", "files": 12,
      "read": 12, "written": 11, "rejected": 1, "dropped": 0, "notes": {"animated images, of which …": 3},
-     "options": "sha256:…"}
+     "constants": "…"}
 
 `notes` count rows that are in order, and of which the user should know something; the key is there only if there are
 any. They are kept here, and not in a log, so that a run can tell them whatever engine it ran on, and each row once,
-however often its task was tried. `options`, in the list of an append only, is the fingerprint of what decides which
-records a file becomes: a later append knows by it and the fingerprint that the dataset holds the file.
+however often its task was tried. `constants`, in the list of an append only, are the columns
+of one value that its rows have, as JSON, where the dataset's rows have others: with other constants a file is other
+rows.
 
 A dataset that is made of datasets carries their lists on: after its own lines come theirs, with `"carried": true`.
 Their counts are those of the run that read the file.
@@ -32,7 +33,7 @@ from ..storage.storage_at import storage_at
 from .accounting import Accounts
 
 
-def source_lines(entries: Sequence[EntryInfo], accounts: Accounts, options: str | None = None) -> bytes:
+def source_lines(entries: Sequence[EntryInfo], accounts: Accounts, constants: str | None = None) -> bytes:
     notes: dict[int, dict[str, int]] = {}
     for (entry, text), count in accounts.notes.items():
         notes.setdefault(entry, {})[text] = count
@@ -45,8 +46,8 @@ def source_lines(entries: Sequence[EntryInfo], accounts: Accounts, options: str 
         }  # fmt: skip
         if index in notes:
             document["notes"] = notes[index]
-        if options is not None:
-            document["options"] = options
+        if constants is not None:
+            document["constants"] = constants
         lines.append(_line(document))
     return b"".join(lines)
 
@@ -54,7 +55,7 @@ def source_lines(entries: Sequence[EntryInfo], accounts: Accounts, options: str 
 def carried_lines(datasets: Iterable[tuple[str, int]]) -> Iterator[bytes]:
     """Yield the lines of the lists of sources of some datasets, each a folder and a generation, as those carried on.
 
-    Equal files are listed once, without their options: records are in other splits by now. The shards that a dataset
+    Equal files are listed once, without their constants. The shards that a dataset
     had before it was rebuilt in its place are left out: their sources are listed, and each rebuild would add more.
     """
     seen: set[tuple[str, str]] = set()
@@ -68,7 +69,7 @@ def carried_lines(datasets: Iterable[tuple[str, int]]) -> Iterator[bytes]:
                 if key in seen or (rebuilt and is_path_of(folder, "", os.fsencode(root))):
                     continue
                 seen.add(key)
-                kept = {name: value for name, value in document.items() if name not in ("notes", "options")}
+                kept = {name: value for name, value in document.items() if name not in ("notes", "constants")}
                 yield _line(kept | {"carried": True})
 
 
@@ -85,7 +86,7 @@ def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class HeldSource:
-    """An input file (images: a folder) that a generation read; `options` is None in what an append did not write.
+    """An input file (images: a folder) that a generation read; `constants` are None where they are the dataset's.
 
     `bytes` is its size. `rejected` says that all that was in it was rejected, `written` that records were made of it.
     """
@@ -93,7 +94,7 @@ class HeldSource:
     name: str
     fingerprint: str
     generation: int
-    options: str | None = None
+    constants: str | None = None
     rejected: bool = False
     written: bool = True
     bytes: int = 0
@@ -113,9 +114,9 @@ def read_held_sources(root: str, manifest: Manifest) -> Iterator[HeldSource]:
 
 def _held(manifest: Manifest, document: dict[str, Any]) -> HeldSource:
     rejected, written = (bool(document[key]) for key in ("rejected", "written"))
-    options, size = document.get("options"), document["bytes"]
+    constants, size = document.get("constants"), document["bytes"]
     name, fingerprint = document["source"], document["fingerprint"]
-    return HeldSource(name, fingerprint, manifest.generation, options, rejected and not written, written, size)
+    return HeldSource(name, fingerprint, manifest.generation, constants, rejected and not written, written, size)
 
 
 def _read_list(root: str, manifest: Manifest) -> Iterator[tuple[int, dict[str, Any]]]:

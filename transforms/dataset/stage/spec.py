@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from ...errors import UsageError
 from ...format.flow.observers import Observer
 from ...format.manifest.details import ColumnEntry
+from ...format.manifest.manifest import OWN_PIPELINE as OWN_PIPELINE
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, IndexKind, check_shard_name
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import Settling
@@ -60,13 +61,13 @@ class AppendTo:
     """The dataset that a run adds to, as it was when the run was planned.
 
     `generation` is its latest, `shards` are how many shards each split had, where its new ones are numbered on.
-    `options` is the fingerprint of what decides which records a file becomes; the list of sources keeps it. With
-    `force`, files that the dataset holds are appended again.
+    `constants` are the columns of one value, where they are not those of the dataset: the list of sources keeps them.
+    With `force`, files that the dataset holds are appended again.
     """
 
     generation: int
     shards: dict[str, int]
-    options: str
+    constants: str | None = None
     force: bool = False
 
 
@@ -83,10 +84,6 @@ def _tool_versions() -> dict[str, str]:
         except PackageNotFoundError:  # run from a checkout that was not installed
             versions[tool] = "unknown"
     return versions | {"python": platform.python_version()}
-
-
-OWN_PIPELINE: Final = "beam"
-"""The runner of a run that is no command's: `WriteShards` in a pipeline of the user's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +104,8 @@ class DatasetSpec:
     operation    how a dataset is made: `create`, or `merge` from records of others
     plan_file    what the launcher has written into the staging folder, None if nothing
     observers    see every batch
-    split_rule   what the manifest states of how rows were cut into splits; `image` is that of what was done to pictures
+    image        the codec that changes pictures, and its releases
+    conversion   the normal form of what makes the dataset
     most_splits  bounds splits that the data name, None where they do not
     settling     the splitter that sets records aside, None where none are
     shuffle      how all records of a split are shuffled, None where they keep their order
@@ -146,13 +144,13 @@ class DatasetSpec:
     operation: Literal["create", "merge"] = "create"
     plan_file: str | None = None
     observers: tuple[Observer, ...] = ()
-    split_rule: dict[str, Any] = field(default_factory=dict)
     image: dict[str, Any] = field(default_factory=dict)
     most_splits: int | None = None
     settling: Settling | None = None
     shuffle: Shuffle | None = None
     statistics: Level | None = None
     counted: Tally | None = None
+    conversion: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for key, choices in _CHOICES.items():

@@ -1,4 +1,4 @@
-"""What a manifest states of columns, splits, shuffle, pictures and checks: each only where a dataset uses it.
+"""What a manifest states of columns, pictures and checks: each only where a dataset uses it.
 
 `docs/format.md` describes the members.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..wording.printable import printable
 from .naming import index_path
-from .strict_members import ManifestProblem, Take, choice, integer, items, mapping, number, object_of, only, text
+from .strict_members import ManifestProblem, Take, choice, integer, items, mapping, object_of, only, text
 
 _LEAF: Final = re.compile(
     r"null|bool|u?int(8|16|32|64)|float(16|32|64)|string|binary|date|decimal\([1-9][0-9]?, -?[0-9]{1,2}\)|"
@@ -45,14 +45,12 @@ class ColumnEntry:
 class Details:
     """The optional members. What is None, or empty, is not there.
 
-    `columns` are in the order of the source. `split_rule` is how rows were cut into splits, `shuffle` the seed of their
-    order, `image` what was done to pictures, with which codec; `checks` what was found by checks of the records.
+    `columns` are in the order of the source, `image` is the codec that has changed pictures, `checks` what was found by
+    checks of the records.
     `adopted` are files of another writer, of any name and size, that are the first shards.
     """
 
     columns: tuple[ColumnEntry, ...] = ()
-    split_rule: dict[str, Any] = field(default_factory=dict)
-    shuffle: dict[str, Any] = field(default_factory=dict)
     image: dict[str, Any] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=dict)
     adopted: dict[str, Any] = field(default_factory=dict)
@@ -148,11 +146,9 @@ def _part(may_lack: tuple[str, ...], **members: Take[Any]) -> Take[dict[str, Any
     return object_of(dict, may_lack, **members)
 
 
-_SCALARS: Final = mapping(only(_is_scalar, "a number, text, true or false"))
 _NAMES: Final = items(text())
 _COUNTED: Final = ("records", "groups")
 _EXAMPLES: Final = items(_part((), records=integer(1), places=lambda value: list(_NAMES(value))))
-_SPLIT_RULE: Final = ("key", "stratify", "column", "fractions", "names", "before", "rest", "folds", "of")
 
 take_columns: Final[Take[tuple[ColumnEntry, ...]]] = items(
     object_of(
@@ -169,23 +165,9 @@ take_columns: Final[Take[tuple[ColumnEntry, ...]]] = items(
 
 take_details: Final[Take[Details]] = object_of(
     Details,
-    ("columns", "split_rule", "shuffle", "image", "checks", "adopted"),
+    ("columns", "image", "checks", "adopted"),
     columns=take_columns,
-    split_rule=_part(
-        _SPLIT_RULE,
-        by=choice("hash", "exact", "column", "before", "folds", "folders"),
-        key=text(),
-        stratify=text(),
-        column=text(),
-        fractions=mapping(number()),
-        names=mapping(text()),
-        before=mapping(text()),
-        rest=text(),
-        folds=integer(2, 64),
-        of=text(),
-    ),
-    shuffle=_part((), seed=integer()),
-    image=_part((), steps=_SCALARS, codec=text(), version=text()),
+    image=_part((), codec=text(), version=text()),
     adopted=_part((), files=integer(1)),
     checks=mapping(
         _part(

@@ -22,6 +22,9 @@ from .shard_entry import ShardEntry as ShardEntry
 from .shard_entry import shard_list
 
 FORMAT: Final = "shardmill.manifest"
+OWN_PIPELINE: Final = "beam"
+"""The runner of a run that is no command's: `WriteShards` in a pipeline of the user's own."""
+
 FORMAT_VERSION: Final = 1
 """The newest that is read and written: a manifest is of the first version that has a place for what it states."""
 
@@ -89,7 +92,10 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One generation. `schema` is None for records that are plain bytes; `shard_size` is in bytes."""
+    """One generation. `schema` is None for records that are plain bytes; `shard_size` is in bytes.
+
+    `conversion` is the normal form of what made the dataset, empty where nothing is known of it.
+    """
 
     generation: int
     parent: int | None
@@ -112,6 +118,12 @@ class Manifest:
     sidecars: tuple[str, ...]
     run: RunInfo
     details: Details = field(default_factory=Details)
+    conversion: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_of_others(self) -> bool:
+        """Whether no conversion has made the dataset: it was adopted, or written by a pipeline of the user's own."""
+        return not self.conversion and (bool(self.details.adopted) or self.run.runner == OWN_PIPELINE)
 
     @property
     def columns(self) -> tuple[ColumnEntry, ...]:
@@ -198,6 +210,7 @@ def _lines(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> list
         _members([("labels", manifest.labels)]),
         _members([("narrowed", narrowed)]),
         *_details(manifest.details),
+        *([_members([("conversion", manifest.conversion)])] if manifest.conversion else []),
         f'"splits": {{{splits}}}',
         _members([("sidecars", shortened(manifest.sidecars, paths))]),
         f'"run": {{{run},\n  {run_more}}}, "end": true',

@@ -124,7 +124,7 @@ def _parse_canonical(data: bytes, parts: Callable[[], _Parts]) -> Manifest | Non
 
 def _manifest(document: Any, lists: ShardLists, parts: _Parts) -> Manifest:
     every = {**_MEMBERS, "splits": mapping(_split(lists, parts))}
-    members: dict[str, Any] = object_of(dict, ("details",), **every)(document)
+    members: dict[str, Any] = object_of(dict, ("details", "conversion"), **every)(document)
     shards = [shard.path for split in members["splits"].values() for shard in split.shards]
     members["sidecars"] = lengthened(members["sidecars"], shards)
     manifest = Manifest(**{key: value for key, value in members.items() if key not in _FORMALITIES})
@@ -304,6 +304,7 @@ _MEMBERS: Final[dict[str, Take[Any]]] = {
         )
     ),
     "details": take_details,
+    "conversion": only(lambda value: isinstance(value, dict) and bool(value), "an object with members"),
     "sidecars": items(_sidecar),
     "run": object_of(
         RunInfo,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -95,23 +94,3 @@ class Preprocess:
         steps |= {"boxes_on": self.boxes_on} if self.boxes_on is not None else {}
         steps |= self.wanted.bounds
         return steps | ({"masks": json.dumps(self.masks)} if self.masks else {})
-
-
-def section_of(steps: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the section `image` of the config that a manifest states by these steps; it is checked by the config.
-
-    >>> section_of(Preprocess(Resize(256, 256), color="rgb").to_json())
-    {'resize': {'size': 256, 'mode': 'keep_ratio'}, 'color': 'rgb', 'encode': {'quality': 95}}
-    """
-    given, section = dict(steps), dict[str, Any]()
-    size = given.pop("resize", None)
-    if "width" in given or "height" in given:
-        size = {side: given.pop(side) for side in ("width", "height") if side in given}
-    if size is not None:
-        section["resize"] = {"size": size} | {key: given.pop(key) for key in ("mode", "upscale") if key in given}
-    section |= {key: given.pop(key) for key in ("orientation", "color", "boxes_on") if key in given}
-    encode = {key: given.pop(key) for key in ("format", "quality") if key in given}
-    section |= {"encode": encode} if encode else {}
-    if "masks" in given:
-        section["masks"] = json.loads(given.pop("masks"))
-    return section | ({"filter": given} if given else {})

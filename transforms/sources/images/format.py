@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 
-from ...errors import UsageError
 from ...format.wording.printable import quoted
 from ..registry.format import Format, Resolved
 from ..registry.options import STRICT, InputPath, Options, check_classes
@@ -15,7 +14,6 @@ from ..registry.settings import Limits, Settings
 from .layout import MAX_LABEL_OFFSET
 
 if TYPE_CHECKING:
-    from ...format.schema.schema import Schema
     from ..contract.source import Source
 
 
@@ -139,32 +137,6 @@ class ImagesFormat(Format[ImagesInput]):
 
     def field_bytes(self, limits: Limits) -> int:
         return limits.image_bytes
-
-    def settled(
-        self, options: ImagesInput, schema: Schema, labels: Mapping[str, Sequence[str]], where: str
-    ) -> ImagesInput:
-        """Return how images are read to give the dataset's features. Raises `UsageError` for other class numbers."""
-        from .rows import LABEL, SHA256, image_schema
-        from .source import unused_labels
-
-        classes = labels.get(LABEL, ())
-        offset = unused_labels(classes)
-        if "label_offset" in options.model_fields_set and classes and options.label_offset != offset:
-            raise UsageError(
-                f"input.label_offset is {options.label_offset}, and {offset} in {where}: an append cannot change it; "
-                f"leave it out, or convert to a new dataset (-o)"
-            )
-        names = [feature.name for feature in schema]
-        changes: dict[str, Any] = {}
-        if "sha256" not in options.model_fields_set:
-            changes["sha256"] = "image/key/sha256" in names
-        hashed = changes.get("sha256", options.sha256)
-        if "columns" not in options.model_fields_set:
-            full = image_schema(labelled=any(feature.type == "label" for feature in schema), hashed=hashed)
-            asked = {SHA256} if options.sha256 else set()  # which a dataset that has none refuses
-            wanted = [feature.name for feature in full if feature.name in asked.union(names)]
-            changes["columns"] = wanted if len(wanted) < len(full) else None
-        return options.model_copy(update=changes)
 
 
 FORMAT: Final = ImagesFormat()

@@ -17,7 +17,6 @@ from .options import Options
 from .settings import Limits, Settings
 
 if TYPE_CHECKING:
-    from ...format.schema.schema import Schema
     from ...recipe.step import Step
     from ..contract.source import Source
 
@@ -144,17 +143,3 @@ class Format(Generic[OptionsT]):
     def field_bytes(self, limits: Limits) -> int:
         """Return the largest value of one feature."""
         return limits.field_bytes
-
-    def settled(
-        self,
-        options: OptionsT,
-        schema: Schema,  # noqa: ARG002
-        labels: Mapping[str, Sequence[str]],  # noqa: ARG002
-        where: str,  # noqa: ARG002
-    ) -> OptionsT:
-        """Return the options for an append to a dataset, which decides what the config leaves open.
-
-        Raises:
-            UsageError: the config says otherwise; `where` is how the message calls the dataset.
-        """
-        return options

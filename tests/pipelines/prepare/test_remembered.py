@@ -1,4 +1,4 @@
-"""The fingerprints of a config: what is in them, and that they are those of the release that wrote a dataset."""
+"""The fingerprint of a config and its normal form, which a dataset remembers: what is in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.prepare.config_fingerprints import config_fingerprint, options_fingerprint
+from shardmill.pipelines.config.remembered import remembered
+from shardmill.pipelines.prepare.from_config import config_fingerprint
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_nulls_that_are_kept_beside_given_classes_are_in_both(folder: Path) -> N
         plain = load_config("c.yaml", set_values=[f"{label}{value}"])
         kept = load_config("c.yaml", set_values=[f"{label}{value}", "schema.columns.x.null=absent"])
         assert (config_fingerprint(kept) != config_fingerprint(plain)) is differs
-        assert (options_fingerprint(kept) != options_fingerprint(plain)) is differs
+        assert remembered(kept, []) != remembered(plain, []), "what is said is remembered"
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -63,4 +64,21 @@ def test_options_of_a_format_are_in_both(folder: Path, kind: str) -> None:
     config = load_config({"name": "n", "input": section, "output": {"path": "o"}})
     other = load_config({"name": "n", "input": section | {"partitions": "none"}, "output": {"path": "o"}})
     assert config_fingerprint(other) != config_fingerprint(config)
-    assert options_fingerprint(other) != options_fingerprint(config)
+    assert remembered(other, []) != remembered(config, [])
+
+
+def test_neither_inputs_nor_bounds_are_remembered_nor_what_the_manifest_states_elsewhere(folder: Path) -> None:
+    given = [
+        "input.limit=5", "input.header=true", "input.quote=null",
+        "schema.infer=full", "output.sidecars=[tfx]", "output.if_exists=replace",
+        "output.shard_size=1MiB", "output.split=val", "max_rejects=3", "limits.columns=9", "runner.workers=2",
+        "shuffle.seed=4", "checks.leaks.columns=[x]", "image.encode.quality=95", "split=null",
+    ]  # fmt: skip
+    assert remembered(load_config("c.yaml", set_values=given), [{"name": "f", "digest": "d"}]) == {
+        "input": {"format": "csv", "delimiter": ",", "header": True, "quote": None},
+        "schema": {"infer": "full"},
+        "output": {"sidecars": ["tfx"]},
+        "shuffle": {"seed": 4},
+        "checks": {"leaks": {"columns": ["x"]}},
+        "map": [{"name": "f", "digest": "d"}],
+    }

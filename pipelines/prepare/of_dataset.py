@@ -1,0 +1,206 @@
+"""What the dataset of an append decides of its config."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ...transforms.dataset.commit.append_commit import sidecar_groups
+from ...transforms.dataset.generations.manifest_files import copy_in_part, list_generations, read_manifest
+from ...transforms.dataset.generations.statistics_file import read_stats
+from ...transforms.errors import DamageError, TargetError, UsageError
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.manifest.naming import dataset_name, names_its_count
+from ...transforms.format.schema.schema import Schema
+from ...transforms.format.wording.printable import printable, printable_path, shell_path
+from ...transforms.sources.contract.call import typed_path
+from ...transforms.sources.registry.formats import FORMATS
+from ..config.model import Config, ImageConfig, ShuffleConfig, SplitConfig
+from ..config.pictures import image_shown
+from ..config.remembered import differences
+
+SectionT = TypeVar("SectionT", bound=BaseModel)
+
+_DECIDED = ("compression", "order", "shard_name")
+"""Keys of `output` that are the dataset's, whatever a config that was written for another one says."""
+
+
+def dataset_in(path: str) -> Manifest:
+    """Return the latest generation of a dataset.
+
+    Raises:
+        TargetError: there is none.
+    """
+    if not list_generations(path):
+        raise TargetError(
+            copy_in_part(path)
+            or f"{printable_path(path)}: holds no dataset to append to; make one: shardmill convert SOURCE... -o "
+            f"{shell_path(path)}"
+        )
+    return read_manifest(path)
+
+
+def schema_of(path: str, latest: Manifest) -> Schema:
+    where = printable_path(path)
+    if names_its_count(latest.shard_name):
+        raise TargetError(
+            f"{where}: its shards are named by their count ({latest.shard_name}), so that it takes no append; convert "
+            f"all sources to a new dataset, or merge datasets"
+        )
+    if latest.schema is None:
+        raise TargetError(f"{where}: its records are plain bytes without a schema, to which no rows are appended")
+    return latest.schema
+
+
+def of_dataset(config: Config, latest: Manifest, functions: Sequence[Mapping[str, str]]) -> tuple[Config, bool]:
+    """Return the config of an append with what its dataset decides, and whether the rule of splits is the dataset's.
+
+    `functions` are the user's own steps. What the dataset decides of `input` and `schema` is in the config already.
+
+    Raises:
+        UsageError: the config says otherwise.
+        DamageError: the conversion that the manifest states is none.
+    """
+    output, given = config.output, config.output.model_fields_set
+    schema = schema_of(output.path, latest)
+    where = f"dataset {latest.name} in {printable_path(output.path)}"
+    _refuse_others(config, latest, where)
+    has_rows = config.input is None or FORMATS[config.input.format].load().has_rows
+    if has_rows and not config.accept_map:
+        _refuse_other_functions(functions, latest, output.path)
+    changes: dict[str, Any] = {key: getattr(latest, key) for key in _DECIDED}
+    groups = sidecar_groups(latest)
+    changes |= {"sidecars": [group for group in groups if group != "offsets"], "if_exists": "refuse"}
+    changes["index"] = "binary" if "offsets" in groups else "none"
+    if "shard_size" not in given:
+        changes["shard_size"] = latest.shard_size
+    updates: dict[str, Any] = {"name": latest.name, "output": output.model_copy(update=changes)}
+    updates["stats"] = _statistics_of(config, latest, where)
+    if config.shuffle is None and "shuffle" in latest.conversion:
+        updates["shuffle"] = _section(ShuffleConfig, latest, "shuffle", where)
+    if has_rows and (config.image is not None or any(feature.type == "image" for feature in schema)):
+        updates["image"] = _image_of(config, latest, where)
+    settled = config.model_copy(update=updates)
+    return (settled, False) if "split" in given or config.split is not None else _with_split_of(settled, latest, where)
+
+
+def _refuse_others(config: Config, latest: Manifest, where: str) -> None:
+    """Refuse values that are not the dataset's, of keys that the dataset decides."""
+    output = config.output
+    others = [(f"output.{key}", getattr(output, key), getattr(latest, key)) for key in _DECIDED]
+    unlike = [one for one in others if one[0].partition(".")[2] in output.model_fields_set and one[1] != one[2]]
+    try:
+        unlike += differences(config, latest.conversion)
+    except ValidationError as error:
+        raise _damage(error, "conversion", latest, where) from None
+    for key, mine, known in unlike:
+        raise UsageError(
+            f"{key} is {_said(mine)}, and {_said(known)} in {where}: an append cannot change it; leave it out, or "
+            f"convert to a new dataset (-o)"
+        )
+    passes_once = config.input is not None and FORMATS[config.input.format].load().is_shuffled
+    if config.shuffle is not None and not passes_once and latest.order != "shuffled":
+        raise UsageError(f"shuffle: {where} is not shuffled; leave the key out, or convert to a new dataset (-o)")
+    if config.name not in (latest.name, dataset_name(output.path)):
+        raise UsageError(f'name is "{config.name}", but that is {where}; leave the name out, or choose another -o')
+
+
+def _refuse_other_functions(functions: Sequence[Mapping[str, str]], latest: Manifest, path: str) -> None:
+    """Refuse other functions than those that the dataset was made with."""
+    known = latest.conversion.get("map", [])
+    if list(functions) == known:
+        return
+    where, names = printable_path(typed_path(path)), ", ".join(printable(one["name"]) for one in known)
+    fix = "convert to a new dataset (-o); or from now on with it: --set accept_map=true (in Python accept_map=True)"
+    if not known:
+        raise UsageError(f"map: {where} was made without a function; leave it out; {fix}")
+    if not functions:
+        call = f'from shardmill.pipelines import append; append("FILES", output="{where}", map=[{names}])'
+        raise UsageError(
+            f"{where} was made with {names}, which its rows go through; append from Python: {call}; or from now on "
+            f"without it: --set accept_map=true"
+        )
+    mine = ", ".join(printable(one["name"]) for one in functions)
+    if [one["name"] for one in functions] == [one["name"] for one in known]:
+        changed = [one["name"] for one, before in zip(functions, known, strict=True) if one != before]
+        raise UsageError(
+            f"map: {', '.join(map(printable, changed))}: its text, or a value that it uses, is not what {where} was "
+            f"made with; append with the function as it was; {fix}"
+        )
+    raise UsageError(f"map: {where} was made with {names}, and not {mine}; append with these; {fix}")
+
+
+def _said(value: object) -> str:
+    """Return a value as an error shows it.
+
+    >>> _said("gzip"), _said(True), _said(None), _said({"fill": 0})
+    ('"gzip"', 'true', 'null', '{"fill": 0}')
+    """
+    return printable(json.dumps(value, ensure_ascii=False))
+
+
+def _section(model: type[SectionT], latest: Manifest, key: str, where: str) -> SectionT:
+    try:
+        return model.model_validate(latest.conversion[key])
+    except ValidationError as error:
+        raise _damage(error, f"conversion.{key}", latest, where) from None
+
+
+def _damage(error: ValidationError, key: str, latest: Manifest, where: str) -> DamageError:
+    said, split = error.errors()[0]["msg"], next(iter(latest.splits), "train")
+    fix = f"; say the split of the rows: --split {split}" if key == "conversion.split" else ""
+    return DamageError(f"{where}: {key} of generation {latest.generation} is none ({said}){fix}")
+
+
+def _image_of(config: Config, latest: Manifest, where: str) -> ImageConfig | None:
+    """Return what an append does to pictures: what was done to those of the dataset.
+
+    Raises:
+        UsageError: something else is asked for.
+    """
+    known = _section(ImageConfig, latest, "image", where) if "image" in latest.conversion else None
+    asked, steps = (None if one is None else one.options().to_json() for one in (config.image, known))
+    if asked is not None and asked != (steps or {}):
+        raise UsageError(
+            f"image: the pictures of {where} are {image_shown(steps or {})}, and would be {image_shown(asked)} now: an "
+            f"append cannot change it; leave image out, or convert to a new dataset (-o)"
+        )
+    return known
+
+
+def _with_split_of(config: Config, latest: Manifest, where: str) -> tuple[Config, bool]:
+    """Return the config of an append that says nothing of splits with the rule of the dataset, or its one split."""
+    rule = _rule_of(config, latest, where)
+    if rule is not None or len(latest.splits) > 1:
+        return config.model_copy(update={"split": rule}), True
+    split = next(iter(latest.splits), config.output.split)
+    return config.model_copy(update={"output": config.output.model_copy(update={"split": split})}), False
+
+
+def _rule_of(config: Config, latest: Manifest, where: str) -> SplitConfig | None:
+    if "split" not in latest.conversion:
+        return None
+    rule = _section(SplitConfig, latest, "split", where)
+    records = config.input is not None and config.input.format == "tfrecord"
+    if records and rule.of is not None:
+        return None  # the splits of existing records are no folders
+    return rule if rule.follows_source or latest.order != "source" else None  # another writer made both
+
+
+def _statistics_of(config: Config, latest: Manifest, where: str) -> str:
+    """Return what is counted of new records: what is counted of those that the dataset has, or nothing."""
+    try:
+        known = read_stats(config.output.path, latest)
+    except DamageError:  # what cannot be read is not added to
+        known = None
+    level = "none" if known is None else known.level
+    if "stats" in config.model_fields_set and config.stats != level:
+        raise UsageError(
+            f'stats is "{config.stats}", and "{level}" in {where}: an append adds to what is counted; leave it out, or '
+            f"count all of it: shardmill stats {shell_path(config.output.path)} --write"
+            f"{' --full' if config.stats == 'full' else ''}"
+        )
+    return level
