@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from .commands import dataset_commands, flink_commands, merge_commands
-from .commands.flags import flags_of, with_flags
+from .commands.flags import RUN_PANEL, flags_of, with_flags
 from .commands.interchange import commands as interchange
 from .commands.option_hints import (
     Command,
@@ -82,6 +82,7 @@ def _command(example: str, name: str | None = None) -> Callable[[Any], Any]:
 
 
 _SOURCES_HELP: Final = "A config (.yaml), or the files, folders or globs to read; both: these instead of the config's."
+_LIKE_HELP: Final = "Take what is not said from how it was made."
 _SET_HELP: Final = "Any key of the config, like output.order=source; may be given again and again."
 
 
@@ -111,7 +112,7 @@ def convert(
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
     *,
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
-    like: Annotated[str | None, option("DATASET", "Take what is not said from how it was made.", "--like")] = None,
+    like: Annotated[str | None, option("DATASET", _LIKE_HELP, "--like", panel=RUN_PANEL)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,

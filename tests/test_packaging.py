@@ -25,7 +25,7 @@ def test_the_wheel_holds_every_module_of_the_tree(wheel: Path) -> None:
     tree = {
         f"shardmill/{path.relative_to(ROOT).as_posix()}"
         for folder in ("pipelines", "transforms")
-        for pattern in ("*.py", "py.typed", "*.jars", "*.schema.json", "*.html")
+        for pattern in ("*.py", "py.typed", "*.jars", "*.schema.json", "*.html", "*.jinja")
         for path in (ROOT / folder).rglob(pattern)
     }
     held = {name for name in zipfile.ZipFile(wheel).namelist() if not name.split("/")[0].endswith(".dist-info")}

@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _INPUT: Final = "Input options"
 _SPLITS: Final = "Split options"
-_RUN: Final = "Output and engine options"
+RUN_PANEL: Final = "Output and engine options"
 _DATAFLOW: Final = "Dataflow options"
 
 
@@ -171,13 +171,13 @@ FLAGS: Final = (
         "order", "output.order", "ORDER", "task (in order in each shard), source (throughout).", "convert",
         panel=_SPLITS,
     ),
-    Flag("compression", "output.compression", "KIND", "none or gzip.", "convert merge rebuild", panel=_RUN),
-    Flag("name", "name", "NAME", "The name of the dataset.", "convert merge rebuild", panel=_RUN),
+    Flag("compression", "output.compression", "KIND", "none or gzip.", "convert merge rebuild", panel=RUN_PANEL),
+    Flag("name", "name", "NAME", "The name of the dataset.", "convert merge rebuild", panel=RUN_PANEL),
     Flag(
         "workers", "runner.workers", "N", "How many workers, or auto.", "convert append merge rebuild", number_or_text,
-        panel=_RUN,
+        panel=RUN_PANEL,
     ),
-    Flag("runner", "runner.name", "NAME", "The engine: local, flink or dataflow.", panel=_RUN),
+    Flag("runner", "runner.name", "NAME", "The engine: local, flink or dataflow.", panel=RUN_PANEL),
     Flag("project", "runner.project", "ID", "The project of Google Cloud.", panel=_DATAFLOW),
     Flag("region", "runner.region", "REGION", "Where the job runs.", panel=_DATAFLOW),
     Flag("staging", "runner.staging", "GS_URL", "A folder for the job's files.", panel=_DATAFLOW),

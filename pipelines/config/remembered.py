@@ -5,6 +5,7 @@ config ──remembered──▶ `conversion` of the manifest ──lay_below─
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -96,7 +97,16 @@ def remembered(config: Config, functions: list[dict[str, str]]) -> dict[str, Any
         document["input"] = dict(config.read_as)
     if functions:
         document["map"] = functions
-    return _stated(document, "")
+    return _stated(_in_json(document), "")
+
+
+def _in_json(value: Any) -> Any:
+    """Return a value with text for numbers that JSON has not: fills read both alike."""
+    if isinstance(value, dict):
+        return {key: _in_json(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_in_json(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _stated(section: Mapping[str, Any], above: str) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def test_pairs_of_files_are_refused_with_the_page_that_converts_them(desk: Any, 
     for name, array in zip(names, MNIST.values(), strict=True):
         (desk.root / name).parent.mkdir(exist_ok=True)
         np.save(desk.root / name, array)
-    screen = desk.convert(*names, "--set", f"input.rows={rows}")
+    screen = desk.convert(*names, "--set", f"input.rows={rows}", "--set", "input.splits=names")
     assert screen.code == 2
     assert screen.err.startswith(f"error: {names[0]} and {names[1]}: 6 rows each, of different types; {names[2]} and")
     assert screen.err.endswith(

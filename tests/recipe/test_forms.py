@@ -63,6 +63,10 @@ def test_what_the_config_declares_of_a_column_holds_behind_a_function_that_leave
 def test_text_that_is_appended_through_a_function_is_read_in_the_types_of_the_dataset() -> None:
     Path("a.csv").write_text("n,zip\n0.5,00123\n")
     Path("b.csv").write_text("n,zip\n1,123\n")
-    convert("a.csv", output="out", map=lambda batch: batch)
-    append("b.csv", output="out", map=lambda batch: batch)
+
+    def same(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
+
+    convert("a.csv", output="out", map=same)
+    append("b.csv", output="out", map=same)
     assert list(open_dataset("out")["train"]) == [{"n": 0.5, "zip": "00123"}, {"n": 1.0, "zip": "123"}]

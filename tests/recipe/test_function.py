@@ -95,7 +95,7 @@ def test_an_append_with_the_function_adds_to_the_dataset_and_without_it_is_refus
     append("b.parquet", output="out", map=squares)
     assert rows_of()[-1] == {"n": 11, "square": 121}
     pq.write_table(pa.table({"n": [12], "text": ["x"]}), "c.parquet")
-    with pytest.raises(SchemaError, match=r"1 feature added, 1 feature missing"):
+    with pytest.raises(UsageError, match=r"out was made with squares, which its rows go through; append from Python: "):
         append("c.parquet", output="out")
 
 

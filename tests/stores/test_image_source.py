@@ -119,7 +119,7 @@ def test_folders_files_and_globs_are_told_as_on_a_disk(bucket: Bucket, pets: Pat
     bucket.store.put("pets/old/1.jpg", b"")
 
     def names(*paths: str) -> list[str]:
-        listing = ImageSource(tuple(f"{bucket.url}/{path}" for path in paths)).list_files()
+        listing = ImageSource(tuple(f"{bucket.url}/{path}" for path in paths), layout="flat").list_files()
         return [f"{listing.folders[i.folder].path.decode()}/{i.name.decode()}" for i in listing.images]  # type: ignore[attr-defined]
 
     assert len(names("pets")) == len(names("pets/")) == len(names("")) == 37

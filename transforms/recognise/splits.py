@@ -224,7 +224,7 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
         InputError: the evidence is mixed, or a file is not among those that `input.splits` names.
     """
     nothing: Sequence[str | None] = [None] * len(seen.files)
-    if how.wanted == "none":
+    if how.wanted == "none" or not seen.files:
         return Recognised("none"), nothing
     if how.wanted is not None:
         splits = _by_words_of(seen) if how.wanted == "names" else _by_globs(seen, how.wanted)
