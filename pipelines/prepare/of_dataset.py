@@ -22,7 +22,7 @@ from ..config.model import Config, ImageConfig, ShuffleConfig, SplitConfig
 from ..config.pictures import image_shown
 from ..config.remembered import differences
 
-SectionT = TypeVar("SectionT", bound=BaseModel)
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 _DECIDED = ("compression", "order", "shard_name")
 """Keys of `output` that are the dataset's, whatever a config that was written for another one says."""
@@ -142,7 +142,7 @@ def _said(value: object) -> str:
     return printable(json.dumps(value, ensure_ascii=False))
 
 
-def _section(model: type[SectionT], latest: Manifest, key: str, where: str) -> SectionT:
+def _section(model: type[ModelT], latest: Manifest, key: str, where: str) -> ModelT:
     try:
         return model.model_validate(latest.conversion[key])
     except ValidationError as error:
