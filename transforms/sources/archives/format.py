@@ -25,7 +25,6 @@ class ArchiveFormat(Format[ArchiveInput]):
     """Archives whose members are read in their order, without unpacking them."""
 
     kind: ClassVar[str]
-    choosing_keys = ("ignore",)
     projects = True
     takes_types = True
     numbered = ("image/class/label", "cls")

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ...errors import SourceError
 from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
-from ...format.schema.schema import ColumnRule, Feature, Schema
+from ...format.schema.schema import Feature, Schema
 from ...format.wording.options import set_column
 from ...format.wording.printable import counted, printable
 from ...limits.turns import ROW_BYTES, Turn
@@ -69,10 +69,7 @@ class ArchiveSource(FileSource[ArchiveInput]):
 
     traits = Traits(names_pictures=False)
 
-    @property
-    def rules(self) -> dict[str, ColumnRule]:
-        """The declared types, by column; columns of paths may be lists of them."""
-        return {name: rule for name, rule in self.settings.rules.items() if name not in self.settings.paths}
+    paths_may_be_lists = True
 
     @property
     def union(self) -> bool:

@@ -31,7 +31,6 @@ class ArrowFormat(Format[ArrowInput]):
     """Tables with types, in record batches."""
 
     options = ArrowInput
-    choosing_keys = ("columns_differ",)
     projects = True
     takes_types = True
     shows_columns = True

@@ -31,7 +31,6 @@ class CsvFormat(Format[CsvInput]):
     """Text whose records are lines, but for line ends in quotes."""
 
     options = CsvInput
-    choosing_keys = ("columns_differ",)
     detected_option = "delimiter"
     projects = True
     takes_types = True

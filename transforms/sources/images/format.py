@@ -85,7 +85,6 @@ class ImagesFormat(Format[ImagesInput]):
     """Files of which each is one row."""
 
     options = ImagesInput
-    choosing_keys = ("ignore",)
     refused_keys = ("schema.columns",)
     is_shuffled = True
     projects = True

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...errors import SourceError
 from ...format.flow.rows import Rows
-from ...format.schema.schema import ColumnRule, Schema
+from ...format.schema.schema import Schema
 from ...format.wording.nearest import nearest_name
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import check_stamp
@@ -66,10 +66,7 @@ class JsonLinesSource(FileSource[FileOptions]):
 
     traits = Traits(may_be_empty=True)
 
-    @property
-    def rules(self) -> dict[str, ColumnRule]:
-        """The declared types, by column; columns of paths may be lists of them."""
-        return {name: rule for name, rule in self.settings.rules.items() if name not in self.settings.paths}
+    paths_may_be_lists = True
 
     def following(self, dataset: DatasetSchema) -> Self:
         return replace(self, nested=nested_columns(dataset))

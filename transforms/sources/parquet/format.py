@@ -26,7 +26,6 @@ class ParquetFormat(Format[ParquetInput]):
     """Tables with types, in row groups."""
 
     options = ParquetInput
-    choosing_keys = ("checksums", "columns_differ")
     projects = True
     takes_types = True
     shows_columns = True

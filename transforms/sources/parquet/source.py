@@ -71,6 +71,8 @@ class ParquetSource(TableSource[ParquetInput]):
 
     batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
 
+    may_have_a_log = True
+
     def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
         return replace(self, settings=replace(self.settings, rules=rules))
 

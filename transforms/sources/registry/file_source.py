@@ -33,10 +33,17 @@ class FileSource(Generic[OptionsT]):
 
     traits: ClassVar[Traits] = Traits()
 
+    paths_may_be_lists: ClassVar[bool] = False
+    """Whether a row may hold a list of paths: columns of paths then have no declared type."""
+
+    may_have_a_log: ClassVar[bool] = False
+    """Whether files may belong to a table whose log says which of their rows are still there."""
+
     @property
     def rules(self) -> dict[str, ColumnRule]:
         """The declared types, by column."""
-        return dict(self.settings.rules)
+        without = self.settings.paths if self.paths_may_be_lists else ()
+        return {name: rule for name, rule in self.settings.rules.items() if name not in without}
 
     @property
     def selection(self) -> Selection:
@@ -63,11 +70,9 @@ class FileSource(Generic[OptionsT]):
         how = self.settings.splits
         if how.looks:
             refuse_strangers(listing.entries)
-        if self.traits.names_pictures:
-            return listing
         files = os.fsdecode(b"\0".join(entry.path for entry in listing.entries)).split("\0")
         seen = Seen.of(files, paths, self.settings.base)
-        if how.looks and kind == "parquet":
+        if how.looks and self.may_have_a_log:
             refuse_tables(seen.files, seen.roots, how.call)
         listing = split_files(listing, seen, how)
         twice = content_twice(listing.entries) if how.looks else ()

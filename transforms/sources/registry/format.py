@@ -73,9 +73,6 @@ class Format(Generic[OptionsT]):
     options: type[OptionsT]
     """The keys of `input` for this format, with their checks and defaults."""
 
-    choosing_keys: ClassVar[tuple[str, ...]] = ()
-    """Options that choose files or check them, and change no record of a file: an append may change them."""
-
     refused_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of the config that do not go with the format; without rows those of `schema` do not either."""
 
