@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def fill_input(document: Document, section: dict[str, Any], base: str, command: str) -> None:
     """Set the format of a section, and what its files show; what is wrong with it is added to the problems."""
     try:
-        paths = [below(path, base) for path in InputOfUnknownFormat.model_validate(section).paths]
+        known = InputOfUnknownFormat.model_validate(section)
+        paths = [below(path, base) for path in known.paths]
     except ValidationError as error:
         document.problems += problems_of(error, document, ("input",))
         paths = []
@@ -33,7 +34,7 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
     if section.get("format") is None:
         section.pop("format", None)
         if paths:
-            section["format"] = _detect_format(document, paths, base, command)
+            section["format"] = _detect_format(document, paths, base, command, known.ignore)
     elif format_of(section) is None:
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
@@ -91,12 +92,12 @@ def _name_paths(split: object, columns: Mapping[str, Any]) -> None:
             split[key] = f"{rule['name']}/filename"
 
 
-def _detect_format(document: Document, paths: list[str], base: str, command: str) -> str | None:
+def _detect_format(document: Document, paths: list[str], base: str, command: str, ignore: Sequence[str]) -> str | None:
     from ...transforms.sources.registry.detect import UnclearFormat, detect_format
 
     call = _call(document, command)
     try:
-        return detect_format(paths, base, call)
+        return detect_format(paths, base, call, ignore)
     except InputError as error:
         held = None if document.held is None else document.held.source.format
         if held in FORMATS and isinstance(error, UnclearFormat):

@@ -7,7 +7,7 @@ from ...transforms.format.wording.sizes import format_size
 from ..report.reject_groups import codes_of, rejects_text
 from ..report.summary import PlanReport
 from ..report.unchanged import unchanged_line
-from .run_parts import print_new_classes, print_notes, print_rejected_before, print_schema, skipped_text
+from .run_parts import print_left_out, print_new_classes, print_notes, print_rejected_before, print_schema
 from .terminal import Terminal, in_lines, plain_table, shown_path
 
 
@@ -21,8 +21,9 @@ def print_plan(terminal: Terminal, plan: PlanReport) -> None:
     about = "" if plan.rows_exact else "about "
     terminal.text(
         f"Source: {plan.source_format}, {counted(plan.files, 'file')}, {format_size(plan.bytes)}, "
-        f"{about}{counted(plan.rows, 'row')}{skipped_text(plan.skipped)}"
+        f"{about}{counted(plan.rows, 'row')}"
     )
+    print_left_out(terminal, plan.skipped)
     done = f" ({plan.done_before:,} already done)" if plan.done_before else ""
     terminal.text(
         f"Tasks:  {plan.tasks:,}{done}; shards of {format_size(plan.shard_size)}, compression {plan.compression}\n"

@@ -7,6 +7,7 @@ from typing import Final
 
 from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.printable import more, printable
+from ...transforms.sources.files.skipped_names import left_out_text
 from ..report.summary import PlanReport, Summary
 from ..report.unchanged import rejected_line
 from .schema_table import FEATURES_AFTER_A_RUN, MOST_FEATURES, name_text, nulls_text, schema_table
@@ -55,11 +56,6 @@ def print_new_classes(terminal: Terminal, new: Mapping[str, Mapping[str, int]]) 
         terminal.text(f"{what} in {name_text(feature)}: {', '.join(shown[:_MAX_CLASSES])}{more}")
 
 
-def skipped_text(skipped: Mapping[str, int]) -> str:
-    """Return how many files were skipped, by reason, as the end of a line.
-
-    >>> skipped_text({"hidden": 1, "other": 0})
-    '; skipped 1 hidden'
-    """
-    text = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items() if count)
-    return f"; skipped {text}" if text else ""
+def print_left_out(terminal: Terminal, skipped: Mapping[str, int]) -> None:
+    if skipped:
+        terminal.text(f"Left out: {left_out_text(skipped)}")

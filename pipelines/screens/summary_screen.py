@@ -13,7 +13,7 @@ from ..report.splits_and_order import shares_of
 from ..report.summary import Summary
 from ..report.unchanged import unchanged_line
 from .checks_screen import print_checks
-from .run_parts import print_new_classes, print_notes, print_rejected_before, print_schema, skipped_text
+from .run_parts import print_left_out, print_new_classes, print_notes, print_rejected_before, print_schema
 from .terminal import Terminal, in_lines, plain_table, shown_path
 
 _RATES_AFTER: Final = 10.0
@@ -41,6 +41,7 @@ def print_summary(terminal: Terminal, summary: Summary) -> None:
     _classes(terminal, summary)
     _fractions(terminal, summary)
     terminal.text(_read_line(manifest))
+    print_left_out(terminal, manifest.source.skipped)
     print_notes(terminal, summary)
     print_schema(terminal, manifest.schema, summary.choices, planned=False)
     _narrowed(terminal, manifest)
@@ -87,6 +88,7 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
     _classes(terminal, summary)
     _fractions(terminal, summary)
     terminal.text(_read_line(manifest))
+    print_left_out(terminal, manifest.source.skipped)
     print_new_classes(terminal, summary.new_classes)
     print_notes(terminal, summary)
     _narrowed(terminal, manifest)
@@ -188,7 +190,7 @@ def _read_line(manifest: Manifest) -> str:
     if counts.dropped:
         parts.append(f"{counts.dropped:,} dropped")
     files = f" of {counted(source.files, 'file')} ({format_size(source.bytes)})" if source.files else ""
-    return f"Read {counted(counts.read, 'row')}{files}: {', '.join(parts)}{skipped_text(source.skipped)}"
+    return f"Read {counted(counts.read, 'row')}{files}: {', '.join(parts)}"
 
 
 def reading_lines(where: str, manifest: Manifest) -> list[str]:

@@ -37,7 +37,7 @@ def test_a_conversion_shows_the_share_of_each_split_each_class_by_split_and_what
     shown = shardmill("convert", "pics", "-o", "out").out
     assert "\nShares of the records: train 87.5 %, val 12.5 %\n" in shown
     assert f"\nClasses of {LABEL}: cat 7 (train 6, val 1), dog 1 (train 1, val 0)\n" in shown
-    assert "8 written, 0 rejected; skipped 1 hidden, 1 non-image\n" in shown
+    assert "8 written, 0 rejected\nLeft out: 1 .txt, 1 hidden file\n" in shown
     assert "Shares" not in shardmill("convert", "pics", "-o", "out").out  # nothing to do
 
 

@@ -43,9 +43,10 @@ def test_files_that_bear_the_name_of_no_image_are_skipped_and_counted_in_a_folde
     desk.put({"pets/cat/1.jpg": JPEG, "pets/dog/2": PNG, **{f"pets/{name}": b"no picture" for name in beside}})
     screen = desk.convert("pets")
     assert (screen.code, screen.err) == (0, "")
-    assert "2 written, 0 rejected; skipped 1 junk, 5 non-image" in screen.out
+    assert "2 written, 0 rejected\nLeft out: 1 .json, 1 .md, 1 .txt, 1 .xml, 1 junk, 1 without a suffix\n" in screen.out
     assert texts(desk) == {"cat/1.jpg": "cat", "dog/2": "dog"}  # the one without a suffix is known by its content
-    assert counts(desk) == (2, {"junk": 1, "non-image": 5})
+    kinds = {"junk": 1, ".txt": 1, ".md": 1, ".xml": 1, ".json": 1, "without a suffix": 1}
+    assert counts(desk) == (2, kinds)
 
 
 def test_a_picture_under_a_strange_name_and_a_format_that_is_not_read_are_no_files_to_skip(desk: Any) -> None:
@@ -60,15 +61,15 @@ def test_what_input_ignore_names_is_left_out_and_counted(desk: Any) -> None:
     desk.put({f"pets/{name}": JPEG for name in names})
     screen = desk.convert("pets", "--set", 'input.ignore=["*_thumb.jpg", "*.zip", old/, b/bad]')
     assert (screen.code, screen.err) == (0, "")
-    assert "2 written, 0 rejected; skipped 5 ignored" in screen.out
+    assert "2 written, 0 rejected\nLeft out: 5 ignored\n" in screen.out
     assert texts(desk) == {"a/1.jpg": "a", "b/2.jpg": "b"}
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([], "pets: the folder holds no image; skipped 1 non-image"),
-        (["--set", "input.ignore=[cat]"], "pets: the folder holds no image; skipped 1 non-image, 1 ignored"),
+        ([], "pets: the folder holds no image; left out: 1 .txt"),
+        (["--set", "input.ignore=[cat]"], "pets: the folder holds no image; left out: 1 .txt, 1 ignored"),
     ],
 )
 def test_a_folder_of_which_nothing_is_left_is_refused(desk: Any, args: list[str], said: str) -> None:
@@ -78,15 +79,15 @@ def test_a_folder_of_which_nothing_is_left_is_refused(desk: Any, args: list[str]
 
 def test_a_key_of_images_is_no_key_of_tables(desk: Any) -> None:
     desk.put({"a.csv": b"a\n1\n"})
-    screen = desk.convert("a.csv", "--set", "input.ignore=[b.csv]")
+    screen = desk.convert("a.csv", "--set", "input.layout=flat")
     assert screen.code == 2
-    assert "input.ignore: unknown key for csv; it is a key of images and tar and zip input" in screen.err
+    assert "input.layout: unknown key for csv; it is a key of images and tar and zip input" in screen.err
 
 
 def test_skipping_is_told_to_programs_too(desk: Any) -> None:
     desk.put({"pets/cat/1.jpg": JPEG, "pets/README": b"hello"})
     told = json.loads(desk.convert("pets", "--dry-run", "--json").out)
-    assert told["source"]["skipped"]["non-image"] == 1
+    assert told["source"]["skipped"] == {"without a suffix": 1}
 
 
 def splits(desk: Any) -> dict[str, int]:
@@ -210,13 +211,13 @@ def test_a_shells_glob_may_find_a_folder_without_pictures_and_files_that_are_non
     (desk.root / "pets/fish").mkdir()
     screen = desk.convert("pets/LICENSE", "pets/cat", "pets/dog", "pets/fish")
     assert (screen.code, screen.err) == (0, "")
-    assert "2 written, 0 rejected; skipped 1 non-image, 1 empty" in screen.out
+    assert "2 written, 0 rejected\nLeft out: 1 empty folder, 1 without a suffix\n" in screen.out
 
 
 def test_what_a_glob_finds_beside_the_folders_is_counted(desk: Any) -> None:
     beside = {"pets/README.txt": b"hello", "pets/empty/notes.md": b"hello", "pets/__MACOSX/1.jpg": b"junk"}
     desk.put({"pets/a/1.jpg": JPEG, "pets/b/1.jpg": JPEG, **beside})
-    assert "skipped 1 junk, 2 non-image, 1 empty" in desk.convert("pets/*").out
+    assert "\nLeft out: 1 .md, 1 .txt, 1 empty folder, 1 junk\n" in desk.convert("pets/*").out
 
 
 @pytest.mark.parametrize("paths", [["train/*", "val/*"], ["train/cat", "val/cat"], ["train", "val"], ["*"]])
@@ -302,5 +303,5 @@ def test_a_webp_among_jpegs_is_counted_with_what_it_does_to_tfds_and_what_to_do(
 def test_notes_and_lists_beside_class_folders_are_skipped_and_counted(desk: Any) -> None:
     desk.put({"pets/cat/1.jpg": JPEG, "pets/dog/1.jpg": JPEG, "pets/README": b"hi", "pets/labels.csv": b"a,b\n1,2\n"})
     screen = desk.convert("pets/README", "pets/cat", "pets/dog", "pets/labels.csv")
-    assert (screen.code, "skipped 2 non-image" in screen.out) == (0, True)
+    assert (screen.code, "\nLeft out: 1 .csv, 1 without a suffix\n" in screen.out) == (0, True)
     assert len(desk.records()) == 2

@@ -67,6 +67,11 @@ class FileSplits:
     looks: bool = True
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
+    @property
+    def reads_names(self) -> bool:
+        """Whether the files themselves may show their splits."""
+        return self.wanted is None
+
 
 _LETTERS: Final = re.compile("train|val|test|dev|eval", re.IGNORECASE)
 

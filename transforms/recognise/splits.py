@@ -10,8 +10,10 @@ What the user says comes before what is seen: `input.splits`, or a rule or a spl
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
 import re
+import shlex
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +26,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..format.flow.rows import Rows
+from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path, shell_path
 from ..sources.contract.call import typed_path
 from ..sources.contract.source import Frozen, Listing, Recognised, Survey
@@ -39,11 +42,13 @@ from .names import (
     split_of_folder,
     word_in_name,
 )
+from .readme import Stated, stated_in
 
 T = TypeVar("T")
 
 _ZEROS: Final = str.maketrans("123456789", "000000000")
 _MAGIC: Final = re.compile(r"[*?\[]")
+_MOST_COMMANDS: Final = 20
 _SHOWN: Final = 6
 """A command names so many files; of more it has globs."""
 
@@ -52,7 +57,7 @@ _SHOWN: Final = 6
 class Seen:
     """Files as they were listed: `files` are their paths, `below` the same from the folder `root` on.
 
-    `typed` are the paths that the user gave, `roots` the folder of each.
+    `typed` are the paths that the user gave, `roots` the folder of each. `stated` is what a README.md says of them.
     """
 
     files: Sequence[str]
@@ -60,15 +65,20 @@ class Seen:
     root: str
     roots: Sequence[str]
     typed: Sequence[str]
+    stated: tuple[Stated, ...] = ()
 
     @classmethod
-    def of(cls, files: Sequence[str], paths: Sequence[str], base: str) -> Seen:
-        """Return what paths, relative to the folder `base`, found: `files` are absolute, or URLs."""
+    def of(cls, files: Sequence[str], paths: Sequence[str], base: str, notable: Sequence[bytes] = ()) -> Seen:
+        """Return what paths, relative to the folder `base`, found: `files` are absolute, or URLs.
+
+        `notable` are files that were left out. Raises `InputError` as `stated_in` does.
+        """
         ordered = sorted(files)
         roots = [_root_of(path, ordered, base) for path in paths]
         root = _common(sorted(set(roots)))
         start = len(root.rstrip("/")) + 1
-        return cls(files, [file[start:] for file in files], root, roots, paths)
+        stated = stated_in(notable, root)
+        return cls(files, [file[start:] for file in files], root, roots, paths, stated)
 
     @cached_property
     def names(self) -> list[str]:
@@ -119,6 +129,13 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Several:
+    """What README.md states by several configs, or by one that does not name all files: each with the splits of all."""
+
+    configs: list[tuple[Stated, list[set[str]]]]
+
+
+@dataclass(frozen=True, slots=True)
 class Mixed:
     """Files of which some look like splits: `splits` are what each may mean, None for the others."""
 
@@ -142,6 +159,18 @@ def _root_of(path: str, files: Sequence[str], base: str) -> str:
 def _common(roots: Sequence[str]) -> str:
     levels = zip(*[root.split("/") for root in roots], strict=False)
     return "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels)) or "/"
+
+
+def by_readme(seen: Seen) -> Found | Several | None:
+    """README.md states a split of every file, in one config."""
+    read = [(one, splits) for one in seen.stated if any(splits := one.splits_of(seen.below))]
+    if not read or any(len(found) > 1 for _, splits in read for found in splits):
+        return None
+    (first, splits), *others = read
+    if others or not all(splits):
+        return Several(read)
+    arguments = {split: list(globs) for split, globs in first.globs}
+    return Found("readme", arguments, [next(iter(found)) for found in splits], "README.md")
 
 
 def by_folders(seen: Seen) -> Found | Mixed | None:
@@ -231,10 +260,13 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
         rule = "words" if how.wanted == "names" else "globs"
         arguments = {} if how.wanted == "names" else {split: list(globs) for split, globs in how.wanted}
         return Recognised(rule, arguments, (_line(splits, "input.splits"),)), splits
-    found = [rule(seen) for rule in CLEAR]
+    stated = by_readme(seen)
+    if isinstance(stated, Several) and not how.said:
+        raise InputError(_asked(seen, stated, how))
+    found = [stated] if isinstance(stated, Found) else [rule(seen) for rule in CLEAR]
     clear = [one for one in found if isinstance(one, Found)]
     best = next((one for one in clear if len(one.kinds) > 1), None)
-    unsure = chain(found, (rule(seen) for rule in UNSURE)) if best is None else ()
+    unsure = chain(found, (rule(seen) for rule in UNSURE)) if best is None and stated is None else ()
     mixed = next((one for one in unsure if isinstance(one, Mixed)), None)
     if best is None and mixed is None:
         best = next(iter(clear), None)
@@ -248,19 +280,6 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
     if mixed is not None:
         raise InputError(_stopped(seen, mixed, how))
     return Recognised("none", lines=tuple(_words_alone(seen, how))), nothing
-
-
-def split_files(listing: Listing, seen: Seen, how: FileSplits) -> Listing:
-    """Return the listing with the split of each file.
-
-    Raises:
-        InputError: as `find_splits`.
-    """
-    recognised, splits = find_splits(seen, how)
-    entries = listing.entries
-    if any(splits):
-        entries = tuple(replace(entry, split=split) for entry, split in zip(entries, splits, strict=True))
-    return replace(listing, entries=entries, recognised=recognised)
 
 
 def _agree(one: Found, other: Found) -> bool:
@@ -407,6 +426,49 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
         (", ".join(splits), first),
         (f"{splits[0]} alone", f"{_command(how, sorted(inner))}{alone}"),
     )
+
+
+def _asked(seen: Seen, stated: Several, how: FileSplits) -> str:
+    """Return that README.md states several configs, or not all files, with a command for each."""
+    names = [one.name for one, _ in stated.configs]
+    choices = [
+        (one.name, command)
+        for one, splits in stated.configs[:_MOST_COMMANDS]
+        if (command := _command_of(seen, one, splits, how)) is not None
+    ]
+    if len(names) > 1:
+        what = f"README.md states {len(names)} configs ({first_names(names, _SHOWN)})"
+    else:
+        left = next(file for file, found in zip(seen.files, stated.configs[0][1], strict=True) if not found)
+        what = f"README.md states the splits of some files, and not of {_shown(left)}"
+        choices = [("what it states", command) for _, command in choices]
+        choices.append(("all files in one split", f"{_command(how, seen.typed)} --set input.splits=none"))
+    return _choice(what, *choices)
+
+
+def _command_of(seen: Seen, one: Stated, splits: Sequence[set[str]], how: FileSplits) -> str | None:
+    """Return the command that reads the files of a config of README.md; None where no globs of ours name them."""
+    files = [file for file, found in zip(seen.files, splits, strict=True) if found]
+    wanted = [next(iter(found)) for found in splits if found]
+    below = set(seen.below)
+    paths = [os.path.join(seen.root, glob) for _, globs in one.globs for glob in globs]
+    if len(one.globs) == 1:
+        return f"{_command(how, paths)} --set output.split={one.globs[0][0]}"
+    inner = Seen.of(files, paths, "/")
+    start = len(inner.root.rstrip("/")) + 1
+
+    def own(glob: str) -> str:
+        is_folder = not _MAGIC.search(glob) and glob not in below
+        return os.path.join(seen.root, glob)[start:] + ("/*" if is_folder else "")
+
+    globs = tuple((split, tuple(own(glob) for glob in some)) for split, some in one.globs)
+    try:
+        if _by_globs(inner, globs) != wanted:
+            return None
+    except InputError:
+        return None
+    value = json.dumps({split: some[0] if len(some) == 1 else list(some) for split, some in globs}, ensure_ascii=False)
+    return f"{_command(how, paths)} --set {shlex.quote(f'input.splits={value}')}"
 
 
 def _choice(what: str, *choices: tuple[str, str]) -> str:

@@ -116,7 +116,8 @@ Wrote out/pets: 24 records in 2 shards, 121.4 KiB (generation 1).
 split  records  shards      bytes           shard sizes
 train       24       2  121.4 KiB  57.9 KiB to 63.5 KiB
 
-Read 25 rows of 2 files (183.8 KiB): 24 written, 1 rejected; skipped 1 hidden
+Read 25 rows of 2 files (183.8 KiB): 24 written, 1 rejected
+Left out: 1 hidden file
 Warning: no checksums present
 
 feature  kind        type                 nulls
@@ -246,7 +247,8 @@ def test_the_dry_run_shows_source_tasks_estimates_and_the_reason_of_each_type(sc
 
 PLAN_SCREEN = """\
 Would write out/pets (dry run: nothing was written)
-Source: csv, 2 files, 183.8 KiB, 25,000 rows; skipped 2 hidden
+Source: csv, 2 files, 183.8 KiB, 25,000 rows
+Left out: 2 hidden files
 Tasks:  3; shards of 1.0 MiB, compression none
 
 split       records            bytes  shards

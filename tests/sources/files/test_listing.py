@@ -71,7 +71,12 @@ def test_a_folder_is_recursed_and_counts_what_it_passes_over(tmp_path: Path) -> 
     (tmp_path / "in" / "loop").symlink_to(tmp_path / "in")
     listing = list_entries(["in"], str(tmp_path), CSV)
     assert [e.name for e in listing.entries] == ["in/deep/y.CSV", "in/t.tsv.gz", "in/x.csv"]
-    assert list(listing.skipped.items()) == [("hidden", 2), ("links", 1), ("other", 1)]  # in this order in the manifest
+    assert list(listing.skipped.items()) == [
+        (".txt", 1),
+        ("hidden", 1),
+        ("hidden folder", 1),
+        ("links", 1),
+    ]  # in this order in the manifest
 
 
 def test_a_dataset_of_ours_below_a_folder_is_passed_over_and_counted(tmp_path: Path) -> None:
@@ -80,7 +85,7 @@ def test_a_dataset_of_ours_below_a_folder_is_passed_over_and_counted(tmp_path: P
     put(tmp_path / "other" / "y.csv")
     listing = list_entries(["."], str(tmp_path), CSV)
     assert [e.name for e in listing.entries] == ["other/y.csv", "x.csv"]
-    assert listing.skipped == {"dataset": 1, "other": 1}
+    assert listing.skipped == {"dataset": 1, ".json": 1}
     assert detect_format(["."], str(tmp_path)) == "csv"
 
 

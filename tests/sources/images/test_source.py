@@ -132,7 +132,7 @@ def test_the_columns_of_a_batch_are_those_of_the_schema(pets: Path) -> None:
 
 def test_hidden_files_and_junk_are_counted_by_kind(pets: Path) -> None:
     listing, _ = survey_of(ImageSource(("pets",), str(pets.parent)))
-    assert listing.skipped == {"hidden": 3, "junk": 3}
+    assert listing.skipped == {"hidden": 2, "hidden folder": 1, "junk": 3}
     assert listing.files == 3
     assert listing.bytes == sum((pets / name).stat().st_size for name in ("cat/1.jpg", "cat/2.png", "dog/1.jpg"))
     assert [(entry.name, entry.files) for entry in listing.entries] == [("pets/cat", 2), ("pets/dog", 1)]

@@ -28,7 +28,13 @@ class CocoFormat(Format[CocoInput]):
         from .options import AnnotationOptions
         from .source import AnnotationSource
 
-        return AnnotationSource("coco", tuple(options.paths), settings.base, AnnotationOptions(masks=options.masks))
+        return AnnotationSource(
+            "coco",
+            tuple(options.paths),
+            settings.base,
+            AnnotationOptions(masks=options.masks),
+            ignore=tuple(options.ignore),
+        )
 
 
 FORMAT: Final = CocoFormat()

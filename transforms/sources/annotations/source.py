@@ -69,6 +69,7 @@ class AnnotationSource:
     base: str = ""
     options: AnnotationOptions = field(default_factory=AnnotationOptions)
     dataset: str = ""
+    ignore: tuple[str, ...] = ()
 
     def following(self, dataset: DatasetSchema) -> AnnotationSource:
         """Return the source whose classes keep the dataset's numbers."""
@@ -84,7 +85,8 @@ class AnnotationSource:
 
     def list_files(self) -> Listing:
         traits = Traits(names_pictures=True)
-        return list_entries(self.paths, self.base, (KINDS[self.kind],), file_format=self.kind, traits=traits)
+        suffixes = (KINDS[self.kind],)
+        return list_entries(self.paths, self.base, suffixes, file_format=self.kind, traits=traits, ignore=self.ignore)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all files. Raises `SourceError` where one is not of COCO's annotations, or no picture is named."""

@@ -36,7 +36,7 @@ class VocFormat(Format[VocInput]):
 
         names = None if options.classes is None else tuple(options.classes)
         wanted = AnnotationOptions(label_offset=options.label_offset, names=names)
-        return AnnotationSource("voc", tuple(options.paths), settings.base, wanted)
+        return AnnotationSource("voc", tuple(options.paths), settings.base, wanted, ignore=tuple(options.ignore))
 
 
 FORMAT: Final = VocFormat()

@@ -46,7 +46,7 @@ class YoloFormat(Format[YoloInput]):
             names=None if options.classes is None else tuple(options.classes),
             images=os.path.join(settings.base, options.images),
         )
-        return AnnotationSource("yolo", tuple(options.paths), settings.base, wanted)
+        return AnnotationSource("yolo", tuple(options.paths), settings.base, wanted, ignore=tuple(options.ignore))
 
 
 FORMAT: Final = YoloFormat()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from ..registry.options import FileOptions
 
@@ -17,4 +17,3 @@ class ArchiveInput(FileOptions):
     key: Literal["first_dot", "last_dot"] | None = None
     pictures: Literal["image", "suffix"] = "image"
     json_: Annotated[Literal["columns", "text"], Field(alias="json")] = "columns"
-    ignore: list[Annotated[str, StringConstraints(min_length=1)]] = Field([])

@@ -210,13 +210,13 @@ def _plain(name: bytes) -> bytes:
 
 def _why_skipped(name: bytes, key: bytes, suffix: bytes, naming: Naming) -> str:
     folder, _, base = name.rpartition(b"/")
-    if b"/." in name or b"__" in name or name.startswith(b"."):
+    if b"/." in name or b"__" in name or b"@" in name or name.startswith(b"."):
         steps = [step for step in name.split(b"/") if step not in (b".", b"..")]
-        if any(step.startswith(b".") or why_skipped(step) == "junk" for step in steps):
+        if any(step.startswith(b".") or why_skipped(step) not in (None, "hidden") for step in steps):
             return "hidden"
     if naming.ignore and _is_ignored(folder, base, naming):
         return "ignored"
-    if why_skipped(base) == "junk":
+    if why_skipped(base) not in (None, "hidden"):
         return "hidden"
     if key.rpartition(b"/")[2].lower() in _NOTES:
         return "of notes"

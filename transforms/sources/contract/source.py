@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, overload, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Choice, Schema
 
 T = TypeVar("T")
+PathBytes: TypeAlias = bytes
 R = TypeVar("R")
 
 
@@ -124,6 +125,7 @@ class Recognised:
 class Listing:
     """Everything that a source will read, in its order: entries sorted by the bytes of their paths.
 
+    `skipped` is what was left out, by kind; `notable` are the paths of files among it that may belong to the data.
     `datasets` are those of which it reads every shard, each a folder and a generation. `recognised` is how files got
     their splits.
     """
@@ -136,6 +138,7 @@ class Listing:
     traits: Traits = Traits()
     datasets: tuple[tuple[str, int], ...] = ()
     recognised: Recognised = Recognised("none")
+    notable: Sequence[PathBytes] = field(default=(), compare=False, repr=False)
 
     def keep(self, wanted: Sequence[int]) -> Listing:
         entries = tuple(self.entries[index] for index in wanted)

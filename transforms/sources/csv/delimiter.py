@@ -75,7 +75,9 @@ def _is_sign(value: object) -> bool:
     return isinstance(value, str) and len(value) == 1 and value.isascii()
 
 
-def detect_delimiter(paths: Sequence[str], base: str = "", options: SampleOptions | None = None) -> Delimiter:
+def detect_delimiter(
+    paths: Sequence[str], base: str = "", options: SampleOptions | None = None, ignore: Sequence[str] = ()
+) -> Delimiter:
     """Return a tab if all CSV files that `paths` name are .tsv, else what the first records say.
 
     Paths that match nothing, and files that cannot be read, have no say: the listing and the survey refuse them. Raises
@@ -83,7 +85,7 @@ def detect_delimiter(paths: Sequence[str], base: str = "", options: SampleOption
     """
     options = options or SampleOptions()
     try:
-        files, _ = expand_paths(paths, base, suffixes_of("csv"), names_only=True)
+        files, _ = expand_paths(paths, base, suffixes_of("csv"), names_only=True, ignore=ignore)
         if files and all(_has_suffix(path, _TAB_SUFFIXES) for path in files):
             return Delimiter("\t")
         for path in files:

@@ -50,7 +50,8 @@ class CsvFormat(Format[CsvInput]):
         """Return the delimiter that the first records show; a sign that is none is the options' to refuse."""
         from .delimiter import SampleOptions, detect_delimiter
 
-        found = detect_delimiter(paths, base, SampleOptions.of(given))
+        ignore = [one for one in given.get("ignore") or () if isinstance(one, str)]
+        found = detect_delimiter(paths, base, SampleOptions.of(given), ignore)
         return Detected(found.sign, found.evidence)
 
     def starter(self, options: CsvInput, columns: str, column: str) -> str:

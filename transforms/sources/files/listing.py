@@ -2,9 +2,10 @@
 
 A path that exists is taken literally, so `a[1].csv` works as it is; only what does not exist is read as a glob.
 A folder gives the files below it that bear one of the format's suffixes: names that begin with `.` or `_` are skipped
-and counted as `hidden`, other suffixes as `other`, links to folders (they may run in a circle) as `links`, folders
-below it that are datasets as `dataset`: `convert . -o out` must not read its own output the next time. A file
-that is named, or matched by a glob, is taken whatever its suffix.
+and counted as `hidden`, files of other suffixes by their suffix, what systems leave in folders as `junk`, links to
+folders (they may run in a circle) as `links`, folders below it that are datasets as `dataset`: `convert . -o out` must
+not read its own output the next time. A file that is named, or matched by a glob, is taken whatever its suffix, unless
+the user ignores it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final
 
 from ...dataset.storage.local_storage import no_such_path
@@ -25,6 +27,7 @@ from ..contract.source import Listing, SourceEntry, Traits
 from .file_names import has_suffix
 from .object_listing import find_objects, look_at_object, object_name
 from .open_file import ReadAt, is_object, open_file, open_listed, read_at
+from .skipped_names import Ignored, LeftOut, why_skipped
 
 _OF_FILES: Final = Traits()
 
@@ -45,7 +48,7 @@ _KINDS: Final = (
 
 @dataclass(slots=True)
 class _Found:
-    """What an expansion has found so far: absolute paths, and how many names were passed over, by reason.
+    """What an expansion has found so far: absolute paths, and what was left out.
 
     With `names_only` nobody asks what the files of folders are: links to nowhere and pipes are the source's to judge.
     `objects` are the entries of those paths that are objects of a store, which were listed with all that they are.
@@ -53,11 +56,9 @@ class _Found:
 
     paths: set[bytes] = field(default_factory=set)
     objects: dict[bytes, SourceEntry] = field(default_factory=dict)
-    skipped: dict[str, int] = field(default_factory=dict)
+    left: LeftOut = field(default_factory=LeftOut)
     names_only: bool = False
-
-    def skip(self, reason: str) -> None:
-        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+    ignored: Ignored | None = None
 
 
 def entry_name(path: bytes, base: bytes) -> str:
@@ -113,22 +114,30 @@ def fingerprint_as(entry: SourceEntry, kind: str) -> str:
 
 
 def expand_paths(
-    paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_only: bool = False
+    paths: Sequence[str],
+    base: str,
+    suffixes: tuple[str, ...],
+    *,
+    names_only: bool = False,
+    ignore: Sequence[str] = (),
 ) -> tuple[list[bytes], dict[str, int]]:
-    """Return the absolute paths of all files that `paths` name, sorted by their bytes, each once, and what was skipped.
+    """Return the absolute paths of all files that `paths` name, sorted by their bytes, each once.
 
-    Relative paths are relative to the folder `base`. With `names_only` the files of a folder are not looked at. Raises
-    `InputError`: a path matches nothing, is not a regular file or folder, or a folder cannot be read.
+    Also return what was left out, by kind. Relative paths are relative to the folder `base`. With `names_only` the
+    files of a folder are not looked at. Raises `InputError`: a path matches nothing, is not a regular file or folder,
+    or a folder cannot be read.
     """
-    found = _find(paths, base, suffixes, names_only=names_only)
-    return sorted(found.paths), dict(sorted(found.skipped.items()))  # a folder gives its names in no order of its own
+    found = _find(paths, base, suffixes, ignore, names_only=names_only)
+    return sorted(found.paths), found.left.by_kind()
 
 
-def _find(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_only: bool = False) -> _Found:
+def _find(
+    paths: Sequence[str], base: str, suffixes: tuple[str, ...], ignore: Sequence[str], *, names_only: bool = False
+) -> _Found:
     if not paths:
         raise InputError("input.paths is empty: name at least one file, folder or glob")
     root = os.path.abspath(os.fsencode(base))
-    found = _Found(names_only=names_only)
+    found = _Found(names_only=names_only, ignored=Ignored.of(ignore) if ignore else None)
     for path in paths:
         before = len(found.paths)
         if is_object(os.fsencode(path)):
@@ -140,25 +149,33 @@ def _find(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_o
             none_new = len(found.paths) == before and not _all_known(matched, found)
         if none_new:
             wanted = ", ".join(suffixes)
-            raise InputError(f"{printable_path(path)}: the folder holds no file with one of the suffixes {wanted}")
+            but = " that input.ignore does not leave out" if found.left.counts["ignored"] else ""
+            raise InputError(f"{printable_path(path)}: the folder holds no file with one of the suffixes {wanted}{but}")
     return found
 
 
 def list_entries(
-    paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, file_format: str = "", traits: Traits = _OF_FILES
+    paths: Sequence[str],
+    base: str,
+    suffixes: tuple[str, ...],
+    *,
+    file_format: str = "",
+    traits: Traits = _OF_FILES,
+    ignore: Sequence[str] = (),
 ) -> Listing:
-    entries, skipped = find_entries(paths, base, suffixes)
-    return Listing(file_format, tuple(entries), len(entries), sum(e.bytes for e in entries), skipped, traits)
+    entries, left = find_entries(paths, base, suffixes, ignore)
+    size, notable = sum(e.bytes for e in entries), tuple(sorted(left.notable))
+    return Listing(file_format, tuple(entries), len(entries), size, left.by_kind(), traits, notable=notable)
 
 
 def find_entries(
-    paths: Sequence[str], base: str, suffixes: tuple[str, ...]
-) -> tuple[list[SourceEntry], dict[str, int]]:
-    """Return the entries in the order of their paths, and what was skipped. Raises as `list_entries` does."""
-    found = _find(paths, base, suffixes)
+    paths: Sequence[str], base: str, suffixes: tuple[str, ...], ignore: Sequence[str] = ()
+) -> tuple[list[SourceEntry], LeftOut]:
+    """Return the entries in the order of their paths, and what was left out. Raises as `list_entries` does."""
+    found = _find(paths, base, suffixes, ignore)
     root = os.path.abspath(os.fsencode(base))
     entries = [found.objects.get(path) or list_file(path, root) for path in sorted(found.paths)]
-    return entries, dict(sorted(found.skipped.items()))
+    return entries, found.left
 
 
 def list_file(path: bytes, base: bytes) -> SourceEntry:
@@ -193,32 +210,42 @@ def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found
         matches = sorted({os.path.abspath(os.path.join(root, hit)) for hit in hits})
     else:
         matches = []
+    start = os.path.dirname(literal) if matches == [literal] else _fixed_part(os.path.join(root, raw))
     for match in matches:
+        below = match[len(start.rstrip(b"/")) + 1 :]
+        if found.ignored is not None and found.ignored.is_below(below):
+            found.left.skip("ignored")
+            continue
         name = entry_name(match, root)
         try:
             mode = os.stat(match).st_mode
         except OSError as error:
             raise InputError(f"{name}: cannot be read: {error.strerror}") from error
         if stat.S_ISDIR(mode):
-            _add_folder(match, name, suffixes, found)
+            _add_folder(match, name, suffixes, found, b"" if match == literal else below)
         else:
             _refuse_special(name, mode)
             found.paths.add(match)
     return matches
 
 
+def _fixed_part(glob_: bytes) -> bytes:
+    """Return the folder of a glob that no sign of it is in."""
+    steps = takewhile(lambda step: not glob.has_magic(step), glob_.split(b"/"))
+    return os.path.abspath(b"/".join(steps) or b"/")
+
+
 def _expand_url(path: str, suffixes: tuple[str, ...], found: _Found) -> bool:
     """Add what a URL names to `found`; return whether it names any file. Raises `InputError` where it names nothing."""
-    if found.names_only and has_suffix(path, suffixes):
+    if found.names_only and found.ignored is None and has_suffix(path, suffixes):
         found.paths.add(os.fsencode(path))  # its suffix is theirs: a store need not be asked twice
         return True
-    objects = find_objects(path, suffixes)
+    objects = find_objects(path, suffixes, found.ignored)
     if not objects.matched:
         raise InputError(f"{printable_path(path)}: no such object or folder, and nothing matches it as a glob")
     found.objects |= {entry.path: entry for entry in objects.entries()}
     found.paths.update(found.objects)
-    for reason, count in objects.skipped.items():
-        found.skipped[reason] = found.skipped.get(reason, 0) + count
+    found.left.add(objects.left)
     return bool(objects.objects)
 
 
@@ -227,10 +254,10 @@ def _all_known(matches: list[bytes], found: _Found) -> bool:
     return all(m in found.paths or any(p.startswith(m.rstrip(b"/") + b"/") for p in found.paths) for m in matches)
 
 
-def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Found) -> None:
-    for path, entry in _walk(folder, name, found):
+def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Found, below: bytes) -> None:
+    for path, entry in _walk(folder, name, found, below):
         if not has_suffix(os.fsdecode(entry.name), suffixes):
-            found.skip("other")
+            found.left.skip_file(path)
         elif found.names_only or _is_file(entry):
             found.paths.add(path)
         else:
@@ -240,8 +267,11 @@ def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Fou
                 raise InputError(f"{printable_path(path)}: cannot be read: {error.strerror}") from error
 
 
-def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
-    """Yield all that is not a folder below a folder, without following links to folders."""
+def _walk(folder: bytes, name: str, found: _Found, below: bytes) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
+    """Yield all that is not a folder below a folder, without following links to folders.
+
+    `below` is the folder's path below the one that was named, or below the part of a glob that has no sign of it.
+    """
     try:
         with os.scandir(folder) as scan:
             entries = list(scan)
@@ -249,15 +279,19 @@ def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.D
         raise InputError(f"{name}: the folder cannot be read: {error.strerror}") from error
     for entry in entries:
         path = os.path.join(folder, entry.name)
-        if entry.name.startswith((b".", b"_")):
-            found.skip("hidden")
+        reason = why_skipped(entry.name)
+        if reason is not None:
+            is_folder = reason == "hidden" and entry.is_dir(follow_symlinks=False)
+            found.left.skip("hidden folder" if is_folder else reason)
+        elif found.ignored is not None and found.ignored(below, entry.name):
+            found.left.skip("ignored")
         elif entry.is_dir(follow_symlinks=False):
             if holds_dataset(path):
-                found.skip("dataset")
+                found.left.skip("dataset")
             else:
-                yield from _walk(path, printable_path(path), found)
+                yield from _walk(path, printable_path(path), found, os.path.join(below, entry.name))
         elif _is_folder(entry):
-            found.skip("links")
+            found.left.skip("links")
         else:
             yield path, entry
 

@@ -14,6 +14,7 @@ import glob
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final
 
 from ...errors import InputError
@@ -24,6 +25,7 @@ from ...stores.common.store_url import StoreUrl, parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import SourceEntry
 from .file_names import has_suffix
+from .skipped_names import Ignored, LeftOut, why_skipped
 
 _DOTTED: Final = re.compile(r"/\.|/\Z")
 """What `**` does not match: a key that has a step which begins with a dot, or that stands for a folder."""
@@ -31,12 +33,13 @@ _DOTTED: Final = re.compile(r"/\.|/\Z")
 
 @dataclass(slots=True)
 class FoundObjects:
-    """What one URL names: `matched` tells whether anything, `skipped` how many names were passed over, by reason."""
+    """What one URL names: `matched` tells whether anything, `left` what was left out."""
 
     url: StoreUrl
     matched: bool = False
     objects: list[ObjectInfo] = field(default_factory=list)
-    skipped: dict[str, int] = field(default_factory=dict)
+    left: LeftOut = field(default_factory=LeftOut)
+    ignored: Ignored | None = None
 
     def entries(self) -> list[SourceEntry]:
         return [object_entry(object_path(self.url, info.key), info) for info in self.objects]
@@ -80,7 +83,7 @@ def fingerprint_of(scheme: str, info: ObjectInfo) -> str:
     return "etag:" + info.version.strip('"')
 
 
-def find_objects(path: str, suffixes: tuple[str, ...]) -> FoundObjects:
+def find_objects(path: str, suffixes: tuple[str, ...], ignored: Ignored | None = None) -> FoundObjects:
     """Return the objects that a URL names; of folders, those that bear one of the suffixes.
 
     Raises `StoreAccessError` where the URL, the credentials, the bucket or a permission is wrong, `StoreError` where
@@ -88,14 +91,21 @@ def find_objects(path: str, suffixes: tuple[str, ...]) -> FoundObjects:
     """
     url = parse_store_url(path)
     store = store_at(url)
-    found = FoundObjects(url)
+    found = FoundObjects(url, ignored=ignored)
+    start = len(_fixed_prefix(url.key))
     seen: set[str] = set()
     for match in _matches(store, url.key):
+        key = match.key if isinstance(match, ObjectInfo) else match.rstrip("/")
+        if ignored is not None and len(key) > start and ignored.is_below(key[start:].encode()):
+            found.left.skip("ignored")
+            found.matched = True
+            continue
         if isinstance(match, ObjectInfo):
             new = [match]
         else:
-            new = list(_files_below(match, store.walk(match), suffixes, found))
-        found.matched = found.matched or isinstance(match, ObjectInfo) or bool(new or found.skipped)
+            begin = start if glob.has_magic(url.key) else len(match)
+            new = list(_files_below(match, store.walk(match), suffixes, found, begin))
+        found.matched = found.matched or isinstance(match, ObjectInfo) or bool(new or found.left.counts)
         found.objects += [info for info in new if info.key not in seen]
         seen.update(info.key for info in new)
     found.objects.sort(key=lambda info: info.key.encode())
@@ -184,6 +194,17 @@ def _expand_deep(
     yield from (f"{prefix}{folder}/" for folder in sorted(folders))
 
 
+def _fixed_prefix(key: str) -> str:
+    """Return the prefix of a glob that no sign of it is in, up to its last slash; of other keys, their folder.
+
+    >>> _fixed_prefix("in/a*/b.csv"), _fixed_prefix("in/a.csv"), _fixed_prefix("in/")
+    ('in/', 'in/', '')
+    """
+    steps = list(takewhile(lambda step: not glob.has_magic(step), key.rstrip("/").split("/")))
+    above = steps if glob.has_magic(key) else steps[:-1]
+    return "".join(f"{step}/" for step in above)
+
+
 def _compiled(glob: str, pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
@@ -213,31 +234,36 @@ def _part_pattern(part: str) -> str:
 
 
 def _files_below(
-    prefix: str, infos: Iterable[ObjectInfo], suffixes: tuple[str, ...], found: FoundObjects
+    prefix: str, infos: Iterable[ObjectInfo], suffixes: tuple[str, ...], found: FoundObjects, begin: int
 ) -> Iterator[ObjectInfo]:
-    """Yield the objects below a folder that have a suffix; hidden names, datasets and others are counted."""
+    """Yield the objects below a folder that have a suffix; hidden names, datasets and others are counted.
+
+    Globs of what is ignored are of the keys from `begin` on.
+    """
     listed = [info for info in infos if not info.key.endswith("/")]
     datasets = dataset_folders(info.key for info in listed)
     passed: set[str] = set()
     for info in listed:
-        reason, place = _passed_over(prefix, info.key, datasets)
-        if not reason and not has_suffix(info.key, suffixes):
-            reason, place = "other", info.key
-        if not reason:
-            yield info
-        elif place not in passed:
+        reason, place = _passed_over(prefix, info.key, datasets, found.ignored, begin)
+        if reason and place not in passed:
             passed.add(place)
-            found.skipped[reason] = found.skipped.get(reason, 0) + 1
+            found.left.skip(reason)
+        elif not reason and has_suffix(info.key, suffixes):
+            yield info
+        elif not reason:
+            found.left.skip_file(object_path(found.url, info.key))
 
 
-def _passed_over(prefix: str, key: str, datasets: set[str]) -> tuple[str, str]:
+def _passed_over(prefix: str, key: str, datasets: set[str], ignored: Ignored | None, begin: int) -> tuple[str, str]:
     """Return why a key below a folder is passed over, and the name or folder that is the reason; empty if it is not."""
     at = len(prefix)
     while at < len(key):
         end = key.find("/", at)
         step = key[at:] if end < 0 else key[at:end]
-        if step.startswith((".", "_")):
-            return "hidden", key[: at + len(step)]
+        if reason := why_skipped(step.encode()):
+            return "hidden folder" if reason == "hidden" and end >= 0 else reason, key[: at + len(step)]
+        if ignored is not None and ignored(key[begin:at].rstrip("/").encode(), step.encode()):
+            return "ignored", key[: at + len(step)]
         if end < 0:
             break
         if key[: end + 1] in datasets:

@@ -1,6 +1,6 @@
-"""Facts from the names in a folder of images, without reading the files: hidden, junk, no image, ignored.
+"""Facts from the names in a folder, without reading the files: hidden, junk, no image, ignored; and what is left out.
 
-Only listed names are skipped: a file of an unknown suffix, or of none, may be a picture, and its content decides.
+Of pictures only listed names are skipped: a file of an unknown suffix, or of none, may be one, and its content decides.
 Pictures of formats that are not read, and archives, which may hold pictures, are not listed: each of them is a reject.
 """
 
@@ -9,11 +9,28 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-_JUNK: Final = frozenset({b"thumbs.db", b"desktop.ini", b"__macosx"})
+_JUNK: Final = {
+    **dict.fromkeys((b"thumbs.db", b"ehthumbs.db", b"desktop.ini", b"__macosx", b"lost+found"), "junk"),
+    **dict.fromkeys((b"$recycle.bin", b"system volume information", b"#recycle", b"@recycle"), "junk"),
+    b"@eadir": "@eaDir",
+}
+"""What systems leave in folders; in `@eaDir` Synology has pictures of each picture."""
+
+_MOST_KINDS: Final = 20
+_MOST_NOTABLE: Final = 1000
+_SUFFIX: Final = re.compile(rb".\.([a-z0-9_]{1,12})\Z")
+_NOTABLE: Final = re.compile(
+    rb"readme\.md|.*\.(?:zip|tar|tgz|7z|rar|tar\.[a-z0-9]{2,3})|"
+    rb"(?:[a-z0-9_-]*[_-])?(?:train|training|val|valid|validation|dev|test|testing|eval|evaluation)"
+    rb"(?:[_-]?(?:set|list|split|files|images))?\.(?:txt|lst|csv|tsv)|"
+    rb"(?:[a-z0-9_-]*[_-])?(?:labels?|captions?|annotations?|metadata|classes)\.(?:csv|tsv)"
+)
+"""Names, in lower case, of files that may belong to those that are read: archives, lists of splits, tables."""
 
 _OTHER_SUFFIXES: Final = frozenset(
     b"." + suffix
@@ -33,12 +50,11 @@ _OTHER_NAMES: Final = frozenset(
 def why_skipped(name: bytes) -> str | None:
     """Return why a file or folder of this name is skipped wherever it is, or None.
 
-    >>> why_skipped(b".DS_Store"), why_skipped(b"Thumbs.db"), why_skipped(b"README.txt")
-    ('hidden', 'junk', None)
+    >>> why_skipped(b".DS_Store"), why_skipped(b"Thumbs.db"), why_skipped(b"@eaDir"), why_skipped(b"README.txt")
+    ('hidden', 'junk', '@eaDir', None)
     """
-    if name.lower() in _JUNK:
-        return "junk"
-    return "hidden" if name.startswith((b".", b"_")) else None
+    found = _JUNK.get(name.lower())
+    return found or ("hidden" if name.startswith((b".", b"_")) else None)
 
 
 def is_other_file(name: bytes) -> bool:
@@ -58,6 +74,59 @@ def pictures_below(root: bytes) -> Iterator[bytes]:
         yield from (os.path.join(folder, name) for name in names if not (why_skipped(name) or is_other_file(name)))
 
 
+@dataclass(slots=True)
+class LeftOut:
+    """What a listing leaves out: how many of each kind, and the paths of files that may belong to what is read.
+
+    Kinds are suffixes (`.txt`), and reasons: hidden, hidden folder, junk, @eaDir, ignored, dataset, links, empty.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    notable: list[bytes] = field(default_factory=list)
+
+    def skip(self, kind: str) -> None:
+        self.counts[kind] += 1
+
+    def skip_file(self, path: bytes) -> None:
+        """Leave out a file of another kind."""
+        name = path[path.rfind(b"/") + 1 :].lower()
+        found = _SUFFIX.search(name)
+        self.counts[f".{found[1].decode()}" if found else "without a suffix"] += 1
+        if _NOTABLE.fullmatch(name) and len(self.notable) < _MOST_NOTABLE:
+            self.notable.append(path)
+
+    def add(self, more: LeftOut) -> None:
+        self.counts += more.counts
+        self.notable += more.notable
+
+    def by_kind(self) -> dict[str, int]:
+        """Return the counts as a manifest has them: of many suffixes the most common ones, and the others together."""
+        suffixes = [one for one in self.counts if one.startswith(".")]
+        rare = sorted(suffixes, key=lambda one: (-self.counts[one], one))[_MOST_KINDS:]
+        kept = {kind: count for kind, count in self.counts.items() if kind not in set(rare)}
+        return dict(sorted((kept | ({"other": sum(self.counts[one] for one in rare)} if rare else {})).items()))
+
+
+_WORDS: Final = {
+    "hidden": "hidden file", "hidden folder": "hidden folder", "dataset": "dataset", "empty": "empty folder",
+    "links": "link to a folder",
+}  # fmt: skip
+
+
+def left_out_text(counts: Mapping[str, int]) -> str:
+    """Return what was left out, most of a kind first.
+
+    >>> left_out_text({".txt": 3, "hidden folder": 2, "junk": 1})
+    '3 .txt, 2 hidden folders, 1 junk'
+    """
+    parts = []
+    for kind, count in sorted((one for one in counts.items() if one[1]), key=lambda one: (-one[1], one[0])):
+        word = _WORDS.get(kind, kind)
+        many = "links to folders" if kind == "links" else f"{word}s"
+        parts.append(f"{count:,} {many if kind in _WORDS and count > 1 else word}")
+    return ", ".join(parts)
+
+
 @dataclass(frozen=True, slots=True)
 class Ignored:
     """The files and folders that a config ignores: globs of names or, with a `/`, of paths below the root."""
@@ -72,6 +141,11 @@ class Ignored:
             _any_of([pattern for pattern in globs if "/" not in pattern]),
             _any_of([pattern.lstrip("/") for pattern in globs if "/" in pattern]),
         )
+
+    def is_below(self, below: bytes) -> bool:
+        """Return whether a path below the root is ignored, or a folder on its way."""
+        steps = below.split(b"/")
+        return any(self(b"/".join(steps[:at]), step) for at, step in enumerate(steps))
 
     def __call__(self, folder: bytes, name: bytes) -> bool:
         if self.names is not None and self.names.match(os.fsdecode(name)):

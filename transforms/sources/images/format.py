@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from ...format.wording.printable import quoted
 from ..registry.format import Format, Resolved
@@ -69,7 +69,6 @@ class ImagesInput(Options):
     ] = None
     sha256: bool = False
     formats: list[str] = Field(["jpeg", "png", "gif", "webp", "bmp"], min_length=1)
-    ignore: list[Annotated[str, StringConstraints(min_length=1)]] = Field([])
     metadata: Literal["none"] | None = None
     annotations: Annotations | None = None
 
@@ -120,7 +119,11 @@ class ImagesFormat(Format[ImagesInput]):
         """Read the table beside the pictures, if there is one."""
         from ..image_tables.resolve import of_annotations, of_metadata
 
-        fields = {key: one for key, one in ImagesInput.model_fields.items() if key not in Options.model_fields}
+        fields = {
+            key: one
+            for key, one in ImagesInput.model_fields.items()
+            if key not in Options.model_fields or key == "ignore"  # which is of the pictures here, and not of tables
+        }
         own = {key: one.get_default(call_default_factory=True) for key, one in fields.items()}
         if given.get("annotations") is not None:
             try:

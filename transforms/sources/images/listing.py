@@ -24,7 +24,7 @@ from ..contract.source import Listing, SourceEntry, Traits
 from ..files.listing import entry_name
 from ..files.object_listing import match_url
 from ..files.open_file import is_object
-from ..files.skipped_names import Ignored, is_other_file, why_skipped
+from ..files.skipped_names import Ignored, is_other_file, left_out_text, why_skipped
 from .layout import Layout
 from .object_tree import ObjectTree, measure_object
 from .table import ImageFile, ImageTable
@@ -36,14 +36,16 @@ class ImageListing(Listing):
     """A listing whose entries are folders (`folders[i]` is entry i); `images` are sorted by their paths' bytes.
 
     `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`). `hints`
-    say how files are read that have the names of annotations. `empty` are the folders without images and folders.
-    Folders are named from the folder `above` on, and mean `layout`, where that was asked for.
+    say how files are read that have the names of annotations. `sidecars` are files with the name of a picture beside
+    them, and that. `empty` are the folders without images and folders. Folders are named from the folder `above` on,
+    and mean `layout`, where that was asked for.
     """
 
     folders: tuple[ImageFolder, ...] = ()
     images: ImageTable = field(default_factory=lambda: ImageTable.of(()))
     as_one: bool = False
     hints: tuple[str, ...] = ()
+    sidecars: tuple[tuple[bytes, bytes], ...] = ()
     empty: tuple[ImageFolder, ...] = ()
     above: bytes = b""
     layout: Layout | None = None
@@ -120,29 +122,33 @@ def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignor
     tree = ObjectTree()
     walk = ImageWalk(scan or tree.scan, tree.holds_dataset, ignored, apex)
     for path in others:
-        walk.skip(why_skipped(os.path.basename(path.rstrip(b"/"))) or "non-image")
+        reason = why_skipped(os.path.basename(path.rstrip(b"/")))
+        if reason is None:
+            walk.left.skip_file(path)
+        else:
+            walk.left.skip(reason)
     found = False
     for path in named:
         if apex is not None and ignored is not None and ignored(*os.path.split(_below(path.rstrip(b"/"), apex))):
-            walk.skip("ignored")
+            walk.left.skip("ignored")
         elif not path.endswith(b"/"):
             walk.add_file(path, files[path])
             found = True
         elif apex is not None and tree.holds_dataset(_folder_of(path)):
-            walk.skip("dataset")
+            walk.left.skip("dataset")
         elif walk.add_tree(_folder_of(path)):
             found = True
         else:
-            walk.skip("empty")
+            walk.left.skip("empty")
     if not found:
-        raise InputError(_nothing_text([entry_name(_folder_of(path), root) for path in named], walk.skipped))
+        raise InputError(_nothing_text([entry_name(_folder_of(path), root) for path in named], walk.left.by_kind()))
     return _listing(walk, root, apex)
 
 
 def _nothing_text(named: Sequence[str], skipped: Mapping[str, int]) -> str:
-    counts = ", ".join(f"{count} {reason}" for reason, count in skipped.items() if count and reason != "empty")
+    left = left_out_text({kind: count for kind, count in skipped.items() if kind != "empty"})
     holds = "the folder holds" if len(named) == 1 else "the folders hold"
-    return f"{named[0]}: {holds} no {f'image; skipped {counts}' if counts else 'file'}"
+    return f"{named[0]}: {holds} no {f'image; left out: {left}' if left else 'file'}"
 
 
 def _without_others(named: list[bytes]) -> tuple[list[bytes], list[bytes]]:
@@ -150,7 +156,7 @@ def _without_others(named: list[bytes]) -> tuple[list[bytes], list[bytes]]:
     others = []
     for path in named:
         name = os.path.basename(path.rstrip(b"/"))
-        if why_skipped(name) == "junk" or (not path.endswith(b"/") and is_other_file(name)):
+        if why_skipped(name) not in (None, "hidden") or (not path.endswith(b"/") and is_other_file(name)):
             others.append(path)
     if len(others) == len(named):
         return named, []
@@ -237,7 +243,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         tuple(entries),
         len(images),
         sum(entry.bytes for entry in entries),
-        walk.skipped,
+        walk.left.by_kind(),
         Traits(in_folders=True, has_order=False),
         folders=tuple(found[number].folder for number in order),
         images=images.with_folders(moved[images.folders]),
@@ -246,6 +252,12 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
             one.hint([entry.path for entry in entries])
             for _, one in sorted(walk.annotations.items())
             if not is_object(one.path)
+        ),
+        notable=tuple(sorted(walk.left.notable)),
+        sidecars=tuple(
+            pair
+            for pair in sorted(walk.sidecars.values())
+            if not any(one.path.rpartition(b".")[2] == pair[0].rpartition(b".")[2] for one in walk.annotations.values())
         ),
         empty=tuple(walk.empty),
     )

@@ -27,7 +27,9 @@ from ...pictures.facts import Check, ImageProblem
 from ...pictures.notes import notes_of
 from ...pictures.preprocess.options import Preprocess
 from ...recipe.steps.label import refuse_other_numbers
+from ...recognise.beside import lists_of_splits, sidecars, tables_of_pictures
 from ...recognise.names import FileSplits
+from ...recognise.readme import stated_in
 from ...recognise.splits import Seen, find_splits
 from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
 from ..contract.selection import Selection
@@ -162,7 +164,8 @@ class ImageSource:
         files = [f"{os.fsdecode(folder.path).rstrip('/')}/" for folder in listing.folders]
         roots = sorted({os.fsdecode(folder.root) for folder in listing.folders})
         root = next((file[: -len(one)] for file, one in zip(files, below, strict=True) if one), files[0]).rstrip("/")
-        recognised, splits = find_splits(Seen(files, below, root, roots, self.paths), self.splits)
+        stated = stated_in(listing.notable, root) if self.splits.reads_names else ()
+        recognised, splits = find_splits(Seen(files, below, root, roots, self.paths, stated), self.splits)
         if recognised.rule == "folders":
             listing = replace(listing, above=above_splits(listing.below()))
         entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
@@ -200,6 +203,7 @@ class ImageSource:
             _split_rows(roles, listing),
             detected=(
                 *self._detected(layout, classes, splits),
+                *self._beside(listing, layout, splits),
                 *(numbers_note(names) if self.labels is None and not self.known_classes else ()),
                 *empty_classes(listing.below(empty=True), layout, names),
                 *listing.hints,
@@ -335,6 +339,15 @@ class ImageSource:
             name = listing.entries[entry].name
             folders.append(ReadFolder(entry, path, found.root, name, prefix, label, role.class_name, split))
         return folders
+
+    def _beside(self, listing: ImageListing, layout: Layout, splits: Sequence[str]) -> Iterator[str]:
+        """Yield what files beside the pictures may be."""
+        if not self.splits.looks:
+            return
+        call, roots = self.splits.call, [os.fsdecode(folder.root) for folder in listing.folders[:1]]
+        yield from sidecars(listing.sidecars, call, flat=layout == "flat" and len(listing.folders) == 1)
+        yield from tables_of_pictures(listing.notable, roots, call)
+        yield from lists_of_splits(listing.notable, has_splits=bool(splits))
 
     def _detected(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[str, ...]:
         if self.layout != "auto":

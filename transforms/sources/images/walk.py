@@ -26,7 +26,7 @@ from ..files.annotation_files import AnnotationFile, annotation_kind, annotation
 from ..files.below_root import is_inside
 from ..files.listing import holds_dataset
 from ..files.open_file import is_object
-from ..files.skipped_names import Ignored, is_other_file, why_skipped
+from ..files.skipped_names import Ignored, LeftOut, is_other_file, why_skipped
 from .table import ImageColumns, ImageTable
 
 NOT_READABLE: Final = -1
@@ -92,9 +92,9 @@ class ImageWalk:
     """A walk through root folders and files that were named, which come in the order of their paths.
 
     `apex` is the folder that all names are relative to, None if each root's are its own. `ignored` are names and paths
-    below the apex. `skipped` counts what was passed over, by reason; `annotations` are the first files with names of
-    annotations, by kind. `empty` are the folders without files and folders. The folders of the table are those of
-    `folders()`, by number.
+    below the apex. `left` is what was left out; `annotations` are the first files with names of annotations, by kind,
+    `sidecars` the first ones that have the name of a picture beside them, by suffix, each with that picture. `empty`
+    are the folders without files and folders. The folders of the table are those of `folders()`, by number.
     """
 
     def __init__(
@@ -104,8 +104,9 @@ class ImageWalk:
         ignored: Ignored | None = None,
         apex: bytes | None = None,
     ) -> None:
-        self.skipped = {"hidden": 0, "junk": 0}
+        self.left = LeftOut()
         self.annotations: dict[str, AnnotationFile] = {}
+        self.sidecars: dict[bytes, tuple[bytes, bytes]] = {}
         self.empty: list[ImageFolder] = []
         self._apex = apex
         self._ignored = ignored
@@ -146,14 +147,21 @@ class ImageWalk:
         return self._found, self._images.table()
 
     def _visit(self, folder: ImageFolder) -> Iterator[ImageFolder]:
-        files, inner, others = self._read(folder)
+        files, inner, notes, others = self._read(folder)
         images = files.table().in_order_of_names()
-        for kind, other in others.items():
-            place = bisect_left(range(len(images)), os.path.splitext(other)[0] + b".", key=lambda i: images[i].name)
-            near = images[min(place, len(images) - 1)].name if len(images) else None
-            found = annotations_of(kind, folder.path, other, near)
+
+        def near(name: bytes) -> bytes | None:
+            place = bisect_left(range(len(images)), os.path.splitext(name)[0] + b".", key=lambda i: images[i].name)
+            return images[min(place, len(images) - 1)].name if len(images) else None
+
+        for kind, other in notes.items():
+            found = annotations_of(kind, folder.path, other, near(other))
             if found is not None:
                 self.annotations.setdefault(kind, found)
+        for suffix, other in others.items():
+            picture = near(other)
+            if picture is not None and picture.startswith(os.path.splitext(other)[0] + b"."):
+                self.sidecars.setdefault(suffix, (os.path.join(folder.path, other), picture))
         if len(images):
             self._found.append(facts_of(folder, images))
         elif not inner:
@@ -168,12 +176,12 @@ class ImageWalk:
         if done < len(images):
             self._images.extend(images[done:])
 
-    def _read(self, folder: ImageFolder) -> tuple[ImageColumns, list[bytes], dict[str, bytes]]:
+    def _read(self, folder: ImageFolder) -> tuple[ImageColumns, list[bytes], dict[str, bytes], dict[bytes, bytes]]:
         """Return a folder's files, and the names of the folders in it; those that are skipped are not among them.
 
-        The last are the first names of annotations, by kind.
+        The last are the first names of annotations, by kind, and of all files that are no pictures, by suffix.
         """
-        files, inner, others = ImageColumns(), list[bytes](), dict[str, bytes]()
+        files, inner, notes, others = ImageColumns(), list[bytes](), dict[str, bytes](), dict[bytes, bytes]()
         number, below_apex = len(self._found), folder.below_apex
         some: list[tuple[bytes, int, int]] = []
         try:
@@ -182,40 +190,40 @@ class ImageWalk:
                     name = entry.name
                     reason = why_skipped(name)
                     if reason is not None:
-                        self.skip(reason)
-                        self._note(others, folder, name)
+                        is_folder = reason == "hidden" and entry.is_dir(follow_symlinks=False)
+                        self.left.skip("hidden folder" if is_folder else reason)
+                        self._note(notes, folder, name)
                     elif self._ignored is not None and self._ignored(below_apex, name):
-                        self.skip("ignored")
+                        self.left.skip("ignored")
                     elif not entry.is_dir(follow_symlinks=False):
                         if is_other_file(name):
-                            self.skip("non-image")
-                            self._note(others, folder, name)
+                            self.left.skip_file(entry.path)
+                            self._note(notes, folder, name)
+                            suffix = name[name.rfind(b".") :].lower()
+                            others[suffix] = min(name, others.get(suffix, name))
                             continue
                         some.append((name, *_measure(entry, folder.root)))
                         if len(some) == _AT_ONCE:
                             files.add_all(number, some)
                             some.clear()
                     elif self._is_dataset(entry.path):
-                        self.skip("dataset")
+                        self.left.skip("dataset")
                     else:
                         inner.append(name)
         except OSError as error:
             raise InputError(f"{printable_path(folder.path)}: the folder cannot be read: {error.strerror}") from error
         files.add_all(number, some)
-        return files, inner, others
+        return files, inner, notes, others
 
-    def _note(self, others: dict[str, bytes], folder: ImageFolder, name: bytes) -> None:
+    def _note(self, notes: dict[str, bytes], folder: ImageFolder, name: bytes) -> None:
         kind = annotation_kind(folder.below_root, name)
-        if kind is None or kind in self.annotations or (kind in others and others[kind] < name):
+        if kind is None or kind in self.annotations or (kind in notes and notes[kind] < name):
             return
         if self._ignored is None or not self._ignored(folder.below_apex, name):
-            others[kind] = name
+            notes[kind] = name
 
     def _folder(self, path: bytes, root: bytes) -> ImageFolder:
         return ImageFolder(path, root, root if self._apex is None else self._apex)
-
-    def skip(self, reason: str) -> None:
-        self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
 
 def _measure(entry: FolderEntry, root: bytes) -> tuple[int, int]:

@@ -6,17 +6,20 @@ import glob
 import os
 import shlex
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 from ...errors import InputError
 from ...format.manifest.naming import is_list_path
 from ...format.wording.printable import printable_path
+from ...recognise.beside import archives_beside, is_archive
 from ..contract.call import Call, typed_path
 from ..files.listing import expand_paths
 from ..files.open_file import is_object
 from ..files.skipped_names import is_other_file, pictures_below
 from .formats import FORMATS, HEAD_BYTES, format_of_first_bytes, format_of_name
 
+_BESIDE: Final = 100
 _PICTURE_TABLES: Final = frozenset({b"metadata.csv", b"metadata.jsonl", b"metadata.parquet"})
 
 
@@ -24,13 +27,13 @@ class UnclearFormat(InputError):
     """The names of the files show no format, or several."""
 
 
-def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None) -> str:
+def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None, ignore: Sequence[str] = ()) -> str:
     """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
 
     `call` is the command that an error proposes. Raises `InputError` where a path matches nothing, or a suffix is that
     of a format that is not read; `UnclearFormat` where no suffix is known, or there are several formats.
     """
-    files = _without_tables(_without_lists(_known_files(paths, base)))
+    files = _without_tables(_without_lists(_known_files(paths, base, ignore)))
     if files and all(map(_is_picture_table, files)) and _names_pictures(paths, base):
         return "images"
     by_format: dict[str | None, bytes] = {}
@@ -85,8 +88,12 @@ def _is_picture_table(path: bytes) -> bool:
 def _names_pictures(paths: Sequence[str], base: str) -> bool:
     """Return whether tables in folders name pictures, where other files have names without a suffix that shows it."""
     folders = [os.fsencode(os.path.join(base, path)) for path in paths]
-    if not any(True for folder in folders if os.path.isdir(folder) for _ in pictures_below(folder)):
+    beside = [path for folder in folders if os.path.isdir(folder) for path in islice(pictures_below(folder), _BESIDE)]
+    if not beside:
         return False
+    if all(map(is_archive, beside)):
+        what = f"{printable_path(paths[0])}: holds a table of pictures, and no pictures"
+        raise InputError(f"{what}; {next(archives_beside(beside))}")
     try:
         return FORMATS["images"].load().resolved({}, paths, base) is not None
     except InputError:
@@ -111,21 +118,21 @@ def _without_notes(files: list[bytes]) -> list[bytes]:
     return [path for path in files if _may_have_notes(path) or not is_note(path)]
 
 
-def _known_files(paths: Sequence[str], base: str) -> list[bytes]:
+def _known_files(paths: Sequence[str], base: str, ignore: Sequence[str]) -> list[bytes]:
     """Return the files of known suffixes that paths name; of several, a folder that holds none has no say."""
     ranks = sorted({entry.may_be_notes for entry in FORMATS.values()})
-    return next((files for rank in ranks if (files := _files_of(paths, base, rank))), [])
+    return next((files for rank in ranks if (files := _files_of(paths, base, ignore, rank))), [])
 
 
-def _files_of(paths: Sequence[str], base: str, rank: int) -> list[bytes]:
+def _files_of(paths: Sequence[str], base: str, ignore: Sequence[str], rank: int) -> list[bytes]:
     entries = [entry for entry in FORMATS.values() if entry.may_be_notes <= rank]
     known = tuple(suffix for entry in entries for suffix in entry.suffixes)
     try:
-        return expand_paths(paths, base, known, names_only=True)[0]
+        return expand_paths(paths, base, known, names_only=True, ignore=ignore)[0]
     except InputError as error:
         if "one of the suffixes" not in str(error):
             raise
-    apart = [_files_of([path], base, rank) for path in paths] if len(paths) > 1 else []
+    apart = [_files_of([path], base, ignore, rank) for path in paths] if len(paths) > 1 else []
     return [file for files in apart for file in files]
 
 

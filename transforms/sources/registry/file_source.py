@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from ...format.schema.schema import ColumnRule
-from ...recognise.splits import Seen, split_files
-from ...recognise.strangers import refuse_strangers, refuse_tables
-from ...recognise.twice import content_twice
+from ...recognise.rules import recognise
 from ..contract.selection import Selection
 from ..contract.source import Listing, Traits
 from ..files.listing import list_entries
@@ -66,17 +63,15 @@ class FileSource(Generic[OptionsT]):
             InputError: a path matches nothing, a file is not what its name says, or it is unclear of which split it is.
         """
         kind, paths = self.options.format, self.options.paths
-        listing = list_entries(paths, self.settings.base, suffixes_of(kind), file_format=kind, traits=self.traits)
-        how = self.settings.splits
-        if how.looks:
-            refuse_strangers(listing.entries)
-        files = os.fsdecode(b"\0".join(entry.path for entry in listing.entries)).split("\0")
-        seen = Seen.of(files, paths, self.settings.base)
-        if how.looks and self.may_have_a_log:
-            refuse_tables(seen.files, seen.roots, how.call)
-        listing = split_files(listing, seen, how)
-        twice = content_twice(listing.entries) if how.looks else ()
-        return replace(listing, recognised=replace(listing.recognised, warnings=twice))
+        listing = list_entries(
+            paths,
+            self.settings.base,
+            suffixes_of(kind),
+            file_format=kind,
+            traits=self.traits,
+            ignore=self.options.ignore,
+        )
+        return recognise(listing, paths, self.settings.base, self.settings.splits, may_have_a_log=self.may_have_a_log)
 
 
 @dataclass(frozen=True, slots=True)

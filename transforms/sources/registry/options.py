@@ -72,6 +72,7 @@ class SharedOptions(BaseModel):
     exclude_columns: list[str] = []
     limit: Count | None = None
     where: Annotated[str, AfterValidator(_check_where)] | None = None
+    ignore: list[Annotated[str, StringConstraints(min_length=1)]] = []
     splits: (
         Literal["names", "none"]
         | Annotated[dict[SplitName, str | list[str]], Field(min_length=1, max_length=64)]

@@ -52,6 +52,7 @@ class TfrecordFormat(Format[TfrecordInput]):
             splits_anew=settings.splits_anew,
             record_bytes=settings.limits.record_bytes,
             splits=settings.splits,
+            ignore=tuple(options.ignore),
         )
 
     def starter(self, options: TfrecordInput, columns: str, column: str) -> str:  # noqa: ARG002

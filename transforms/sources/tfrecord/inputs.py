@@ -28,6 +28,7 @@ from ...stores.connect import store_at
 from ..contract.source import Recognised, SourceEntry
 from ..files.listing import entry_name, find_entries, holds_dataset, list_file
 from ..files.open_file import is_object
+from ..files.skipped_names import LeftOut
 from ..registry.formats import suffixes_of
 
 _REQUESTS_AT_ONCE: Final = 8
@@ -66,7 +67,7 @@ class Inputs:
 
     files: list[InputFile] = field(default_factory=list)
     datasets: list[InputDataset] = field(default_factory=list)
-    skipped: dict[str, int] = field(default_factory=dict)
+    left: LeftOut = field(default_factory=LeftOut)
     recognised: Recognised = field(default_factory=lambda: Recognised("none"))
 
     def whole_datasets(self) -> Iterator[tuple[str, int]]:
@@ -77,8 +78,10 @@ class Inputs:
                 yield dataset.root, dataset.manifest.generation
 
 
-def find_inputs(paths: Sequence[str], base: str) -> Inputs:
+def find_inputs(paths: Sequence[str], base: str, ignore: Sequence[str] = ()) -> Inputs:
     """Return what paths, relative to the folder `base`, name: datasets, files, folders and globs of files.
+
+    Files that are no shards of a dataset may be left out by globs.
 
     Raises `InputError` where a path matches nothing, a file is named twice, or is in a dataset that does not name it;
     `ReplacedError` where a dataset was replaced meanwhile; `DamageError` where a manifest is damaged, or a shard is
@@ -87,7 +90,7 @@ def find_inputs(paths: Sequence[str], base: str) -> Inputs:
     inputs = Inputs()
     finder = _Finder(inputs, os.path.abspath(os.fsencode(base)))
     for path in paths:
-        finder.add(path, base)
+        finder.add(path, base, ignore)
     for opened in finder.opened:  # whose files have been seen now: reading compares them with that
         opened.check()
     seen: set[bytes] = set()
@@ -106,7 +109,7 @@ class _Finder:
         self._looked_at: dict[bytes, bool] = {}
         self.opened: list[OpenedGeneration] = []
 
-    def add(self, path: str, base: str) -> None:
+    def add(self, path: str, base: str, ignore: Sequence[str]) -> None:
         if is_object(os.fsencode(path)):
             folder = os.fsencode(path).rstrip(b"/")
             is_folder = not glob.has_magic(path)
@@ -120,9 +123,8 @@ class _Finder:
             with ThreadPoolExecutor(_REQUESTS_AT_ONCE if is_object(folder) else 1) as pool:
                 self._inputs.files += pool.map(look, shards)
             return
-        entries, skipped = find_entries([path], base, suffixes_of("tfrecord"))
-        for reason, count in skipped.items():
-            self._inputs.skipped[reason] = self._inputs.skipped.get(reason, 0) + count
+        entries, left = find_entries([path], base, suffixes_of("tfrecord"), ignore)
+        self._inputs.left.add(left)
         self._inputs.files += [self._file(entry) for entry in entries]
 
     def _file(self, entry: SourceEntry) -> InputFile:

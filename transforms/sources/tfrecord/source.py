@@ -10,13 +10,11 @@ states (`val-00001-of-00010.tfrecord`), or the folder that it is in (`val/a.tfre
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, Literal
 
-from ...errors import InputError
 from ...format.flow.rows import Rows
 from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Schema
@@ -24,8 +22,7 @@ from ...format.splits.splitter import DEFAULT_SPLIT
 from ...format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...format.wording.printable import printable
 from ...recognise.names import FileSplits
-from ...recognise.splits import Seen, find_splits
-from ...recognise.strangers import refuse_strangers
+from ...recognise.rules import recognise
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema
@@ -57,6 +54,13 @@ class _Agreement:
     columns: tuple[ColumnEntry, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordListing(Listing):
+    """A listing with all that was found of its files and datasets."""
+
+    inputs: Inputs = field(kw_only=True, repr=False)
+
+
 _OPAQUE: Final = _Agreement(Schema(()), opaque=True)
 
 
@@ -74,6 +78,7 @@ class TfrecordSource:
     shard_size      files are cut where shards of that size will end; None: they are read whole
     dataset         the dataset that the records are added to, which they must agree with
     splits          how files of no dataset get theirs
+    ignore          globs of files that are left out
     """
 
     paths: tuple[str, ...]
@@ -88,6 +93,7 @@ class TfrecordSource:
     record_bytes: int = RECORD_BYTES_LIMIT
     dataset: Stated | None = None
     splits: FileSplits = field(default_factory=FileSplits)
+    ignore: tuple[str, ...] = ()
 
     def following(self, dataset: DatasetSchema) -> TfrecordSource:
         """Return the source whose records agree with the dataset; files may say themselves of which split they are."""
@@ -96,16 +102,21 @@ class TfrecordSource:
 
     def list_files(self) -> Listing:
         inputs = self._inputs()
-        if self.splits.looks:
-            refuse_strangers(file.entry for file in inputs.files if file.dataset is None)
         entries = tuple(file.entry for file in inputs.files)
         traits = Traits(whole_records=True)
         size, datasets = sum(entry.bytes for entry in entries), tuple(inputs.whole_datasets())
-        return Listing("tfrecord", entries, len(entries), size, inputs.skipped, traits, datasets, inputs.recognised)
+        left = inputs.left.by_kind()
+        return RecordListing(
+            "tfrecord", entries, len(entries), size, left, traits, datasets, inputs.recognised, inputs=inputs
+        )
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Return the schema that all inputs have, and the ranges of their files."""
-        inputs = self._listed(listing)
+        if not isinstance(listing, RecordListing):
+            raise TypeError("a listing of records comes from TfrecordSource.list_files")
+        wanted = set(listing.entries)  # an append lists those only that the dataset lacks
+        files = [file for file in listing.inputs.files if file.entry in wanted]
+        inputs = replace(listing.inputs, files=files)
         found = self._agree(inputs, run)
         pieces, groups = self._cut(inputs, found)
         splits = tuple(sorted({piece.split for piece in pieces if piece.split is not None}))
@@ -113,7 +124,7 @@ class TfrecordSource:
             Frozen(found.schema, splits, found.labels, found.opaque, found.columns),
             (),
             tuple(pieces),
-            tuple(self._warnings(inputs, found)),
+            (*listing.recognised.warnings, *self._warnings(inputs, found)),
             _split_rows(pieces),
             groups if self.shard_size is not None else None,
             detected=listing.recognised.lines,
@@ -133,22 +144,16 @@ class TfrecordSource:
             check_stamp(piece)
 
     def _inputs(self) -> Inputs:
-        inputs = find_inputs(self.paths, self.base)
+        inputs = find_inputs(self.paths, self.base, self.ignore)
         foreign = [index for index, file in enumerate(inputs.files) if file.dataset is None]
-        seen = Seen.of([os.fsdecode(inputs.files[i].entry.path) for i in foreign], self.paths, self.base)
-        inputs.recognised, splits = find_splits(seen, self.splits)
-        for index, split in zip(foreign, splits, strict=True):
-            inputs.files[index] = replace(inputs.files[index], stated=split)
+        entries = tuple(inputs.files[index].entry for index in foreign)
+        listing = Listing("tfrecord", entries, len(entries), 0, notable=tuple(sorted(inputs.left.notable)))
+        listing = recognise(listing, self.paths, self.base, self.splits)
+        inputs.recognised = listing.recognised
+        for index, entry in zip(foreign, listing.entries, strict=True):
+            inputs.files[index] = replace(inputs.files[index], stated=entry.split)
         if not self.in_turn:
             inputs.files.sort(key=lambda file: file.entry.path)
-        return inputs
-
-    def _listed(self, listing: Listing) -> Inputs:
-        """Return the inputs that are listed: an append lists those only that the dataset lacks."""
-        inputs, wanted = self._inputs(), set(listing.entries)
-        inputs.files = [file for file in inputs.files if file.entry in wanted]
-        if len(inputs.files) != len(wanted):
-            raise InputError("the input files changed while they were listed; run again")
         return inputs
 
     def _agree(self, inputs: Inputs, run: ParallelMap) -> _Agreement:

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ..command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def pictures(*names: str) -> None:
+    for number, name in enumerate(names):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(name)
+
+
+def follow(line: str, shardmill: Shardmill) -> None:
+    """Run the commands that a line ends with, which write `again`."""
+    for command in line.rpartition(": ")[2].split(" && "):
+        args = shlex.split(command)
+        if args[0] != "shardmill":
+            assert subprocess.run(args, check=False).returncode == 0
+            continue
+        args[args.index("-o") + 1] = "again"
+        screen = shardmill(*args[1:])
+        assert screen.code == 0, screen.err
+
+
+def line_of(shown: str, about: str) -> str:
+    return next(line for line in shown.splitlines() if line.startswith(f"Detected: {about}"))
+
+
+def test_captions_beside_pictures_are_named_with_the_commands_that_read_both(shardmill: Shardmill) -> None:
+    pictures("my pics/1.png", "my pics/2.png")
+    for number in (1, 2):
+        Path(f"my pics/{number}.txt").write_text(f"caption {number}")
+    shown = shardmill("convert", "my pics", "-o", "out").out
+    assert "\nLeft out: 2 .txt\n" in shown
+    line = line_of(shown, "my pics/1.txt has the name of the picture beside it (1.png), and is not read; to read both")
+    if shutil.which("tar") is None:
+        pytest.fail("tar is part of every system that this runs on")
+    follow(line, shardmill)
+    assert [row["txt"] for row in open_dataset("again")["train"]] == ["caption 1", "caption 2"]
+
+
+def test_boxes_beside_pictures_are_read_by_the_command_on_the_screen(shardmill: Shardmill) -> None:
+    pictures("pics/1.png", "pics/2.png")
+    Path("pics/1.txt").write_text("0 0.5 0.5 0.2 0.2\n1 .25 0.5 1e-1 0.2\n")
+    Path("pics/2.txt").write_text("1 0.5 0.5 0.2 0.2\n")
+    shown = shardmill("convert", "pics", "-o", "out").out
+    follow(
+        line_of(shown, "pics/1.txt has the name of the picture beside it (1.png), and is not read: it looks"), shardmill
+    )
+    counts = [len(row["image/object/class/label"]) for row in open_dataset("again")["train"]]
+    assert counts == [2, 1]
+
+
+def test_what_lies_beside_pictures_of_classes_is_named_without_a_command(shardmill: Shardmill) -> None:
+    pictures("pics/cat/1.png", "pics/dog/1.png")
+    Path("pics/dog/1.json").write_text("{}")
+    shown = shardmill("convert", "pics", "-o", "out").out
+    assert "pics/dog/1.json has the name of the picture beside it (1.png), and is not read: files beside" in shown
+    assert "tar -cf" not in shown
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("pics/labels.csv", "id,file,kind\n1,a.png,cat\n2,b.png,dog\n"),
+        ("pics/train.csv", "file;kind\na.png;cat\nb.png;dog\n"),
+        ("pics/annotations.tsv", "picture name\tkind\na.png\tcat\nb.png\tdog\n"),
+    ],
+)
+def test_a_table_that_names_pictures_is_read_by_the_command_on_the_screen(
+    shardmill: Shardmill, table: str, text: str
+) -> None:
+    pictures("pics/a.png", "pics/b.png")
+    Path(table).write_text(text)
+    shown = shardmill("convert", "pics", "-o", "out", "--format", "images").out
+    follow(line_of(shown, f"{table} names pictures in its column"), shardmill)
+    rows = open_dataset("again")["train"]
+    assert [row["kind"] for row in rows] == ["cat", "dog"]
+    assert len({json.dumps(str(row)) for row in rows}) == 2
+
+
+def test_a_table_that_names_no_picture_is_named_and_a_list_of_splits_too(shardmill: Shardmill) -> None:
+    pictures("pics/cat/1.png", "pics/dog/1.png")
+    Path("pics/labels.csv").write_text("a,b\n1,2\n")
+    for name in ("train.txt", "test.txt", "notes.txt"):
+        Path("pics", name).write_text("cat/1.png 0\n")
+    shown = shardmill("convert", "pics", "-o", "out", "--format", "images").out
+    assert "Detected: pics/labels.csv is a table beside pictures, and is not read\n" in shown
+    assert "Detected: test.txt, train.txt: may list the pictures of splits; lists are not read, and all" in shown
+    assert "\nLeft out: 3 .txt, 1 .csv\n" in shown
+    pictures("split/train/cat/1.png", "split/test/cat/1.png")
+    Path("split/train.txt").write_text("train/cat/1.png\n")
+    assert "may list the pictures" not in shardmill("convert", "split", "-o", "two").out
+
+
+def test_pictures_that_a_table_names_in_an_archive_beside_it_are_unpacked_by_the_command(shardmill: Shardmill) -> None:
+    pictures("a.png", "b.png")
+    Path("d").mkdir()
+    with zipfile.ZipFile("d/images.zip", "w") as archive:
+        for name in ("a.png", "b.png"):
+            archive.write(name)
+    Path("d/metadata.jsonl").write_text('{"file_name": "a.png", "n": 1}\n{"file_name": "b.png", "n": 2}\n')
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 2
+    assert "d: holds a table of pictures, and no pictures; d/images.zip: not read; if rows name" in screen.err
+    line = next(line for line in screen.err.splitlines() if line.endswith("unpack it first: unzip d/images.zip -d d"))
+    if shutil.which("unzip") is None:
+        zipfile.ZipFile("d/images.zip").extractall("d")
+    else:
+        follow(line, shardmill)
+    assert shardmill("convert", "d", "-o", "again").code == 0
+    assert [row["image/filename"] for row in open_dataset("again")["train"]] == ["a.png", "b.png"]
+
+
+def test_an_archive_beside_a_table_of_other_files_is_named(shardmill: Shardmill) -> None:
+    Path("t").mkdir()
+    Path("t/a.csv").write_text("sound,n\n1.wav,1\n")
+    Path("t/sounds.zip").write_bytes(b"x")
+    shown = shardmill("convert", "t", "-o", "out").out
+    said = "t/sounds.zip: not read; if rows name files in it, unpack it first: unzip t/sounds.zip -d t"
+    assert f"Detected: {said}\n" in shown
+
+
+def test_what_a_synology_makes_of_each_picture_is_no_class_and_no_row(shardmill: Shardmill) -> None:
+    pictures("pics/cat/1.png", "pics/cat/@eaDir/1.png/SYNOPHOTO_THUMB_M.png", "pics/dog/1.png", "pics/@eaDir/x.png")
+    assert "Left out: 2 @eaDir\n" in shardmill("convert", "pics", "-o", "out").out
+    Path("t/@eaDir").mkdir(parents=True)
+    for name in ("t/a.csv", "t/@eaDir/a.csv"):
+        Path(name).write_text("n\n1\n")
+    assert "1 written, 0 rejected\nLeft out: 1 @eaDir\n" in shardmill("convert", "t", "-o", "two").out
+
+
+def test_nothing_is_said_where_detection_is_turned_off(shardmill: Shardmill) -> None:
+    pictures("pics/1.png")
+    Path("pics/1.txt").write_text("caption")
+    Path("pics/labels.csv").write_text("f\n1.png\n")
+    shown = shardmill("convert", "pics", "-o", "out", "--format", "images", "--set", "input.detect=none").out
+    assert "Detected" not in shown
+    assert "Left out: 1 .csv, 1 .txt\n" in shown

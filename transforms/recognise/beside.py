@@ -1,0 +1,134 @@
+"""Files beside those that are read, which may belong to them: named, with the command that uses them if there is one.
+
+    1.txt beside 1.jpg            captions, or boxes of YOLO: the tar of both, or input.annotations.yolo
+    labels.csv beside pictures    a table, if its first row names one of them
+    train.txt, test.txt           lists of splits
+    images.zip beside a table     the pictures that its rows name
+
+Of at most a few files the first bytes are looked at, and only on a disk.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ..format.wording.nearest import first_names
+from ..format.wording.options import set_column
+from ..format.wording.printable import printable, printable_path, shell_path
+from ..sources.contract.call import Call, typed_path
+from ..sources.files.open_file import is_object
+from .names import split_in_words
+
+_MOST: Final = 8
+_HEAD_BYTES: Final = 8 << 10
+_TABLES: Final = (".csv", ".tsv")
+_ARCHIVES: Final = re.compile(r"\.(?:zip|tar|tgz|7z|rar|tar\.[a-z0-9]{2,3})$", re.IGNORECASE)
+_UNPACK: Final = {
+    ".zip": "unzip {file} -d {folder}",
+    ".7z": "7z x {file} -o{folder}",
+    ".rar": "unrar x {file} {folder}/",
+}
+_BOX: Final = re.compile(rb"(?:[0-9]+(?:\.0)?(?:[ \t]+[01]?\.?[0-9eE.+-]+){4,}[ \t]*(?:\r?\n|\Z))+")
+
+
+def sidecars(pairs: Sequence[tuple[bytes, bytes]], call: Call, *, flat: bool) -> Iterator[str]:
+    """Yield what files are that have the name of a picture beside them: a caption, boxes, or others.
+
+    `pairs` are such files, one of each suffix, each with its picture. Pictures of a `flat` folder have no classes and
+    no splits, which an archive of samples would lose.
+    """
+    for path, picture in pairs:
+        folder, name = os.path.split(os.fsdecode(path))
+        shown, out = shell_path(typed_path(folder)), shell_path(call.output)
+        suffix = os.path.splitext(name)[1].lower()
+        what = f"{_shown(path)} has the name of the picture beside it ({printable(picture)}), and is not read"
+        if suffix == ".txt" and _BOX.match(_head(path)):
+            option = shlex.quote(f"input.annotations.yolo={typed_path(folder)}")
+            yield f"{what}: it looks like boxes of YOLO; to read them: {_convert(call)} {shown} -o {out} --set {option}"
+        elif flat and not is_object(path):
+            tar = shell_path(f"{typed_path(folder).rstrip('/')}.tar")
+            pack = f"tar --sort=name -cf {tar} -C {shown} ."
+            yield f"{what}; to read both as one record: {pack} && {_convert(call)} {tar} -o {out}"
+        else:
+            yield f"{what}: files beside pictures are read from archives of samples alone, without classes of folders"
+
+
+def tables_of_pictures(notable: Sequence[bytes], roots: Sequence[str], call: Call) -> Iterator[str]:
+    """Yield what reads tables beside pictures: those whose first row names a picture that is there."""
+    for path in [one for one in notable if os.fsdecode(one).lower().endswith(_TABLES)][:_MOST]:
+        found = _picture_column(path, roots)
+        if found is None:
+            yield f"{_shown(path)} is a table beside pictures, and is not read"
+            continue
+        column, root = found
+        away = root != os.path.dirname(os.fsdecode(path))
+        files_root = f" --set {shlex.quote(f'schema.files_root={typed_path(root)}')}" if away else ""
+        yield (
+            f'{_shown(path)} names pictures in its column "{printable(column)}", and is not read; to read its rows: '
+            f"{_convert(call)} {shell_path(typed_path(os.fsdecode(path)))} -o {shell_path(call.output)} "
+            f"{set_column(column, 'image', 'path')}{files_root}"
+        )
+
+
+def lists_of_splits(notable: Sequence[bytes], *, has_splits: bool) -> Iterator[str]:
+    """Yield that lists such as train.txt are not read, where pictures are in no splits."""
+    names = [os.path.basename(os.fsdecode(one)) for one in notable if one.lower().endswith((b".txt", b".lst"))]
+    lists = [name for name in names if split_in_words(name) is not None]
+    if lists and not has_splits:
+        yield (
+            f"{first_names(lists, _MOST)}: may list the pictures of splits; lists are not read, and all pictures go to "
+            f"one split; to have splits, put pictures into folders such as train/ and test/"
+        )
+
+
+def archives_beside(notable: Sequence[bytes]) -> Iterator[str]:
+    """Yield how archives beside the files that are read are unpacked, since rows may name what is in them."""
+    packed = [os.fsdecode(one) for one in notable if is_archive(one) and not is_object(one)]
+    for path in packed[:1]:
+        folder, name = os.path.split(path)
+        ending = next((one for one in _UNPACK if name.lower().endswith(one)), "")
+        command = _UNPACK.get(ending, "tar -xf {file} -C {folder}")
+        how = command.format(file=shell_path(typed_path(path)), folder=shell_path(typed_path(folder)))
+        more = f" and {len(packed) - 1:,} more" if len(packed) > 1 else ""
+        yield f"{_shown(os.fsencode(path))}{more}: not read; if rows name files in it, unpack it first: {how}"
+
+
+def is_archive(path: bytes) -> bool:
+    return _ARCHIVES.search(os.fsdecode(path)) is not None
+
+
+def _picture_column(path: bytes, roots: Sequence[str]) -> tuple[str, str] | None:
+    """Return the column whose value in the first row is a file, and the folder that the file's path begins in."""
+    lines = _head(path).decode("utf-8-sig", "replace").splitlines()[:2]
+    sign = max("\t,;|", key=lines[0].count) if len(lines) == 2 else ","
+    rows = list(csv.reader(lines, delimiter=sign))
+    if len(rows) < 2 or len(rows[0]) != len(rows[1]):
+        return None
+    for folder in (os.path.dirname(os.fsdecode(path)), *roots):
+        for column, value in zip(*rows, strict=True):
+            if column and value and "\0" not in value and os.path.isfile(os.path.join(folder, value)):
+                return column, folder
+    return None
+
+
+def _head(path: bytes) -> bytes:
+    if is_object(path):
+        return b""
+    try:
+        with open(path, "rb") as file:
+            return file.read(_HEAD_BYTES)
+    except OSError:
+        return b""  # it is not read, whatever it holds
+
+
+def _convert(call: Call) -> str:
+    return f"shardmill {call.command}"
+
+
+def _shown(path: bytes) -> str:
+    return printable_path(typed_path(os.fsdecode(path)))
