@@ -55,9 +55,11 @@ from ...transforms.format.sidecars.record_index import index_data
 from ...transforms.format.sidecars.sidecar_files import sidecar_files
 from ...transforms.format.wording.printable import counted, printable, printable_path, shell_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
-from ...transforms.recognise.names import split_in_name
-from ...transforms.recognise.splits import Seen, by_words
-from ...transforms.sources.files.listing import expand_paths
+from ...transforms.recognise.names import FileSplits, split_in_name
+from ...transforms.recognise.rules import recognise
+from ...transforms.sources.contract.call import Call
+from ...transforms.sources.contract.source import Listing
+from ...transforms.sources.files.listing import list_entries
 from ...transforms.sources.registry.formats import suffixes_of
 from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together
 from ...transforms.stores.common.store_url import is_store_url
@@ -98,7 +100,9 @@ def adopt_files(
     folder = folder.rstrip("/") or folder
     if (begun := _begun(folder)) is not None:
         return begun, ()
-    names = _files(folder, name, split)
+    listing = _files(folder, name, split)
+    splits = {os.path.basename(os.fsdecode(one.path)): one.split or split or "train" for one in listing.entries}
+    names = list(splits)
     try:
         facts = list(run(_look_at, [os.path.join(folder, one) for one in names]))
     except SchemaError as error:
@@ -109,7 +113,7 @@ def adopt_files(
         ) from error
     _check(folder, facts)
     storage = LocalStorage(os.path.abspath(folder))
-    manifest = _manifest(names, facts, name or dataset_name(os.path.abspath(folder)), split or "train")
+    manifest = _manifest(splits, facts, name or dataset_name(os.path.abspath(folder)), listing.skipped)
     wanted = sidecar_files(manifest, tuple(_GROUPS), None)
     there = {group for group, own in _GROUPS.items() if any(_is_of_others(storage, one, wanted) for one in own)}
     files = sidecar_files(manifest, [group for group in _GROUPS if group not in there], None)
@@ -128,7 +132,8 @@ def adopt_files(
             raise TargetError(f"{printable_path(folder)}: another command has made a dataset of it at this moment")
         storage.replace("manifest.json", storage.read(generation_file("manifests", 1, "json")))
     kept = [file for group in sorted(there) for file in _GROUPS[group] if storage.lies_at(file)]
-    return manifest, (*missing_files(names), *(f"{file} was there, and stays as it is" for file in kept))
+    stay = (f"{file} was there, and stays as it is" for file in kept)
+    return manifest, (*listing.recognised.warnings, *missing_files(names), *stay)
 
 
 def missing_files(names: Iterable[str]) -> list[str]:
@@ -175,7 +180,8 @@ def _is_of_others(storage: Storage, name: str, wanted: Mapping[str, bytes]) -> b
     return storage.lies_at(name) and (name not in wanted or storage.read(name) != wanted[name])
 
 
-def _files(folder: str, name: str | None, split: str | None) -> list[str]:
+def _files(folder: str, name: str | None, split: str | None) -> Listing:
+    """Return the files of a folder, each with the split that its name states."""
     where = printable_path(folder)
     if is_store_url(folder):
         raise TargetError(
@@ -191,9 +197,9 @@ def _files(folder: str, name: str | None, split: str | None) -> list[str]:
     if name is not None and DATASET_NAME.fullmatch(name) is None:
         raise UsageError(f'--name: "{printable(name)}" is not {_NAME}')
     merge = f"shardmill merge {shell_path(folder)} -o {shell_path(f'{folder}-dataset')}"
-    root = os.fsencode(os.path.abspath(folder))
-    found, _ = expand_paths([os.fsdecode(root)], "/", suffixes_of("tfrecord"), names_only=True)
-    paths = [os.fsdecode(os.path.relpath(path, root)) for path in found]
+    root = os.path.abspath(folder)
+    listing = list_entries([root], os.getcwd(), suffixes_of("tfrecord"), file_format="tfrecord")
+    paths = [os.path.relpath(os.fsdecode(entry.path), root) for entry in listing.entries]
     within = sorted({os.path.dirname(path) for path in paths} - {""})
     if within:
         raise UsageError(
@@ -207,32 +213,14 @@ def _files(folder: str, name: str | None, split: str | None) -> list[str]:
             f"{printable_path(os.path.join(folder, odd))}: has a name that no manifest holds; rename it to letters, "
             f"digits, . _ = and -, or copy all files into a dataset: {merge}"
         )
+    one = f"shardmill adopt {shell_path(folder)} --split train"
+    how = FileSplits(None if split is None else "none", one_split=one, call=Call("merge", f"{folder}-dataset"))
+    listing = recognise(listing, [root], "/", how)
     if split is None:
-        _refuse_words(folder, paths)
-    return paths
-
-
-def _refuse_words(folder: str, names: Sequence[str]) -> None:
-    """Refuse names in which words may be meant for several splits, and say none in a form that is sure."""
-    names = [name for name in names if split_in_name(name) is None]
-    mixed = by_words(Seen(names, names, folder, (), ()))
-    if mixed is None:
-        return
-    words = defaultdict[str, list[str]](list)
-    for name, split in zip(names, mixed.splits, strict=True):
-        if split is not None:
-            words[split].append(name)
-    out, commands = shell_path(f"{folder}-dataset"), list[str]()
-    for word, files in sorted(words.items(), key=lambda item: not item[0].startswith("train")):
-        shown = " ".join(shell_path(os.path.join(folder, file)) for file in files[:_SHOWN])
-        more = " ..." if len(files) > _SHOWN else ""
-        commands.append(f"shardmill {'append' if commands else 'merge'} {shown}{more} -o {out} --split {word}")
-    raise UsageError(
-        f"{printable_path(folder)}: {', '.join(files[0] for files in words.values())}: are these splits? Only names "
-        f"such as train-00000.tfrecord and data-train.tfrecord-00000-of-00010 are read as splits. Choose one of:\n"
-        f"  all files in one split:    shardmill adopt {shell_path(folder)} --split train\n"
-        f"  a dataset with splits:     {' && '.join(commands)}"
-    )
+        return listing
+    stated = (split_in_name(path) for path in paths)
+    entries = tuple(replace(one, split=own) for one, own in zip(listing.entries, stated, strict=True))
+    return replace(listing, entries=entries)
 
 
 def _look_at(path: str) -> FileFacts:
@@ -312,12 +300,12 @@ def _schema(facts: Sequence[FileFacts]) -> Schema | None:
     return observe_together((found.seen for found in facts), "").schema()
 
 
-def _manifest(names: Sequence[str], facts: Sequence[FileFacts], name: str, split: str) -> Manifest:
+def _manifest(by_name: Mapping[str, str], facts: Sequence[FileFacts], name: str, skipped: dict[str, int]) -> Manifest:
     largest = max(LEAST_SHARD_BYTES, *(found.bytes for found in facts))
     shards: dict[str, list[tuple[ShardEntry, int]]] = defaultdict(list)
-    for one, found in zip(names, facts, strict=True):
+    for (one, split), found in zip(by_name.items(), facts, strict=True):
         entry = ShardEntry(one, 1, found.records, found.bytes, f"{found.crc:08x}")
-        shards[split_in_name(one) or split].append((entry, found.digest))
+        shards[split].append((entry, found.digest))
     splits = {
         key: SplitEntry(
             records=sum(entry.records for entry, _ in some),
@@ -343,7 +331,7 @@ def _manifest(names: Sequence[str], facts: Sequence[FileFacts], name: str, split
         shard_name=_shard_name(splits),
         config_fingerprint=_ZEROS,
         schema_fingerprint=None if schema is None else schema.fingerprint(),
-        source=SourceSummary("tfrecord", len(facts), sum(found.bytes for found in facts), None),
+        source=SourceSummary("tfrecord", len(facts), sum(found.bytes for found in facts), None, skipped),
         counts=RowCounts(records, records, 0, 0),
         rejects=RejectSummary(None, 0),
         schema=schema,

@@ -57,7 +57,7 @@ class FileSplits:
 
     `said` is how the user gave all rows a rule or a split; the files then have none. Where columns of files may differ,
     a command says so with `unites`. `split` is that of files without one. With `looks` files are opened to see whether
-    they are what their names say.
+    they are what their names say. `one_split` is the command that reads all files as one split, where it is another.
     """
 
     wanted: Literal["names", "none"] | Globs | None = None
@@ -65,6 +65,7 @@ class FileSplits:
     unites: bool = field(default=False, compare=False, repr=False)
     split: str = "train"
     looks: bool = True
+    one_split: str = field(default="", compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
     @property

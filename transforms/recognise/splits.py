@@ -397,7 +397,7 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
         second = f"{_command(how, _named(by_split[ordered[0]], [*others, *rest]))}{alone}"
         second_is = f"{ordered[0]} alone"
     else:
-        second, second_is = f"{_command(how, seen.typed)} --set input.splits=none", "all files in one split"
+        second, second_is = _as_one(seen, how), "all files in one split"
     return _choice(f"{what}: {shown}{beside}", (", ".join(ordered), first), (second_is, second))
 
 
@@ -442,7 +442,7 @@ def _asked(seen: Seen, stated: Several, how: FileSplits) -> str:
         left = next(file for file, found in zip(seen.files, stated.configs[0][1], strict=True) if not found)
         what = f"README.md states the splits of some files, and not of {_shown(left)}"
         choices = [("what it states", command) for _, command in choices]
-        choices.append(("all files in one split", f"{_command(how, seen.typed)} --set input.splits=none"))
+        choices.append(("all files in one split", _as_one(seen, how)))
     return _choice(what, *choices)
 
 
@@ -474,6 +474,10 @@ def _command_of(seen: Seen, one: Stated, splits: Sequence[set[str]], how: FileSp
 def _choice(what: str, *choices: tuple[str, str]) -> str:
     lines = "".join(f"\n  {f'{name}:':<24} {command}" for name, command in choices)
     return f"{what}; choose one of{lines}\nor say which files are of which split: input.splits"
+
+
+def _as_one(seen: Seen, how: FileSplits) -> str:
+    return how.one_split or f"{_command(how, seen.typed)} --set input.splits=none"
 
 
 def _command(how: FileSplits, paths: Sequence[str]) -> str:

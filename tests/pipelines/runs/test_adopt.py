@@ -230,14 +230,48 @@ def test_words_that_may_be_splits_are_refused_with_commands_that_work(tmp_path: 
     put(tmp_path / "mine", "my_test.tfrecord", ROWS[12:])
     screen = shardmill("adopt", "mine")
     assert screen.code == 2
-    first, second = (line.split(":    ")[-1].split(":     ")[-1] for line in screen.err.strip().splitlines()[-2:])
+    second, first = re.findall(r"^  .*?: +(shardmill .*)$", screen.err, re.M)
     assert not (tmp_path / "mine/manifests").exists()
-    for command in second.split(" && "):
-        assert shardmill(*shlex.split(command)[1:]).code == 0
+    assert shardmill(*shlex.split(second)[1:]).code == 0
     dataset = open_dataset(tmp_path / "mine-dataset")
     assert {name: len(dataset[name]) for name in dataset.splits} == {"test": 8, "train": 12}
     assert shardmill(*shlex.split(first)[1:]).code == 0
     assert open_dataset(tmp_path / "mine").splits == ("train",)
+
+
+def test_a_form_that_states_a_split_beside_names_that_state_none_is_refused_too(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    put(tmp_path / "mine", "test-00000.tfrecord", ROWS[:12])
+    put(tmp_path / "mine", "extra.tfrecord", ROWS[12:])
+    screen = shardmill("adopt", "mine")
+    assert (screen.code, "names of files may mean splits: mine/test-00000.tfrecord, beside" in screen.err) == (2, True)
+    assert shardmill("adopt", "mine", "--split", "rest").code == 0
+    dataset = open_dataset(tmp_path / "mine")
+    assert {name: len(dataset[name]) for name in dataset.splits} == {"rest": 8, "test": 12}
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"4d" * 32 + b"\nsize 12345\n"
+
+
+@pytest.mark.parametrize(
+    "command", [["adopt", "mine"], ["merge", "mine", "-o", "out"], ["rebuild", "mine", "-o", "out"]]
+)
+def test_a_pointer_a_web_page_and_a_copy_are_known_among_records(
+    tmp_path: Path, shardmill: Shardmill, command: list[str]
+) -> None:
+    put(tmp_path / "mine", "a.tfrecord", ROWS)
+    shutil.copy(tmp_path / "mine/a.tfrecord", tmp_path / "mine/a (1).tfrecord")
+    (tmp_path / "mine/a (1).tfrecord").rename(tmp_path / "mine/a-copy.tfrecord")
+    for data, said in ((POINTER, "is a Git LFS pointer"), (b"<!DOCTYPE html><html></html>", "is a web page")):
+        (tmp_path / "mine/b.tfrecord").write_bytes(data)
+        screen = shardmill(*command)
+        assert (screen.code, f"mine/b.tfrecord: {said}" in screen.err) == (2, True)
+    (tmp_path / "mine/b.tfrecord").unlink()
+    (tmp_path / "mine/notes.txt").write_text("x")
+    screen = shardmill(*command)
+    assert (screen.code, "mine/a.tfrecord and mine/a-copy.tfrecord: a copy by its name" in screen.out) == (0, True)
+    assert "\nLeft out: 1 .txt\n" in screen.out
 
 
 @pytest.mark.parametrize(
