@@ -154,7 +154,7 @@ class TestSmallInput:
         assert (ended.code, counts(tmp_path)) == (0, 4), ended.text
 
     @pytest.mark.thorough("values of 200 MiB are read")
-    @pytest.mark.parametrize(("name", "times"), [("csv", 6), ("jsonl", 6), ("txt", 6), ("parquet", 3)])
+    @pytest.mark.parametrize(("name", "times"), [("csv", 3), ("jsonl", 6), ("txt", 6), ("parquet", 3)])
     def test_a_value_above_the_limits_takes_a_few_times_its_size(self, tmp_path: Path, name: str, times: int) -> None:
         size = 200 << 20
         LARGE[name](tmp_path / f"a.{name}", "x" * size)

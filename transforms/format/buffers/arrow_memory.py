@@ -54,6 +54,12 @@ def offsets_of(array: pa.Array, dtype: npt.DTypeLike) -> I64:
     return np.frombuffer(buffer, kind, len(array) + 1, array.offset * kind.itemsize).astype(np.int64)
 
 
+def beginning_of(cells: pa.Array, row: int, size: int) -> bytes:
+    """Return the first bytes of a binary cell; a scalar of Arrow would be a copy of all of it."""
+    start, stop = offsets_of(cells.slice(row, 1), np.int32).tolist()
+    return bytes(memoryview(cells.buffers()[2] or b"")[start : min(start + size, stop)])
+
+
 def true_mask(flags: pa.BooleanArray) -> npt.NDArray[np.bool_]:
     """Return which of some flags are true; a null is not."""
     values = flags.buffers()[1]

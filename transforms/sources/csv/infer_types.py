@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...format.buffers.arrow_memory import array_of, true_mask
+from ...format.buffers.arrow_memory import array_of, beginning_of, true_mask
 from ...format.wording.printable import VALUE_LIMIT, printable
 from ..text.cast import cell_bytes, first_problem, leading_zeros, nullify, prove_column
 from .obstacles import Obstacles, find_obstacles
@@ -206,8 +206,7 @@ def _shown(column: pa.Array, row: int, cells: Cells) -> str:
 
 def _beginning(column: pa.Array, row: int) -> bytes:
     """Return what is shown of a cell at the most, without a copy of the whole."""
-    held = column[row].as_buffer()
-    return bytes(held[: 4 * (VALUE_LIMIT + 1)].to_pybytes())
+    return beginning_of(column, row, 4 * (VALUE_LIMIT + 1))
 
 
 def _place(row: int, cells: Cells) -> str:

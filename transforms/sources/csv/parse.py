@@ -16,9 +16,11 @@ import pyarrow as pa
 from pyarrow import csv
 
 from ...errors import SourceError
+from ...format.buffers.arrow_memory import beginning_of, binary_array
+from ...format.buffers.views import BUFFER_LIMIT
 from ...format.flow.rejects import CellError, CellProblem, Reject
 from ...format.schema.schema import Feature
-from ...format.wording.printable import printable
+from ...format.wording.printable import VALUE_LIMIT, printable
 from ..contract.selection import refuse_far_more
 from ..registry.settings import Limits
 from ..text.cast import cast_column, cell_bytes, nullify, problem_of, type_noun
@@ -36,16 +38,18 @@ from .records.usual_text import padded, usual_text
 class CsvLimits:
     """The largest field and record, in bytes, and the largest number of columns that are read; and sizes of the work.
 
-    `block_bytes` are scanned at a time. `job_bytes` are scanned by one call: of 16 blocks, 2 GB are 120 items of work
-    and not 1,900. Pieces are parsed together up to `joined_bytes`, so two by two: every call into the parser costs
-    0.2 ms, which is a tenth of what 1 MiB takes; with four the encoder's work falls out of the cache, and loses more
-    than the parser gains. Up to `auto_bytes`, a fraction of a second, `infer: auto` reads the whole source.
+    `block_bytes` are scanned at a time. A record of more than `long_bytes` is read block by block, and parsed by
+    itself. `job_bytes` are scanned by one call: of 16 blocks, 2 GB are 120 items of work and not 1,900. Pieces are
+    parsed together up to `joined_bytes`, so two by two: every call into the parser costs 0.2 ms, which is a tenth of
+    what 1 MiB takes; with four the encoder's work falls out of the cache, and loses more than the parser gains. Up to
+    `auto_bytes`, a fraction of a second, `infer: auto` reads the whole source.
     """
 
     field_bytes: int = 64 << 20
     record_bytes: int = 1 << 30
     columns: int = 100_000
     block_bytes: int = field(default=BLOCK_BYTES, repr=False)
+    long_bytes: int = field(default=8 << 20, repr=False)
     job_bytes: int = field(default=16 << 20, repr=False)
     joined_bytes: int = field(default=9 << 18, repr=False)
     auto_bytes: int = field(default=64 << 20, repr=False)
@@ -117,7 +121,8 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
     if parser.encoding != "utf-8":
         at = chunk.before.offset if located and text is chunk.text else None
         text = to_utf8(text, parser.encoding, name, at)
-    if chunk.torn:
+    whole = _one_record(parser, text)
+    if chunk.torn and whole is None:
         text, torn = _without_torn_cells(parser, text)
         present = _present(origin, rejects)
         for number, error in torn.items():
@@ -126,7 +131,7 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
     # Arrow numbers the records that it is given; where some were taken out, look theirs up
     present = _present(origin, rejects)
     utf8 = parser.encoding != "utf-8" or is_utf8(text)
-    columns, invalid = _run_arrow(parser, text, utf8=utf8)
+    columns, invalid = _run_arrow(parser, text, utf8=utf8) if whole is None else (whole, [])
     if parser.fills and any(width < len(parser.names) for _, width, _ in invalid):
         columns, invalid = _fill(parser, text, invalid, utf8=utf8)
     too_wide = trailing = blank = 0
@@ -229,11 +234,54 @@ def _fill(
 _ASCII_ONLY = bytes(range(128)) + b"?" * 128
 
 
-_LARGE: Final = 16 << 20
+_LARGE: Final = 8 << 20
 """Above that memory is given back as soon as it is free: Arrow's own pool keeps some."""
 
 _OtherWidth = tuple[int, int, bytes]
 """The number of a record of another width, from 1, its width and its text."""
+
+
+def _one_record(parser: Parser, text: bytes) -> list[pa.Array] | None:
+    """Return the cells of a text that is one large record, without a copy: Arrow takes three times the text.
+
+    None for any other text, and for a record with an escape, a torn cell or another width, which Arrow sees to.
+    """
+    dialect = parser.dialect
+    if not parser.limits.long_bytes < len(text) <= BUFFER_LIMIT or (
+        dialect.escape is not None and dialect.escape in text
+    ):
+        return None
+    pattern, quote = _cell_pattern(dialect), bytes([dialect.quote or 0])
+    nulls = {word.encode() for word in parser.null_values}
+    longest, whole = max(map(len, nulls), default=0), len(text) - text.endswith((b"\n", b"\r")) - text.endswith(b"\r\n")
+    cells, end = dict[str, pa.Array](), 0
+    for number, name in enumerate(parser.names, 1):
+        found = pattern.match(text, end, whole)
+        if found is None or (found.end("sign") < 0) != (number == len(parser.names)):
+            return None
+        end, quoted = found.end(), found.start("quoted") >= 0
+        start, stop = found.span("quoted" if quoted else "plain")
+        cell: bytes | memoryview | None = memoryview(text)[start:stop]
+        if quoted and text.find(quote, start, stop) >= 0:
+            cell = text[start:stop].replace(2 * quote, quote)
+        elif not quoted and stop - start <= longest and text[start:stop] in nulls:
+            cell = None
+        elif not quoted and (text.find(b"\n", start, stop) >= 0 or text.find(b"\r", start, stop) >= 0):
+            return None
+        cells[name] = binary_array([cell])
+    return [cells[name] for name in parser.kept]
+
+
+@lru_cache
+def _cell_pattern(dialect: Dialect) -> re.Pattern[bytes]:
+    """Return what matches a cell, quoted or plain, and the sign that follows it unless it is the last one."""
+    sign = re.escape(bytes([dialect.delimiter]))
+    plain, quoted = rb"(?P<plain>[^%b]*+)" % sign, rb"(?P<quoted>(?!))|"
+    if dialect.quote is not None:
+        quote = re.escape(bytes([dialect.quote]))
+        quoted = rb"%b(?P<quoted>[^%b]*+(?:%b%b[^%b]*+)*+)%b|" % ((quote,) * 6)
+        plain = rb"(?!%b)%b" % (quote, plain)
+    return re.compile(rb"(?:%b%b)(?:(?P<sign>%b)|\Z)" % (quoted, plain, sign))
 
 
 def _run_arrow(parser: Parser, text: bytes, *, utf8: bool = True) -> tuple[list[pa.Array], list[_OtherWidth]]:
@@ -286,6 +334,8 @@ def _read_part(parser: Parser, text: bytes, encoding: str) -> tuple[list[pa.Arra
     if not text:
         return [pa.array([], pa.binary()) for _ in parser.kept], invalid
     quote, escape = parser.dialect.quote, parser.dialect.escape
+    if text.endswith(bytes([parser.dialect.delimiter])):
+        text += b"\n"  # or an empty cell at the end is null or not as the cell before it is quoted
     table = csv.read_csv(
         pa.py_buffer(text),
         # one block: it must hold the largest record whole
@@ -424,8 +474,7 @@ def _without_large_fields(
         text = (
             f"is {size} bytes long, more than limits.field_bytes ({limit}); raise it: --set limits.field_bytes={size}"
         )
-        held = values[row].as_buffer()
-        cell = b"" if held is None else held[: 4 * 80].to_pybytes()
+        cell = beginning_of(values, row, 4 * VALUE_LIMIT)
         found.append(problem_of(row, cell, "FIELD_TOO_LARGE", text, column, type_noun(target)))
     return nullify(values, rows), found
 

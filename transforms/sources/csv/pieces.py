@@ -81,7 +81,7 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
         for piece in joined(plain, parser.limits.joined_bytes):
             file.seek(piece.before.offset)
             size = piece.stop - piece.before.offset
-            if size > max(parser.limits.joined_bytes, parser.limits.field_bytes):
+            if size > max(parser.limits.joined_bytes, min(parser.limits.field_bytes, parser.limits.long_bytes)):
                 for chunk in _cut(read_blocks(file, size, BLOCK_BYTES, piece.name), piece, parser):
                     yield piece, chunk
                 continue
@@ -112,8 +112,9 @@ def _stream_chunks(piece: CsvPiece, parser: Parser, encoding: str) -> Iterator[C
 
 def _cut(blocks: Iterable[bytes], piece: CsvPiece, parser: Parser) -> Iterator[Chunk]:
     done, start = piece.before, piece.before.offset
+    own = parser.limits
     limits = StreamLimits(
-        parser.limits.field_bytes, parser.limits.record_bytes, parser.limits.block_bytes, rejects=not piece.streamed
+        own.field_bytes, own.record_bytes, own.block_bytes, own.long_bytes, rejects=not piece.streamed
     )
     for text, counts, size, long in cut_stream(blocks, piece.name, parser.dialect, start, limits):
         whole = size == len(text) or not counts.records

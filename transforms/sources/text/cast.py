@@ -37,7 +37,7 @@ import pyarrow.compute as pc
 from ...format.buffers.arrow_memory import (
     array_of,
     binary_array,
-    null_of,
+    bitmap_of,
     raw_values,
     text_array,
     true_mask,
@@ -132,9 +132,12 @@ def first_problem(cells: pa.Array, target: pa.DataType) -> tuple[int, str] | Non
 
 
 def nullify(cells: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
-    keep = np.ones(len(cells), bool)
+    """Return binary cells of which some rows are null, without a copy of their text."""
+    keep = true_mask(cells.is_valid())
     keep[rows] = False
-    return pc.if_else(array_of(keep), cells, null_of(cells.type))
+    _, offsets, data = cells.buffers()
+    bounds = offsets.slice(4 * cells.offset, 4 * len(cells) + 4) if len(cells) else offsets
+    return pa.Array.from_buffers(cells.type, len(cells), [bitmap_of(keep), bounds, data])
 
 
 def cell_bytes(cells: pa.Array) -> npt.NDArray[np.int64]:
@@ -329,7 +332,7 @@ def _float_problems(cells: pa.Array, target: pa.DataType) -> dict[int, Problem]:
     finite = pc.match_substring_regex(cells, _FINITE)
     special = pc.match_substring_regex(cells, _SPECIAL)
     found: dict[int, Problem] = dict.fromkeys(_failing(cells, pc.or_(finite, special)), ("BAD_TYPE", "is not a float"))
-    cast = pc.cast(pc.if_else(finite, cells, null_of(cells.type)), target)
+    cast = pc.cast(nullify(cells, np.flatnonzero(~true_mask(finite))), target)
     values, mask = raw_values(cast, f"f{target.bit_width // 8}"), true_mask(finite)
     with np.errstate(invalid="ignore"):
         infinite = np.flatnonzero(mask & np.isinf(values))

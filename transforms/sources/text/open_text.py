@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
+
 from ...errors import SourceError
 from ..contract.source import ListedFile
 from ..files.open_file import DiskErrors, expect, open_file
@@ -175,10 +178,14 @@ def encoding_hint(text: bytes) -> str:
 
 
 def is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    sizes = pa.py_buffer(np.array([0, len(text)], np.int64))
     try:
-        return text.isascii() or text.decode() is not None
-    except UnicodeDecodeError:
+        pa.Array.from_buffers(pa.large_string(), 1, [None, sizes, pa.py_buffer(text)]).validate(full=True)
+    except pa.ArrowInvalid:
         return False
+    return True
 
 
 def _refuse_foreign(head: bytes, name: str) -> None:

@@ -9,6 +9,7 @@ A plain file is scanned in parallel, in jobs of many blocks; a stream is cut as 
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
 import threading
@@ -149,6 +150,9 @@ class CsvOrigin:
                 yield names[column], cell.size
 
     def _layout(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        counts = self.chunk.counts
+        if counts is not None and counts.records == 1 and not counts.blanks and self.dialect.comment is None:
+            self._starts = self._lines = np.zeros(1, np.int64)
         if self._starts is None or self._lines is None:
             found = record_ends(np.frombuffer(self.chunk.text, np.uint8), self.dialect)
             starts = np.concatenate([[0], found.ends + 1])
@@ -276,9 +280,9 @@ class _LongRecord:
 
     def __init__(self, name: str, dialect: Dialect, offset: int, limits: StreamLimits) -> None:
         self.name, self.dialect, self.offset, self.limits = name, dialect, offset, limits
-        self.size = self._lines = self._kept = 0
+        self.size = self._lines = 0
         self._is_row, self._is_blank, self._ends_in_record = True, True, True
-        self._parts, self._long = list[bytes](), list[LongCell]()
+        self._text, self._long = io.BytesIO(), list[LongCell]()
         self._before, self._inside, self._open_at = LF, False, 0
         self._cell_at = self._cell_bytes = 0
         self._in_long_cell = self._is_dropped = False
@@ -307,7 +311,7 @@ class _LongRecord:
     def records(self) -> Records:
         """Return the record; a comment and a blank line are none."""
         counts = Cut(self.offset, int(self._is_row and not self._is_blank), int(self._is_blank), self._lines)
-        return Records(b"".join(self._parts), counts, self.size, tuple(self._long))
+        return Records(self._text.getvalue(), counts, self.size, tuple(self._long))
 
     def _begin(self, text: bytes) -> None:
         """Look whether it is a comment, of which nothing is kept; within one that is none, no line begins a comment."""
@@ -328,7 +332,8 @@ class _LongRecord:
                 self.name,
                 f"the record at byte {self.offset} is larger than limits.record_bytes ({most} bytes){opened}",
             )
-        self._parts, self._long, self._is_dropped = [self._beginning(_HEAD_BYTES)], [], True
+        self._keep_only(min(_HEAD_BYTES, self._text.tell()))
+        self._long, self._is_dropped = [], True
 
     def _safe_stop(self, text: bytes) -> int:
         """Return where a text may be cut: no run of quotes is, nor a CRLF, nor an escape from what it escapes."""
@@ -376,8 +381,8 @@ class _LongRecord:
             if start == len(text) and not ends:
                 return
             self._end_cell()
-        self._parts.append(text[start:])
-        before, self._kept = self._kept, self._kept + len(text) - start
+        before = self._text.tell()
+        self._text.write(memoryview(text)[start:])
         if ends:
             return
         inside, begins = found.inside, found.open_at + 1
@@ -393,9 +398,9 @@ class _LongRecord:
         if not inside and not self._cell_bytes and self.dialect.trim:  # blanks before a value are no part of it
             blanks = len(masked) - len(masked[begins:].lstrip(self.dialect.blanks)) - begins
             if blanks and not begins and blanks == len(text):
-                self._parts[-1], self._kept = text[:1], before + 1
+                self._keep_only(before + 1)
             begins += blanks
-            self._cell_at = min(before + begins - start, self._kept)
+            self._cell_at = min(before + begins - start, self._text.tell())
         self._cell_bytes += self._value_bytes(masked[begins:], inside, text[begins:])
         if self._cell_bytes > self.limits.field_bytes:
             self._shorten()
@@ -422,20 +427,19 @@ class _LongRecord:
 
     def _shorten(self) -> None:
         """Keep of the last cell only its beginning, up to a quote, an escape, or a part of a character."""
-        kept, at = self._beginning(self._cell_at + _HEAD_BYTES), self._cell_at
+        at = self._cell_at
+        kept = bytes(self._text.getbuffer()[at : at + _HEAD_BYTES])
         quote, escape = self.dialect.quote, self.dialect.escape
         signs = re.escape(bytes(sign for sign in (quote, escape) if sign is not None))
         other = b"[^%b]" % signs if signs else b"."
         pair = b"" if escape is None else b"|%b." % re.escape(bytes([escape]))
-        head = re.match(b"(?:%b%b)*" % (other, pair), _CUT_CHARACTER.sub(b"", kept[at:]), re.DOTALL)
-        self._parts = [kept[:at] + (head[0] if head else b"")]
-        self._kept, self._in_long_cell = len(self._parts[0]), True
+        head = re.match(b"(?:%b%b)*" % (other, pair), _CUT_CHARACTER.sub(b"", kept), re.DOTALL)
+        self._keep_only(at + (len(head[0]) if head else 0))
+        self._in_long_cell = True
 
-    def _beginning(self, size: int) -> bytes:
-        held, parts = b"", iter(self._parts)
-        while len(held) < size and (part := next(parts, b"")):
-            held += part[: size - len(held)]
-        return held
+    def _keep_only(self, size: int) -> None:
+        self._text.seek(size)
+        self._text.truncate()
 
 
 def skip_lines(blocks: Iterator[bytes], count: int) -> tuple[int, int, Iterator[bytes]]:
