@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.buffers.arrow_memory import (
     array_of,
+    beginning_of,
     binary_array,
     int_array,
+    joined_arrays,
     null_of,
     text_array,
     true_mask,
@@ -64,3 +66,25 @@ def test_views_are_the_values_wherever_a_slice_begins(
 ) -> None:
     array = pa.array(values, kind).slice(start)
     assert [None if one is None else bytes(one) for one in views_of(array)] == values[start:]
+
+
+@given(st.lists(st.none() | st.integers(-9, 9), min_size=12, max_size=12), st.integers(0, 3))
+def test_slices_that_follow_each_other_are_joined_without_a_copy(values: list[int | None], start: int) -> None:
+    whole = pa.array(values, pa.int64())
+    slices = [whole.slice(start + 3 * number, 3) for number in range(3)]
+    found = joined_arrays(slices)
+    assert found.to_pylist() == values[start : start + 9]
+    assert found.buffers()[1].address == whole.buffers()[1].address
+
+
+def test_arrays_that_only_share_their_values_are_joined_with_their_own_nulls() -> None:
+    whole = pa.array([1, None, 3, 4], pa.int64())
+    data = whole.buffers()[1]
+    other = pa.Array.from_buffers(pa.int64(), 2, [None, data], offset=2)
+    for slices in ([whole.slice(0, 2), other], [whole.slice(0, 2), whole.slice(0, 2)], [whole.slice(0, 1), whole]):
+        assert joined_arrays(slices).to_pylist() == [value for one in slices for value in one.to_pylist()]
+
+
+def test_the_beginning_of_a_cell_is_its_first_bytes() -> None:
+    cells = pa.array([b"abc", None, b"", b"defgh"]).slice(1)
+    assert [beginning_of(cells, row, 4) for row in range(3)] == [b"", b"", b"defg"]

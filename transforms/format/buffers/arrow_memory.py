@@ -54,6 +54,23 @@ def offsets_of(array: pa.Array, dtype: npt.DTypeLike) -> I64:
     return np.frombuffer(buffer, kind, len(array) + 1, array.offset * kind.itemsize).astype(np.int64)
 
 
+def joined_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Return arrays of one type, one after the other; without a copy if they are slices that follow each other."""
+    first, rows = arrays[0], len(arrays[0])
+    if pa.types.is_primitive(first.type) and rows:
+        places = _addresses(first)
+        if all(
+            len(one) == rows and one.offset == first.offset + number * rows and _addresses(one) == places
+            for number, one in enumerate(arrays)
+        ):
+            return pa.Array.from_buffers(first.type, rows * len(arrays), first.buffers(), offset=first.offset)
+    return pa.concat_arrays(arrays)
+
+
+def _addresses(array: pa.Array) -> list[int]:
+    return [0 if buffer is None else buffer.address for buffer in array.buffers()]
+
+
 def beginning_of(cells: pa.Array, row: int, size: int) -> bytes:
     """Return the first bytes of a binary cell; a scalar of Arrow would be a copy of all of it."""
     start, stop = offsets_of(cells.slice(row, 1), np.int32).tolist()

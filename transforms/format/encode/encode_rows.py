@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...errors import RunError, SchemaError, UsageError
-from ..buffers.arrow_memory import array_of, true_mask
+from ..buffers.arrow_memory import array_of, joined_arrays, raw_values, true_mask
 from ..buffers.take import take_rows
 from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, absent_column, feature_column
@@ -355,7 +355,7 @@ class RowEncoder:
             step = _AT_ONCE if types.is_primitive(kind) or types.is_string(kind) else 1
             for start in range(0, len(features), step):
                 some = features[start : start + step]
-                values = pa.concat_arrays([arrays[feature.name] for feature in some])
+                values = joined_arrays([arrays[feature.name] for feature in some])
                 rows = len(values) // len(some)
                 there = np.flatnonzero(true_mask(values.is_valid()))
                 values = values.take(array_of(there))
@@ -370,6 +370,8 @@ class RowEncoder:
     def _sparse_column(self, values: pa.Array, feature: Feature, rows: I64) -> Conversion:
         if not len(rows) and feature.kind != "float":  # of which a narrowing is reported
             return _NOTHING[feature.kind]
+        if feature.type == "int64" and feature.shape == () and types.is_int64(values.type):
+            return Conversion(FeatureColumn(feature.name, "int64", raw_values(values, np.int64), rows=rows))
         made = feature_column(values, feature, field_bytes_limit=self.field_bytes_limit)
         problems = tuple(CellProblem(int(rows[problem.row]), problem.error) for problem in made.problems)
         return Conversion(replace(made.column, rows=rows), problems, made.narrowing)

@@ -74,7 +74,7 @@ class EntryPrefixes:
         """Return the prefix of each size as a view into the returned buffer, which is number `index`."""
         if int(sizes.max()) >= _TABLE_LIMIT:
             distinct, rows = np.unique(sizes, return_inverse=True)
-            table, buffer = _table_of([self._fresh(size) for size in distinct.tolist()])
+            table, buffer = table_of([self._fresh(size) for size in distinct.tolist()])
         else:
             self._learn(sizes)
             table, buffer, rows = self._table, self._buffer, sizes
@@ -117,13 +117,13 @@ class EntryPrefixes:
         known[: len(self._known)] = self._known
         known[sizes] = True
         found = np.flatnonzero(known)
-        views, self._buffer = _table_of([self.of(size) for size in found.tolist()])
+        views, self._buffer = table_of([self.of(size) for size in found.tolist()])
         self._table = np.zeros(len(known), np.complex128)
         self._table[found] = views
         self._known = known
 
 
-def _table_of(texts: list[bytes]) -> tuple[Views, pa.Buffer]:
+def table_of(texts: list[bytes]) -> tuple[Views, pa.Buffer]:
     buffer = pa.py_buffer(b"".join(texts))
     lengths = np.array([len(text) for text in texts], np.int64)
     return reference_views(np.cumsum(lengths) - lengths, lengths, buffer, 0), buffer

@@ -41,13 +41,17 @@ from ..buffers.views import (
 from ..flow.blocks import Frames
 from ..flow.feature_values import FeatureColumn
 from ..schema.schema import Kind
-from .entry_prefix import EntryPrefixes
+from .entry_prefix import EntryPrefixes, table_of
 from .frame_in_place import NEUTRAL, frame_in_place
 from .key_order import map_key_order
 from .spliced_records import SegmentedRecords
 
 SPLICE_BYTES: Final = 16 << 10
 """Payloads of this many bytes on average are spliced: from here on a copy costs more than a buffer of its own."""
+
+
+_VARINT_SIZES: Final = 11
+"""A varint of an int64 has at most ten bytes."""
 
 
 class ExampleEncoder:
@@ -85,6 +89,7 @@ class ExampleLayout:
         self._splice_lengths: list[I64] = []
         self._sizes = np.zeros(rows, np.int64)
         self._sparse: list[tuple[I64, Views]] = []
+        self._sparse_numbers: list[tuple[I64, I64, EntryPrefixes]] = []
 
     @property
     def lengths(self) -> I64:
@@ -118,20 +123,37 @@ class ExampleLayout:
         self._append_payload(payload, sizes)
 
     def _add_sparse(self, column: FeatureColumn, rows: I64, prefixes: EntryPrefixes) -> None:
-        if not self._sparse:
+        if not self._sparse and not self._sparse_numbers:
             self.flush()
-        if column.kind == "int64" and column.offsets is None and prefixes.knows(column.values):
-            entries, buffer = prefixes.entries(column.values, len(self._buffers))
-            self._buffers.append(buffer)
-            self._sparse.append((rows, entries))
+        if column.kind == "int64" and column.offsets is None:
+            self._sparse_numbers.append((rows, column.values, prefixes))
             return
+        self._end_sparse_numbers()
         payload = self._payload(column)
         prefix, buffer = prefixes.views(lengths_of(payload), len(self._buffers))
         self._buffers.append(buffer)
         self._sparse += [(rows, prefix), (rows, payload)]
 
+    def _end_sparse_numbers(self) -> None:
+        """Encode the sparse integers that wait at once: with thousands of features, calls for each take longest."""
+        if not self._sparse_numbers:
+            return
+        prefixes = [of for _, _, of in self._sparse_numbers]
+        payload = varint_views(np.concatenate([values for _, values, _ in self._sparse_numbers]))
+        counts = [len(rows) for rows, _, _ in self._sparse_numbers]
+        keys = np.repeat(np.arange(len(counts)) * _VARINT_SIZES, counts) + lengths_of(payload)
+        distinct, which = np.unique(keys, return_inverse=True)
+        table, buffer = table_of([prefixes[key // _VARINT_SIZES].of(key % _VARINT_SIZES) for key in distinct.tolist()])
+        entries = np.stack([at_index(table, len(self._buffers)).take(which), payload], axis=1)
+        self._buffers.append(buffer)
+        self._sparse.append(
+            (np.repeat(np.concatenate([rows for rows, _, _ in self._sparse_numbers]), 2), entries.reshape(-1))
+        )
+        self._sparse_numbers = []
+
     def _flush_sparse(self) -> None:
         """Turn the sparse features that wait into one piece: their values, row by row."""
+        self._end_sparse_numbers()
         if not self._sparse:
             return
         rows = np.concatenate([of for of, _ in self._sparse])

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...format.buffers.arrow_memory import binary_array, raw_values, valid_mask
+from ...format.buffers.arrow_memory import binary_array, bitmap_of, raw_values, valid_mask
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.wording.options import set_column
 from ...format.wording.printable import printable
@@ -95,14 +95,14 @@ def _spread(values: pa.Array, rows: npt.NDArray[np.int64], count: int) -> pa.Arr
     absent = np.ones(count, np.bool_)
     absent[rows] = False
     if pa.types.is_int64(values.type) or pa.types.is_float64(values.type):
-        dense = np.zeros(count, values.type.to_pandas_dtype())
+        dense = np.zeros(count, np.int64 if pa.types.is_int64(values.type) else np.float64)
         dense[rows] = raw_values(values, dense.dtype)
         if (valid := valid_mask(values)) is not None:
             absent[rows] = ~valid
-        return pa.array(dense, values.type, mask=absent)
+        return pa.Array.from_buffers(values.type, count, [bitmap_of(~absent), pa.py_buffer(dense)])
     index = np.zeros(count, np.int32)
     index[rows] = np.arange(len(rows), dtype=np.int32)
-    return values.take(pa.array(index, mask=absent))
+    return values.take(pa.Array.from_buffers(pa.int32(), count, [bitmap_of(~absent), pa.py_buffer(index)]))
 
 
 def _is_text(value: Any) -> bool:

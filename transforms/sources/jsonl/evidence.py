@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -235,8 +235,10 @@ class _Look:
                 else:
                     columns[name] = found if known is None else known.plus(found)
         columns |= {name: Evidence.of_all(found) for name, found in nested.items()}
-        counted = {name: replace(one, values=one.values + more[name]) for name, one in columns.items()}
-        return PieceEvidence(len(part), rejects, first, counted)
+        for name, count in more.items():
+            one = columns[name]
+            columns[name] = Evidence(one.type, one.values + count, one.place, one.mixed, one.within)
+        return PieceEvidence(len(part), rejects, first, columns)
 
     def _members(self, record: int) -> dict[str, Any]:
         lines, index = self.lines, self.index[record]
