@@ -22,3 +22,9 @@ def made_source(kind: str, paths: Sequence[str], base: str = "", **given: Any) -
         settings["limits"] = given.pop("limits")
     model = found.options.model_validate({"format": kind, "paths": list(paths), **options})
     return replace(found.source(model, Settings(base, **settings)), **given)
+
+
+def assert_same_source(again: Any, source: Any) -> None:
+    """A source that went through a pickle is the one it was; it has the values of its options without their model."""
+    assert vars(again.options) == {**dict(source.options), "model_fields_set": source.options.model_fields_set}
+    assert replace(again, options=source.options) == source

@@ -24,7 +24,7 @@ from shardmill.transforms.sources.numpy.npz import open_npz
 from shardmill.transforms.sources.numpy.source import NumpySource
 from shardmill.transforms.sources.registry.settings import Limits
 
-from ...file_sources import made_source
+from ...file_sources import assert_same_source, made_source
 
 
 def survey(source: NumpySource) -> Survey:
@@ -101,7 +101,7 @@ def test_source_and_survey_travel_to_workers(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(3))
     for source in (source_of(tmp_path), source_of(tmp_path, rows=True)):
         found = survey(source)
-        assert pickle.loads(pickle.dumps(source)) == source
+        assert_same_source(pickle.loads(pickle.dumps(source)), source)
         assert pickle.loads(pickle.dumps(found)) == found
 
 

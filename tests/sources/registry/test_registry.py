@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from shardmill.transforms.sources.registry.pick import pick_source
 from shardmill.transforms.sources.registry.task_codec import decode_pieces, encode_pieces
 
 from ...command_line import Shardmill
+from ...file_sources import made_source
 from .kv import format as kv_format
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -187,3 +189,13 @@ def test_formats_are_named_and_their_options_checked_without_pyarrow_and_beam(tm
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_worker_gets_a_source_without_loading_what_checks_its_options(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "source").write_bytes(
+        pickle.dumps(made_source(kind, ["a"], **({"images": "a"} if kind == "yolo" else {})))
+    )
+    code = "import pickle, sys; pickle.load(open('source', 'rb')); print('pydantic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "False\n"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import groupby
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
@@ -35,11 +35,13 @@ from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.file_source import FileSource
 from ..text.misfits import refuse_misfits
 from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, check_numbers, columns_of
-from .options import ArchiveInput
 from .pieces import ArchivePiece
 from .rows import Numbered, SampleReader
 from .samples import KEY, ArchiveLimits, Form, Naming, Sample, Skipped, Visit, samples_of
 from .survey import ArchiveEvidence, Walk, look_at_archive
+
+if TYPE_CHECKING:
+    from .options import ArchiveInput
 
 _PIECES: Final = 4096
 """About how many pieces archives are cut into, where these are of 1 to 64 MiB each."""
@@ -55,12 +57,13 @@ _BATCH_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveSource(FileSource[ArchiveInput]):
+class ArchiveSource(FileSource):
     """Read archives of tar or zip.
 
     `naming` says how members are grouped. `nested`, `labels` and `numbers` are what a dataset has that is appended to.
     """
 
+    options: ArchiveInput
     naming: Naming = field(default_factory=Naming)
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
     nested: dict[str, pa.Field] = field(default_factory=dict)

@@ -22,7 +22,6 @@ from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.stamp import check_stamp
 from ..registry.file_source import TableSource
-from ..registry.options import TableOptions
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
 from .head import (
@@ -73,7 +72,7 @@ class ArrowPiece(Piece):
 
 
 @dataclass(frozen=True, slots=True)
-class ArrowSource(TableSource[TableOptions]):
+class ArrowSource(TableSource):
     """Read Arrow files in the file or the stream format, and Feather files, which are the same."""
 
     def with_rules(self, rules: dict[str, ColumnRule]) -> Self:

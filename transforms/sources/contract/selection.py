@@ -27,14 +27,26 @@ class Selection:
     """The columns to keep, None for all, without those to `exclude`: names, or globs like `feat_*`.
 
     A name of a column is that column, also where it reads as a glob. With `union` a file need not have all columns that
-    are named, as long as another one has them, or the dataset that
-    they are appended to, which has those that are `elsewhere`.
+    are named, as long as another one has them, or the dataset that they are appended to, which has those that are
+    `elsewhere`.
     """
 
     columns: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     union: bool = False
     elsewhere: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[str] | None,
+        exclude: Sequence[str],
+        *,
+        union: bool = False,
+        elsewhere: tuple[str, ...] = (),
+    ) -> Selection:
+        """Return what the options of a format choose."""
+        return cls(None if columns is None else tuple(columns), tuple(exclude), union, elsewhere)
 
     def check_width(self, name: str, count: int, most: int) -> None:
         """Refuse more than `most` columns, far more where some are chosen, before anything is built for each."""

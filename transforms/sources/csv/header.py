@@ -6,7 +6,7 @@ import json
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, zip_longest
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from ..contract.source import SourceEntry
 from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
 from ..text.unpack import says_packed
-from .options import CsvInput
 from .parse import CsvLimits, header_cells
 from .records.chunks import StreamLimits, cut_stream, skip_lines
+from .records.quote_bits import Dialect
 from .records.record_starts import record_ends
+
+if TYPE_CHECKING:
+    from .options import CsvInput
 
 _YEARS: Final = range(1800, 2101)
 _NULL_NAMES: Final = frozenset((
@@ -61,7 +64,7 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     if text is None:
         return FileHead(entry.name, form, None, data, skipped=skipped)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
-    cells = header_cells(text, options.dialect, inner, entry.name, limits.columns, header=options.header)
+    cells = header_cells(text, dialect_of(options), inner, entry.name, limits.columns, header=options.header)
     _refuse_json(text, entry.name)
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:
@@ -224,6 +227,11 @@ def _refuse_json(text: bytes, file: str) -> None:
         raise SourceError(file, "each line is a JSON object, not CSV; read it as JSON lines: --set input.format=jsonl")
 
 
+def dialect_of(options: CsvInput) -> Dialect:
+    """Return what shapes a record."""
+    return Dialect.of(options.delimiter, options.quote, options.escape, options.comment, trim=options.trim)
+
+
 def _first_record(
     entry: SourceEntry, form: TextForm, options: CsvInput, limits: CsvLimits
 ) -> tuple[bytes | None, Cut, Cut, int]:
@@ -231,7 +239,7 @@ def _first_record(
     blocks = stream_text(entry, options.encoding, form, whole=False)
     skip, skipped, blocks = skip_lines(blocks, options.skip_lines)
     start = before = Cut(form.start + skip, 0, 0, 0)
-    dialect, most = options.dialect, StreamLimits(limits.field_bytes, limits.record_bytes)
+    dialect, most = dialect_of(options), StreamLimits(limits.field_bytes, limits.record_bytes)
     for text, counts, size, long in cut_stream(blocks, entry.name, dialect, start.offset, most):
         if long and options.header and counts.records:
             raise SourceError(

@@ -8,7 +8,7 @@ from typing import Final
 
 from ...format.wording.nearest import nearest_name
 from ...format.wording.options import set_list
-from ...format.wording.printable import printable
+from ...format.wording.printable import printable, quoted
 from ..contract.call import Call
 
 _MOST_NAMES: Final = 20
@@ -33,6 +33,35 @@ def no_such_column(name: str, known: Sequence[str], wanted: Sequence[str], *, na
         return f"{text}; to name all {len(known)} in their order: --set 'input.names=[a, b, ...]'"
     which = "it" if len(known) == 1 else "all" if len(own) == len(known) else "all in their order"
     return f"{text}; to name {which}: {set_list('input.names', names)}"
+
+
+def wrong_signs(
+    delimiter: str,
+    quote: str | None,
+    escape: str | None,
+    comment: str | None,
+    null_values: Sequence[str],
+    trim: bool,  # noqa: FBT001 - all are keys of the config
+) -> str | None:
+    """Return why records cannot be read by these signs, None if they can."""
+    signs = {"delimiter": delimiter, "quote": quote, "escape": escape, "comment": comment}
+    seen: dict[str, str] = {}
+    for key, sign in signs.items():
+        if sign is not None and sign in seen:
+            return f"{seen[sign]} and {key} are both {quoted(sign)}; they must differ"
+        if sign is not None:
+            seen[sign] = key
+        if trim and key != "delimiter" and sign is not None and sign in " \t":
+            return f"{key} is a blank, and trim takes blanks away; leave one of them out"
+    if escape is not None and comment is not None:
+        return "escape and comment do not go together: an escape at the end of a comment may or may not belong to it"
+    for word in null_values:
+        if escape is not None and escape in word:
+            return (
+                f"null_values: {quoted(word)} holds the escape {quoted(escape)}, which is taken out of cells before; "
+                f"name the word without it ({quoted(word.replace(escape, ''))}), or leave the escape out"
+            )
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ...format.wording.printable import quoted
 from ..registry.options import Columns, TableOptions
-
-if TYPE_CHECKING:
-    from .records.quote_bits import Dialect
+from .hints import wrong_signs
 
 _BY_NAME: Final = {"\\t": "\t", "tab": "\t", "space": " "}
 """Characters as they are typed on a command line."""
@@ -46,35 +43,6 @@ ShortRows: TypeAlias = Annotated[
 """What a row with too few cells is; YAML reads `null` as None."""
 
 
-def wrong_signs(
-    delimiter: str,
-    quote: str | None,
-    escape: str | None,
-    comment: str | None,
-    null_values: Sequence[str],
-    trim: bool,  # noqa: FBT001 - all are keys of the config
-) -> str | None:
-    """Return why records cannot be read by these signs, None if they can."""
-    signs = {"delimiter": delimiter, "quote": quote, "escape": escape, "comment": comment}
-    seen: dict[str, str] = {}
-    for key, sign in signs.items():
-        if sign is not None and sign in seen:
-            return f"{seen[sign]} and {key} are both {quoted(sign)}; they must differ"
-        if sign is not None:
-            seen[sign] = key
-        if trim and key != "delimiter" and sign is not None and sign in " \t":
-            return f"{key} is a blank, and trim takes blanks away; leave one of them out"
-    if escape is not None and comment is not None:
-        return "escape and comment do not go together: an escape at the end of a comment may or may not belong to it"
-    for word in null_values:
-        if escape is not None and escape in word:
-            return (
-                f"null_values: {quoted(word)} holds the escape {quoted(escape)}, which is taken out of cells before; "
-                f"name the word without it ({quoted(word.replace(escape, ''))}), or leave the escape out"
-            )
-    return None
-
-
 class CsvInput(TableOptions):
     """CSV files; `names` are the column names where there is no header, or instead of it; no `quote` is null.
 
@@ -102,10 +70,3 @@ class CsvInput(TableOptions):
         if why := wrong_signs(self.delimiter, self.quote, self.escape, self.comment, self.null_values, self.trim):
             raise ValueError(why)
         return self
-
-    @property
-    def dialect(self) -> Dialect:
-        """What shapes a record."""
-        from .records.quote_bits import Dialect  # it takes numpy
-
-        return Dialect.of(self.delimiter, self.quote, self.escape, self.comment, trim=self.trim)

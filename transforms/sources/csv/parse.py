@@ -27,7 +27,7 @@ from ..text.cast import cast_column, cell_bytes, nullify, problem_of, type_noun
 from ..text.declared import text_type
 from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
 from ..text.pieces import Cut
-from .options import wrong_signs
+from .hints import wrong_signs
 from .records.chunks import Chunk, CsvOrigin
 from .records.quote_bits import LF, Dialect
 from .records.record_starts import TornCell, cell_delimiters, record_ends, torn_cells

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from ..text.pieces import TextJob, text_jobs
 from .header import (
     FileHead,
     compressed_files,
+    dialect_of,
     header_warnings,
     read_head,
     refuse_data_as_header,
@@ -36,13 +37,15 @@ from .header import (
 from .hints import PandasCall, no_such_column
 from .infer_types import AUTO_ROWS
 from .obstacles import Obstacles, obstacle_notes
-from .options import CsvInput
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
 from .pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .records.chunks import run_scan, unclosed_quote
 from .records.record_starts import FileScan, fold_blocks
 from .schema import PieceEvidence, choose_types, look_at_piece, refuse_wide_files
 from .warnings import table_warnings
+
+if TYPE_CHECKING:
+    from .options import CsvInput
 
 _TAKEN: Final = 4
 """How many times the text of a chunk is in memory, at most, until its records are written: cells, values, records."""
@@ -52,9 +55,10 @@ _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 
 
 @dataclass(frozen=True, slots=True)
-class CsvSource(TableSource[CsvInput]):
+class CsvSource(TableSource):
     """Read CSV files."""
 
+    options: CsvInput
     limits: CsvLimits = field(default_factory=CsvLimits)
 
     traits = Traits(may_be_empty=True)
@@ -146,7 +150,7 @@ class CsvSource(TableSource[CsvInput]):
         options = self.options
         inner = plain_encoding(options.encoding) if is_transparent(options.encoding) else "utf-8"
         nulls, fills = tuple(options.null_values), options.short_rows is None
-        return Parser(names, tuple(kept), options.dialect, inner, nulls, fills, self.limits)
+        return Parser(names, tuple(kept), dialect_of(options), inner, nulls, fills, self.limits)
 
     def _check_names(self, heads: Sequence[FileHead]) -> None:
         """Check that some file has each column that is named: that they differ is said after it."""
@@ -182,7 +186,7 @@ class CsvSource(TableSource[CsvInput]):
             if head.names is not None and not head.form.streamed:
                 plan = text_jobs(entry, head.form.start, self.limits.job_bytes)
                 jobs += [(index, job) for job in plan]
-        scan = partial(run_scan, dialect=self.options.dialect, block_bytes=self.limits.block_bytes)
+        scan = partial(run_scan, dialect=dialect_of(self.options), block_bytes=self.limits.block_bytes)
         blocks = run(scan, [job for _, job in jobs], heavy=True)
         scans = {}
         for index, group in groupby(zip(jobs, blocks, strict=True), key=lambda pair: pair[0][0]):

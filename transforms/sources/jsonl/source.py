@@ -19,7 +19,6 @@ from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey,
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.file_source import FileSource
-from ..registry.options import FileOptions
 from ..text.lines import LineSizes, line_pieces, read_lines
 from ..text.misfits import refuse_misfits
 from ..text.pieces import TextPiece
@@ -58,7 +57,7 @@ class LineLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLinesSource(FileSource[FileOptions]):
+class JsonLinesSource(FileSource):
     """Read JSON lines; `nested` are the nested columns of a dataset that is appended to."""
 
     limits: LineLimits = field(default_factory=LineLimits)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ...errors import SchemaError, UsageError
 from ...format.flow.rows import Rows
@@ -18,15 +18,18 @@ from ...format.schema.schema import ColumnRule
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..registry.file_source import FileSource
 from .files import ArrayChoice, NumpyLimits
-from .options import NumpyInput
 from .records import read_records, survey_records
 from .rows import read_rows, survey_rows
 
+if TYPE_CHECKING:
+    from .options import NumpyInput
+
 
 @dataclass(frozen=True, slots=True)
-class NumpySource(FileSource[NumpyInput]):
+class NumpySource(FileSource):
     """Read NumPy files."""
 
+    options: NumpyInput
     limits: NumpyLimits = field(default_factory=NumpyLimits, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,8 +40,10 @@ from .footer import (
 from .int96 import exact_timestamps
 from .int96_reader import footer_of_raw_int96, has_int96
 from .lists import cast_as_written, footer_of_plain_lists
-from .options import ParquetInput
 from .pages import PackedSpans, PageBombError, check_pages, chunk_ranges
+
+if TYPE_CHECKING:
+    from .options import ParquetInput
 
 BATCH_ROWS: Final = 32_000
 """Rows in a batch: larger ones were no faster to read and encode, smaller ones pay more per batch."""
@@ -66,9 +68,10 @@ class ParquetPiece(Piece):
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetSource(TableSource[ParquetInput]):
+class ParquetSource(TableSource):
     """Read Parquet files; `batch_bytes` is about what a batch holds."""
 
+    options: ParquetInput
     batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
 
     may_have_a_log = True

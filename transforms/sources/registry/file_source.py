@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...format.schema.schema import ColumnRule
 from ...recognise.rules import recognise
@@ -11,21 +11,18 @@ from ..contract.selection import Selection
 from ..contract.source import Listing, Traits
 from ..files.listing import list_entries
 from .formats import suffixes_of
-from .options import Options, TableOptions
 from .settings import Settings
 
 if TYPE_CHECKING:
     from .conform import DatasetSchema
-
-OptionsT = TypeVar("OptionsT", bound=Options)
-TableOptionsT = TypeVar("TableOptionsT", bound=TableOptions)
+    from .options import Options, TableOptions
 
 
 @dataclass(frozen=True, slots=True)
-class FileSource(Generic[OptionsT]):
+class FileSource:
     """A source of files, folders and globs, by the options of their format."""
 
-    options: OptionsT
+    options: Options
     settings: Settings
 
     traits: ClassVar[Traits] = Traits()
@@ -45,7 +42,7 @@ class FileSource(Generic[OptionsT]):
     @property
     def selection(self) -> Selection:
         """The columns that are read."""
-        return Selection(self.options.kept, tuple(self.options.exclude_columns))
+        return Selection.of(self.options.columns, self.options.exclude_columns)
 
     def selecting(self, selection: Selection) -> Self:
         """Return the source that reads other columns."""
@@ -75,9 +72,10 @@ class FileSource(Generic[OptionsT]):
 
 
 @dataclass(frozen=True, slots=True)
-class TableSource(FileSource[TableOptionsT]):
+class TableSource(FileSource):
     """A source of files whose columns may differ, where `columns_differ` says so; a dataset has those `elsewhere`."""
 
+    options: TableOptions
     elsewhere: tuple[str, ...] = ()
 
     @property
@@ -87,7 +85,9 @@ class TableSource(FileSource[TableOptionsT]):
 
     @property
     def selection(self) -> Selection:
-        return Selection(self.options.kept, tuple(self.options.exclude_columns), self.union, self.elsewhere)
+        return Selection.of(
+            self.options.columns, self.options.exclude_columns, union=self.union, elsewhere=self.elsewhere
+        )
 
     def following(self, dataset: DatasetSchema) -> Self:
         """Return the source whose files may lack columns that a dataset has."""

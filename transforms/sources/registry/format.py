@@ -53,7 +53,7 @@ def partition_steps(options: Options, partitions: str | None) -> tuple[Step, ...
     from ...recipe.steps.partitions import Partitions
     from ..contract.selection import Selection
 
-    selection = Selection(options.kept, tuple(options.exclude_columns))
+    selection = Selection.of(options.columns, options.exclude_columns)
     return (Partitions(tuple(options.paths), selection),) if partitions is None else ()
 
 
@@ -64,7 +64,7 @@ def keep_step(options: Options) -> tuple[Step, ...]:
     from ...recipe.steps.columns import Keep
     from ..contract.selection import Selection
 
-    return (Keep(Selection(options.kept, tuple(options.exclude_columns))),)
+    return (Keep(Selection.of(options.columns, options.exclude_columns)),)
 
 
 class Format(Generic[OptionsT]):

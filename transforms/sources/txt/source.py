@@ -23,7 +23,6 @@ from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import check_stamp
 from ..registry.file_source import FileSource
-from ..registry.options import FileOptions
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
 from ..text.open_text import is_utf8
 from ..text.pieces import TextPiece
@@ -35,7 +34,7 @@ _LOOKED_AT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class TextSource(FileSource[FileOptions]):
+class TextSource(FileSource):
     """Read text files, line by line; a line larger than `sizes` allow is a reject."""
 
     sizes: LineSizes = field(default_factory=LineSizes)
