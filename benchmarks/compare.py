@@ -19,7 +19,14 @@ from measure import Measured, measure, warm_files
 from workloads import WORKLOADS, prepare
 
 HERE = Path(__file__).parent
-ROWS = {"csv": 2_000_000, "parquet": 4_000_000, "floats": 200_000, "images": 10_000}
+ROWS = {
+    "csv": 2_000_000,
+    "parquet": 4_000_000,
+    "jsonl": 1_000_000,
+    "floats": 200_000,
+    "images": 10_000,
+    "tar": 10_000,
+}
 START_UP = "start-up (--help)"
 
 

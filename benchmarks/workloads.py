@@ -6,6 +6,7 @@ import io
 import json
 import random
 import shutil
+import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +135,18 @@ def make_images(folder: Path, rows: int) -> None:
         (folder / f"class_{i % 10}" / f"{i:06d}.jpg").write_bytes(marked)
 
 
+def make_tars(folder: Path, rows: int) -> None:
+    """Write archives of 1,000 samples as WebDataset has them: pictures as of `make_images`, each with its class."""
+    pictures = [_jpeg(seed) for seed in range(64)]
+    for first in range(0, rows, 1000):
+        with tarfile.open(folder / f"samples-{first // 1000:05d}.tar", "w") as archive:
+            for i in range(first, min(first + 1000, rows)):
+                for suffix, content in (("jpg", pictures[random.Random(i).randrange(64)]), ("cls", b"%d" % (i % 10))):
+                    member = tarfile.TarInfo(f"{i:06d}.{suffix}")
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+
+
 def _jpeg(seed: int) -> bytes:
     rng = np.random.default_rng(seed)
     small = rng.integers(0, 255, (40, 52, 3), dtype=np.uint8)
@@ -159,6 +172,7 @@ WORKLOADS = {
         # The same eight times: the start-up of some peers varies more than what they take for 100 MB.
         Workload("floats_x8", "parquet", 800_000, 100_000, make_floats),
         Workload("images", "images", 20_000, 2_500, make_images),
+        Workload("tar", "tar", 20_000, 2_500, make_tars),
     )
 }
 
