@@ -54,13 +54,13 @@ def recognise(
     if how.looks and may_have_a_log:
         refuse_tables(seen.files, seen.roots, how.call)
     recognised, splits = find_splits(seen, how)
-    entries = listing.entries
-    if any(splits):
-        entries = tuple(replace(entry, split=split) for entry, split in zip(entries, splits, strict=True))
+    for entry, split in zip(listing.entries, splits, strict=True) if any(splits) else ():
+        # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
+        object.__setattr__(entry, "split", split)
     if how.looks:
         lines = (*recognised.lines, *archives_beside(listing.notable))
-        recognised = replace(recognised, lines=lines, warnings=content_twice(entries))
-    return replace(listing, entries=entries, recognised=recognised)
+        recognised = replace(recognised, lines=lines, warnings=content_twice(listing.entries))
+    return replace(listing, recognised=recognised)
 
 
 def seen_in(entries: Sequence[SourceEntry], paths: Sequence[str], base: str, notable: Sequence[bytes] = ()) -> Seen:

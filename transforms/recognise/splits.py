@@ -98,12 +98,12 @@ class Seen:
     @cached_property
     def speaks_of_splits(self) -> bool:
         """Whether any name of a file has the letters of a split."""
-        return may_name_split("\n".join(self.names))
+        return may_name_split("\0".join(self.names))
 
     @cached_property
     def shapes(self) -> list[str]:
         """The names of all files with zeros for digits: a million files have few, and each is looked at once."""
-        return [name.translate(_ZEROS) for name in self.names]
+        return "\0".join(self.names).translate(_ZEROS).split("\0")
 
     def each(self, look: Callable[[str], T | None]) -> list[T | None]:
         """Return what a function of names returns for each file; which digits are in a name must not matter to it."""

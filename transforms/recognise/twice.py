@@ -18,10 +18,11 @@ from ..format.wording.nearest import first_names
 from ..sources.contract.source import SourceEntry
 
 _PACKED: Final = re.compile(r"(?:\.(?:gz|bz2|xz|zst))$|(?<=\.t)gz$", re.IGNORECASE | re.MULTILINE)
+_ENDINGS: Final = (".gz", ".bz2", ".xz", ".zst", ".tgz")
 _COPY: Final = re.compile(
     r"(?: ?\([0-9]{1,3}\)| - (?:copy|kopie|copie)(?: ?\([0-9]{1,3}\))?|[ _-]copy(?:[ _]?[0-9]{1,3})?)(?=\.|$)"
-    r"|^copy of ",
-    re.IGNORECASE,
+    r"|(?:^|(?<=/))copy of ",
+    re.IGNORECASE | re.MULTILINE,
 )
 """What browsers and file managers add to the name of a copy."""
 
@@ -41,7 +42,8 @@ def content_twice(entries: Sequence[SourceEntry]) -> tuple[str, ...]:
 
 
 def _in_two_compressions(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
-    if not _PACKED.search("\n".join(entry.name for entry in entries)):
+    text = "\0".join(entry.name for entry in entries).lower()  # a million names are asked at once
+    if not any(ending in text for ending in _ENDINGS):
         return
     by_stem: dict[str, str] = {}
     for entry in entries:
@@ -59,17 +61,20 @@ def _copies(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
     for print_, entry in zip(prints, entries, strict=True):
         if entry.bytes:
             alike[print_].add(entry.name)
+    marked = _COPY.search("\n".join(name for names in alike.values() if len(names) > 1 for name in names)) is not None
     for print_, entry in zip(prints, entries, strict=True):
-        names = alike[print_] if len(alike[print_]) > 1 else ()
-        original = next((one for one in _originals(entry.name) if one in names), None) if names else None
+        names = alike[print_]
+        if len(names) < 2:
+            continue
+        original = next((one for one in _originals(entry.name, marked=marked) if one in names), None)
         if original is not None:
             yield original, entry.name
 
 
-def _originals(name: str) -> Iterator[str]:
-    """Yield the names of the files that a file may be a copy of, by its own name."""
+def _originals(name: str, *, marked: bool) -> Iterator[str]:
+    """Yield the names of the files that a file may be a copy of, by its own name; some are `marked` as copies."""
     folder, _, base = name.rpartition("/")
-    plain = _COPY.sub("", base)
+    plain = _COPY.sub("", base) if marked else base
     if plain != base:
         yield f"{folder}/{plain}" if folder else plain
     above, _, own = folder.rpartition("/")

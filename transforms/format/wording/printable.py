@@ -126,6 +126,8 @@ def escaped(text: str, *, keep: str = "") -> str:
     >>> escaped("a\tb\nc", keep="\n")
     'a\\tb\nc'
     """
+    if text.isprintable():
+        return text
     return "".join(
         c if c.isprintable() or c in keep else c.encode("unicode_escape", "backslashreplace").decode() for c in text
     )
