@@ -19,10 +19,11 @@ from ..sources.contract.source import SourceEntry
 
 _PACKED: Final = re.compile(r"(?:\.(?:gz|bz2|xz|zst))$|(?<=\.t)gz$", re.IGNORECASE | re.MULTILINE)
 _ENDINGS: Final = (".gz", ".bz2", ".xz", ".zst", ".tgz")
+_MARKS: Final = ("(", "copy", "kopie", "copie")
 _COPY: Final = re.compile(
     r"(?: ?\([0-9]{1,3}\)| - (?:copy|kopie|copie)(?: ?\([0-9]{1,3}\))?|[ _-]copy(?:[ _]?[0-9]{1,3})?)(?=\.|$)"
-    r"|(?:^|(?<=/))copy of ",
-    re.IGNORECASE | re.MULTILINE,
+    r"|^copy of ",
+    re.IGNORECASE,
 )
 """What browsers and file managers add to the name of a copy."""
 
@@ -61,7 +62,8 @@ def _copies(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
     for print_, entry in zip(prints, entries, strict=True):
         if entry.bytes:
             alike[print_].add(entry.name)
-    marked = _COPY.search("\n".join(name for names in alike.values() if len(names) > 1 for name in names)) is not None
+    text = "\0".join(name for names in alike.values() if len(names) > 1 for name in names).lower()
+    marked = any(sign in text for sign in _MARKS)
     for print_, entry in zip(prints, entries, strict=True):
         names = alike[print_]
         if len(names) < 2:
