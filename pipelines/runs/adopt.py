@@ -113,7 +113,7 @@ def adopt_files(
         ) from error
     _check(folder, facts)
     storage = LocalStorage(os.path.abspath(folder))
-    manifest = _manifest(splits, facts, name or dataset_name(os.path.abspath(folder)), listing.skipped)
+    manifest = _manifest(splits, facts, name or dataset_name(os.path.abspath(folder)))
     wanted = sidecar_files(manifest, tuple(_GROUPS), None)
     there = {group for group, own in _GROUPS.items() if any(_is_of_others(storage, one, wanted) for one in own)}
     files = sidecar_files(manifest, [group for group in _GROUPS if group not in there], None)
@@ -300,7 +300,7 @@ def _schema(facts: Sequence[FileFacts]) -> Schema | None:
     return observe_together((found.seen for found in facts), "").schema()
 
 
-def _manifest(by_name: Mapping[str, str], facts: Sequence[FileFacts], name: str, skipped: dict[str, int]) -> Manifest:
+def _manifest(by_name: Mapping[str, str], facts: Sequence[FileFacts], name: str) -> Manifest:
     largest = max(LEAST_SHARD_BYTES, *(found.bytes for found in facts))
     shards: dict[str, list[tuple[ShardEntry, int]]] = defaultdict(list)
     for (one, split), found in zip(by_name.items(), facts, strict=True):
@@ -319,6 +319,7 @@ def _manifest(by_name: Mapping[str, str], facts: Sequence[FileFacts], name: str,
     records = sum(entry.records for entry in splits.values())
     schema, run_id = _schema(facts), secrets.token_hex(8)
     created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # files of other kinds stay in the dataset's folder, and may be what an adoption that was killed has left
     return Manifest(
         generation=1,
         parent=None,
@@ -331,7 +332,7 @@ def _manifest(by_name: Mapping[str, str], facts: Sequence[FileFacts], name: str,
         shard_name=_shard_name(splits),
         config_fingerprint=_ZEROS,
         schema_fingerprint=None if schema is None else schema.fingerprint(),
-        source=SourceSummary("tfrecord", len(facts), sum(found.bytes for found in facts), None, skipped),
+        source=SourceSummary("tfrecord", len(facts), sum(found.bytes for found in facts), None),
         counts=RowCounts(records, records, 0, 0),
         rejects=RejectSummary(None, 0),
         schema=schema,
