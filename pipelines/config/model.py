@@ -100,7 +100,7 @@ class ColumnConfig(_Section):
     """The declared type of one column; everything else is inferred from the source."""
 
     type: TypeName | None = None
-    as_: Annotated[Literal["bytes", "float", "int64", "json", "scaled"] | None, Field(alias="as")] = None
+    as_: Annotated[Literal["bytes", "float", "int64", "json", "list", "scaled"] | None, Field(alias="as")] = None
     unit: Literal["s", "ms", "us", "ns"] | None = None
     timezone: str | None = None
     nullable: bool | None = None
@@ -115,7 +115,7 @@ class ColumnConfig(_Section):
     negative: Literal["brackets"] | None = None
     null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
     file: Literal["path"] | None = None
-    image: Literal["path", "bytes", "none"] | None = None
+    image: Literal["path", "bytes", "base64", "none"] | None = None
 
     @property
     def keeps_nulls(self) -> bool:
@@ -133,6 +133,8 @@ class ColumnConfig(_Section):
     def _keys_agree(self) -> ColumnConfig:
         if self.decimal == self.thousands:
             raise ValueError(f"decimal and thousands are both {quoted(self.decimal)}; they must differ")
+        if self.is_list and (self.label or self.format or self.thousands or self.strip or self.negative):
+            raise ValueError("as: list does not go with label, strip, thousands, negative and format; leave them out")
         if self.label and self.null == "mask":
             raise ValueError("null: mask does not go with label, since 0 is a class; leave it out, or fill the nulls")
         if self.is_picture and (self.null == "mask" or isinstance(self.null, Fill)):
@@ -149,7 +151,7 @@ class ColumnConfig(_Section):
                 "image": self.image if key == "file" else None,
             }
             others = [name for name, value in given.items() if value]
-            others += ["strip, decimal, thousands, negative or format"] if self.is_written else []
+            others += ["strip, decimal, thousands, negative or format"] if self.is_written and not self.as_ else []
             if others:
                 what = "bytes of paths" if key == "file" else "the features of pictures"
                 raise ValueError(f"{key} does not go with {' and '.join(others)}: it makes {what}; leave one out")
@@ -158,11 +160,16 @@ class ColumnConfig(_Section):
     @property
     def is_written(self) -> bool:
         """Whether text is read in a form of its own."""
-        return bool(self.format or self.thousands or self.strip or self.negative) or self.decimal != "."
+        return bool(self.format or self.thousands or self.strip or self.negative) or self.decimal != "." or self.is_list
+
+    @property
+    def is_list(self) -> bool:
+        """Whether each cell of text holds a list."""
+        return self.as_ == "list"
 
     @property
     def is_picture(self) -> bool:
-        return self.image in ("path", "bytes")
+        return self.image in ("path", "bytes", "base64")
 
     @property
     def names_files(self) -> bool:

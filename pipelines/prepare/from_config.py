@@ -19,7 +19,7 @@ from ...transforms.pictures.facts import Check
 from ...transforms.recipe.function import functions_in
 from ...transforms.recipe.picture_steps.boxes import BoxesByType
 from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
-from ...transforms.recipe.picture_steps.pictures import ExportedPictures, Pictures
+from ...transforms.recipe.picture_steps.pictures import ExportedPictures, FromBase64, Pictures
 from ...transforms.recipe.picture_steps.ready import ReadyByType
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
@@ -39,6 +39,7 @@ from ...transforms.sources.registry.format import keep_step
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
+from ...transforms.sources.text.cell_lists import CellLists
 from ...transforms.sources.text.written import Written
 from ...transforms.statistics.observe import CountValues
 from ...transforms.stores.common.store_url import is_store_url
@@ -135,7 +136,7 @@ def column_rules(config: Config) -> dict[str, ColumnRule]:
     rules |= {
         name: ColumnRule("string", nullable=rule.nullable)
         for name, rule in config.schema_.columns.items()
-        if rule.names_files
+        if rule.names_files or rule.image == "base64"
     }
     return {name: rule for name, rule in rules.items() if rule != ColumnRule()}
 
@@ -284,7 +285,9 @@ def _of_picture_folders(config: Config) -> list[Step]:
     return [*(() if limited else (UnnamedPictures(named, folders, begin),)), FolderSplits(named[0], folders)]
 
 
-def _written(name: str, rule: ColumnConfig) -> Written:
+def _written(name: str, rule: ColumnConfig) -> Written | CellLists:
+    if rule.is_list:
+        return CellLists(name, replace(_rule(rule), as_=None))
     formats = (rule.format,) if isinstance(rule.format, str) else tuple(rule.format or ())
     brackets = rule.negative == "brackets"
     return Written(name, _rule(rule), rule.strip, rule.decimal, rule.thousands or "", formats, brackets)
@@ -321,11 +324,12 @@ def _files(config: Config) -> tuple[Files, ...]:
     return (Files(names, min(config.limits.field_bytes, config.limits.record_bytes), root, pictures),)
 
 
-def _pictures(config: Config, check: Check) -> tuple[Pictures, ...]:
+def _pictures(config: Config, check: Check) -> tuple[FromBase64 | Pictures, ...]:
     rules = sorted(config.schema_.columns.items())
+    text = tuple(FromBase64(rule.name or name) for name, rule in rules if rule.image == "base64")
     names = tuple((rule.name or name, str(rule.null)) for name, rule in rules if rule.is_picture)
     noted = not config.pictures.changes_pictures
-    return (Pictures(names, _image_check(config, check), noted=noted),) if names else ()
+    return (*text, Pictures(names, _image_check(config, check), noted=noted)) if names else ()
 
 
 def _picture_names(config: Config) -> tuple[str, ...]:

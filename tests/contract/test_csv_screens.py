@@ -39,7 +39,8 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
         [],
         "a.csv: every row that was read (2) has more than the 2 columns of the header; fix the header, skip lines "
         "before it (--set input.skip_lines=N), name the delimiter (--delimiter SIGN), or name the columns instead "
-        "(--no-header --set input.skip_lines=1 --set 'input.names=[a, b, ...]')",
+        "(--no-header --set input.skip_lines=1 --set 'input.names=[a, b, ...]'); or, if the header lacks the name of "
+        "the first column, as R writes it: --set input.row_names=row",
     ),
     "quote never closed": (
         {"a.csv": b'a,b\n1,2\n3,"4\n5,6\n', "b.csv": b"a,b\n1,2\n"},
@@ -207,7 +208,8 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
             'a.csv row 3: column "a": FLOAT_UNDERFLOW: "1e-400" would become 0 as a float64; declare it: '
             "--set schema.columns.a.type=string",
             'a.csv row 4: column "a": FLOAT_OVERFLOW: 1e+39 is beyond the largest float32, 3.4028235e+38; keep it '
-            "exact: --set schema.columns.a.as=bytes",
+            "exact: --set schema.columns.a.as=bytes; if it is a code, in CSV or JSON lines: --set "
+            "schema.columns.a.type=string",
         ],
         [{"a": 1.5}],
     ),

@@ -229,6 +229,7 @@ def _picked(rows: Rows, batch: pa.RecordBatch, kept: npt.NDArray[np.int64], prob
         entry = rows.entry[kept]
         found, counts = np.unique(rows.entry[gone], return_counts=True)
         dropped = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    dropped = dict(Counter(rows.dropped) + Counter(dropped))
     return replace(
         rows,
         entry=entry,

@@ -102,16 +102,22 @@ def test_python_detects_it_too(tmp_path: Path) -> None:
 ALIGNED = "mpg   cylinders  name\n18.0  8          chevelle\n15.0  8          buick\n"
 
 
-def test_columns_that_blanks_align_are_one_column_with_a_word_and_the_option_that_cuts_them(
+def test_columns_that_blanks_align_are_refused_with_the_options_that_cut_them_and_that_keep_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("cars.csv").write_text(ALIGNED)
     with pytest.raises(SystemExit) as ended:
         main(["convert", "cars.csv", "-o", "plain", "--workers", "1"])
-    screen = " ".join(capsys.readouterr().out.split())
+    screen = " ".join(capsys.readouterr().err.split())
+    assert ended.value.code == 2
+    assert "cars.csv: no sign is the delimiter, and blanks give 3 columns in the first 3 records" in screen
+    (plain,) = re.findall(r"as one column: (--set input\.delimiter=,)", screen)
+    with pytest.raises(SystemExit) as ended:
+        main(["convert", "cars.csv", "-o", "plain", "--workers", "1", *plain.split()])
     assert ended.value.code == 0
-    assert "Detected: cars.csv: no delimiter, so a record is one column; blanks give 3 columns in the first" in screen
+    assert [len(record) for record in open_dataset("plain")["train"]] == [1, 1]
+    capsys.readouterr()
     (option,) = re.findall(r"to cut there: (--set input\.trim=true)", screen)
     with pytest.raises(SystemExit) as ended:
         main(["convert", "cars.csv", "-o", "cut", "--workers", "1", *option.split()])

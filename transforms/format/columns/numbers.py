@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -165,6 +166,8 @@ def float_values(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValue
         over = _positions(np.isinf(narrow) & np.isfinite(wide), values)
         says = "is beyond the largest float32, 3.4028235e+38"
         fix = f"keep it exact: {set_column(feature.name, 'as', 'bytes')}"
+        if re.fullmatch(r"[0-9]+e\+[0-9]+", repr(float(wide[over[0]]))):  # what "1e64" becomes
+            fix += f"; if it is a code, in CSV or JSON lines: {set_column(feature.name, 'type', 'string')}"
         bad.append(BadValues(over, "FLOAT_OVERFLOW", "float32", lambda i: repr(float(wide[i])), says, fix))
     return narrow, bad, narrowing
 

@@ -11,6 +11,8 @@ picture. Of lists of pictures each feature is a list.
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,10 +36,11 @@ from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem
 from ...pictures.notes import notes_of
-from ..step import Column, Stepped, is_text
+from ..step import Column, Stepped, as_text, is_text, with_column
 from ..steps.files import FILENAME
 from .objects import OBJECTS, fields_of
 
+_DATA_URL: Final = re.compile(r"^\s*data:[^,]*;base64,")
 ENCODED: Final = "encoded"
 FIX: Final = "write all as JPEG or PNG: --set image.encode.format=jpeg"
 ABSENT: Final = "absent"
@@ -132,6 +135,38 @@ class Pictures:
 
 
 @dataclass(frozen=True, slots=True)
+class FromBase64:
+    """Read the base64 text of pictures, with or without `data:image/png;base64,` in front, as their bytes."""
+
+    column: str
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        known = {column.name: column for column in columns}
+        if self.column not in known:
+            raise NoColumnError("schema.columns", self.column, list(known))
+        if not is_text(known[self.column]):
+            kind, fix = printable(str(known[self.column].field.type)), set_column(self.column, "image", "bytes")
+            name = printable(self.column)
+            raise SchemaError(f'column "{name}": image: base64 reads text, and it holds {kind}; for bytes: {fix}')
+        made = known[self.column].computed(pa.large_binary())
+        return [made if column.name == self.column else column for column in columns]
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+        values, problems = list[bytes | None](), list[CellProblem]()
+        for row, text in enumerate(as_text(batch[self.column]).to_pylist()):
+            try:
+                values.append(
+                    None if text is None else b64decode("".join(_DATA_URL.sub("", text).split()), validate=True)
+                )
+            except ValueError:
+                values.append(None)
+                shown = printable(text)
+                said = f'"{shown}" is not base64; fix the cell, or leave image out'
+                problems.append(CellProblem(row, CellError(self.column, "NOT_AN_IMAGE", shown, "base64", said)))
+        return Stepped(with_column(batch, self.column, pa.array(values, pa.large_binary())), None, tuple(problems))
+
+
+@dataclass(frozen=True, slots=True)
 class ExportedPictures:
     """The columns of `{bytes, path}` are pictures, and a null there is an error; but for those in `declared`."""
 
@@ -220,7 +255,7 @@ def _check_type(column: Column) -> None:
     if is_binary(kind) or _is_export(kind):
         return
     name = printable(column.name)
-    as_path = f"if it holds paths: {set_column(column.name, 'image', 'path')}"
+    as_path = f"if it holds paths: {set_column(column.name, 'image', 'path')}, or base64: image=base64"
     fix = as_path if is_text(column) else "leave image out"
     raise SchemaError(f'column "{name}": image takes the bytes of pictures, and it holds {printable(str(kind))}; {fix}')
 

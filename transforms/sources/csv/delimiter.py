@@ -4,15 +4,17 @@
     records     1;2,50;ok            ... and 3 again; ',' gives 2
 
 A sign is the delimiter if the header has at least two columns by it, and nine tenths of the records as many. If no sign
-is, it is the comma, with a word where blanks would do; if more than one is, only the person who has the file knows.
+is, it is the comma, with a word where blanks would do; if more than one is, or blanks cut a table of numbers, only the
+person who has the file knows.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from ...errors import InputError, SourceError
@@ -21,7 +23,7 @@ from ..contract.source import SourceEntry
 from ..files.listing import expand_paths, list_file
 from ..registry.formats import suffixes_of
 from ..text.open_text import is_transparent, plain_encoding, sniff_text, stream_text
-from .records.chunks import skip_lines
+from .records.chunks import skip_lines, skip_sep_line
 from .records.quote_bits import Dialect
 from .records.usual_text import usual_text
 
@@ -56,6 +58,7 @@ class SampleOptions:
     comment: str | None = None
     escape: str | None = None
     trim: bool = False
+    row_names: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> SampleOptions:
@@ -65,7 +68,8 @@ class SampleOptions:
         lines = given.get("skip_lines", 0)
         lines = lines if isinstance(lines, int) else 0
         encoding = given.get("encoding", "utf-8")
-        return cls(encoding, quote, lines, signs.get("comment"), signs.get("escape"), given.get("trim") is True)
+        trim, names = given.get("trim") is True, given.get("row_names")
+        return cls(encoding, quote, lines, signs.get("comment"), signs.get("escape"), trim=trim, row_names=names)
 
     def dialect(self, delimiter: str) -> Dialect:
         return Dialect.of(delimiter, self.quote, self.escape, self.comment, trim=self.trim)
@@ -91,7 +95,10 @@ def detect_delimiter(
         for path in files:
             if not _has_suffix(path, _TAB_SUFFIXES):
                 entry = list_file(path, b"/" if not base else base.encode())
-                if text := _first_text(entry, options):
+                named, text = _first_text(entry, options)
+                if named:
+                    return Delimiter(named)
+                if text:
                     return _detect(entry.name, text, options)
     except (InputError, SourceError) as error:
         if isinstance(error, AmbiguousDelimiter):
@@ -107,11 +114,14 @@ def _has_suffix(path: bytes, suffixes: tuple[str, ...]) -> bool:
     return path.decode("utf-8", "surrogateescape").lower().endswith(suffixes)
 
 
-def _first_text(entry: SourceEntry, options: SampleOptions) -> str:
-    """Return the first records of a file, without comments and one that is cut; no text if there is none."""
+def _first_text(entry: SourceEntry, options: SampleOptions) -> tuple[str, str]:
+    """Return the delimiter that a line `sep=;` names, and the first records, without comments and one that is cut."""
     data, encoding = b"", options.encoding
     blocks = stream_text(entry, encoding, sniff_text(entry, encoding), whole=False)
-    for block in skip_lines(blocks, options.skip_lines)[2]:
+    line, blocks = skip_sep_line(skip_lines(blocks, options.skip_lines)[2])
+    if line:
+        return line.strip(b'"\r\n')[-1:].decode("latin-1"), ""
+    for block in blocks:
         data += block
         if len(data) >= _TEXT_BYTES:
             break
@@ -119,7 +129,7 @@ def _first_text(entry: SourceEntry, options: SampleOptions) -> str:
         data = data[: data.rfind(b"\n", 0, _TEXT_BYTES) + 1] or data[:_TEXT_BYTES]
     if options.comment is not None:
         data = usual_text(data, replace(options, trim=False).dialect(","))
-    return data.decode(plain_encoding(encoding) if is_transparent(encoding) else "utf-8", "replace")
+    return "", data.decode(plain_encoding(encoding) if is_transparent(encoding) else "utf-8", "replace")
 
 
 def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
@@ -134,7 +144,7 @@ def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
     if not likely:  # of ragged records, what the header says
         likely = [sign for sign in SIGNS if widths[sign] and widths[sign][0] > 1][:1]
     if not likely and (found := _aligned(text, options)) is not None:
-        return _blanks(name, *found, options)
+        return _blanks(name, found, options)
     if not likely or likely == [","]:
         return Delimiter(",")
     columns, records = widths[likely[0]][0], len(widths[likely[0]])
@@ -146,23 +156,64 @@ def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
     )
 
 
-def _aligned(text: str, options: SampleOptions) -> tuple[int, int] | None:
-    """Return the columns and the records of text that runs of blanks cut into as many cells each."""
+@dataclass(frozen=True, slots=True)
+class _Aligned:
+    """Records that runs of blanks cut into as many columns each, after lines that are `before` the header.
+
+    A header that `lacks` has one name less. Some column has `numbers` alone.
+    """
+
+    columns: int
+    records: int
+    before: int
+    lacks: bool
+    numbers: bool
+
+
+def _aligned(text: str, options: SampleOptions) -> _Aligned | None:
     options = replace(options, trim=True, comment=None)
-    dialect = options.dialect(" ")
-    usual = usual_text(text.encode("utf-8", "replace"), dialect).decode("utf-8", "replace")
-    widths = _widths(usual, " ", options)
-    return (widths[0], len(widths)) if len(widths) >= _ALIGNED and len(set(widths)) == 1 and widths[0] > 1 else None
+    usual = usual_text(text.encode("utf-8", "replace"), options.dialect(" ")).decode("utf-8", "replace")
+    rows = list(_records(usual, " ", options))
+    before = int(len(rows) > 1 and len(rows[0]) == 1 and rows[0][0].isdecimal())
+    rows = rows[before:]
+    widths = [len(row) for row in rows]
+    if len(rows) < _ALIGNED or widths[-1] < 2 or len(set(widths[1:])) > 1 or not 0 <= widths[-1] - widths[0] <= 1:
+        return None
+    numbers = any(all(_is_number(cell) for cell in column) for column in zip(*rows[1:], strict=True))
+    lacks = widths[0] < widths[-1]
+    if (lacks or before) and not numbers:  # lines of text, rather
+        return None
+    return _Aligned(widths[-1], len(rows), before, lacks, numbers)
 
 
-def _blanks(name: str, columns: int, records: int, options: SampleOptions) -> Delimiter:
-    """Return what is to be said of records that no sign cuts, and blanks do; they are the delimiter with `trim`."""
-    found = f"{columns} columns in the first {records} records"
+def _blanks(name: str, found: _Aligned, options: SampleOptions) -> Delimiter:
+    """Return what is to be said of records that no sign cuts, and blanks do; they are the delimiter with `trim`.
+
+    Raises `AmbiguousDelimiter` where they are a table: some column has numbers alone.
+    """
+    cut = f"{found.columns} columns in the first {found.records} records"
     if options.trim:
-        evidence = f"{name}: the delimiter is a run of blanks: {found}; if it is not: --set input.delimiter=,"
-        return Delimiter(" ", evidence)
-    plain = f"{name}: no delimiter, so a record is one column; blanks give {found}"
-    return Delimiter(",", f"{plain}; to cut there: --set input.trim=true")
+        return Delimiter(" ", f"{name}: the delimiter is a run of blanks: {cut}; if it is not: --set input.delimiter=,")
+    fix = "--set input.trim=true"
+    fix += f" --set input.skip_lines={options.skip_lines + found.before}" if found.before else ""
+    fix += " --set input.row_names=row" if found.lacks and options.row_names is None else ""
+    if not found.numbers:
+        return Delimiter(
+            ",", f"{name}: no delimiter, so a record is one column; blanks give {cut}; to cut there: {fix}"
+        )
+    also = ", after a line with a number alone" if found.before else ""
+    also += ", with a header that lacks the name of the first" if found.lacks else ""
+    raise AmbiguousDelimiter(
+        f"{name}: no sign is the delimiter, and blanks give {cut}{also}; to cut there: {fix}; to read each line as one "
+        "column: --set input.delimiter=,"
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return "_" not in cell and float(cell) == float(cell)
+    except ValueError:
+        return False
 
 
 def _is_delimiter(widths: Sequence[int]) -> bool:
@@ -171,6 +222,10 @@ def _is_delimiter(widths: Sequence[int]) -> bool:
 
 def _widths(text: str, sign: str, options: SampleOptions) -> list[int]:
     """Return how many columns the first records have by a sign; blank lines are none."""
+    return [len(row) for row in _records(text, sign, options)]
+
+
+def _records(text: str, sign: str, options: SampleOptions) -> Iterator[list[str]]:
     rows = csv.reader(
         io.StringIO(text, newline=""),
         delimiter=sign,
@@ -179,13 +234,7 @@ def _widths(text: str, sign: str, options: SampleOptions) -> list[int]:
         escapechar=options.escape,
         skipinitialspace=options.trim,
     )
-    widths = []
     try:
-        for row in rows:
-            if row:
-                widths.append(len(row))
-            if len(widths) == _RECORDS:
-                break
+        yield from islice(filter(None, rows), _RECORDS)
     except csv.Error:  # a cell over the csv module's limit, or a NUL: what came before counts
-        pass
-    return widths
+        return

@@ -19,7 +19,7 @@ from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
 from ..text.unpack import says_packed
 from .parse import CsvLimits, header_cells
-from .records.chunks import StreamLimits, cut_stream, skip_lines
+from .records.chunks import StreamLimits, cut_stream, skip_lines, skip_sep_line
 from .records.quote_bits import Dialect
 from .records.record_starts import record_ends
 
@@ -44,7 +44,8 @@ class FileHead:
     """The start of a file: how its text is read, its column names, and what is before the first data record.
 
     `names` is None if the file holds no record at all. `data` counts the header and the blank lines before it. `cells`
-    is the first record, as it is in the file, `skipped` the lines before all that is read.
+    is the first record, as it is in the file, `skipped` the lines before all that is read, `sep` the line among these
+    that names the delimiter.
     """
 
     name: str
@@ -54,23 +55,25 @@ class FileHead:
     warnings: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
     skipped: int = 0
+    sep: str = ""
 
 
 def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileHead:
     """Read a file up to its first record, and name its columns."""
     form = sniff_text(entry, options.encoding)
-    text, begin, data, skipped = _first_record(entry, form, options, limits)
+    text, begin, data, skipped, sep = _first_record(entry, form, options, limits)
     form = replace(form, start=begin.offset)
     if text is None:
-        return FileHead(entry.name, form, None, data, skipped=skipped)
+        return FileHead(entry.name, form, None, data, skipped=skipped, sep=sep)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
     cells = header_cells(text, dialect_of(options), inner, entry.name, limits.columns, header=options.header)
+    cells = cells if options.row_names is None else (options.row_names, *cells)
     _refuse_json(text, entry.name)
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:
         data = begin
     warnings = (*warnings, *_delimiter_warning(cells, entry.name, options))
-    return FileHead(entry.name, form, names, data, warnings, cells, skipped)
+    return FileHead(entry.name, form, names, data, warnings, cells, skipped, sep)
 
 
 def shared_names(heads: Sequence[FileHead], *, union: bool = False) -> tuple[str, ...]:
@@ -115,6 +118,14 @@ def header_warnings(heads: Sequence[FileHead]) -> list[str]:
             files.setdefault(warning.removeprefix(f"{head.name}: "), []).append(head.name)
     more = {text: f" and {len(names) - 1:,} more" if len(names) > 1 else "" for text, names in files.items()}
     return [f"{names[0]}{more[text]}: {text}" for text, names in files.items()]
+
+
+def sep_lines(heads: Sequence[FileHead]) -> tuple[str, ...]:
+    found = [head for head in heads if head.sep]
+    if not found:
+        return ()
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return (f'{found[0].name}{more}: the first line, "{printable(found[0].sep)}", names the delimiter, and is no row',)
 
 
 def compressed_files(heads: Sequence[FileHead]) -> tuple[str, ...]:
@@ -234,11 +245,13 @@ def dialect_of(options: CsvInput) -> Dialect:
 
 def _first_record(
     entry: SourceEntry, form: TextForm, options: CsvInput, limits: CsvLimits
-) -> tuple[bytes | None, Cut, Cut, int]:
-    """Return the first record that is not blank, the places of the text's start and its end, and the skipped lines."""
+) -> tuple[bytes | None, Cut, Cut, int, str]:
+    """Return the first record that is not blank, where the text starts and it ends, the skipped lines, and `sep=`."""
     blocks = stream_text(entry, options.encoding, form, whole=False)
     skip, skipped, blocks = skip_lines(blocks, options.skip_lines)
-    start = before = Cut(form.start + skip, 0, 0, 0)
+    line, blocks = skip_sep_line(blocks)
+    sep, skipped = line.decode("latin-1").strip("\r\n"), skipped + bool(line)
+    start = before = Cut(form.start + skip + len(line), 0, 0, 0)
     dialect, most = dialect_of(options), StreamLimits(limits.field_bytes, limits.record_bytes)
     for text, counts, size, long in cut_stream(blocks, entry.name, dialect, start.offset, most):
         if long and options.header and counts.records:
@@ -258,8 +271,8 @@ def _first_record(
         lines = int(found.lines[first]) if len(solid) else counts.lines
         blanks = before.blanks + int(np.count_nonzero(found.blank[:first]))
         # without a header, blank lines in front are the data's
-        return text[begin:end], start, Cut(before.offset + end, 1, blanks, before.lines + lines), skipped
-    return None, start, before, skipped
+        return text[begin:end], start, Cut(before.offset + end, 1, blanks, before.lines + lines), skipped, sep
+    return None, start, before, skipped, sep
 
 
 def _name_columns(cells: Sequence[str], file: str, options: CsvInput) -> tuple[tuple[str, ...], tuple[str, ...]]:

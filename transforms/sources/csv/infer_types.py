@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from ...format.buffers.arrow_memory import array_of, beginning_of, true_mask
 from ...format.wording.printable import VALUE_LIMIT, printable
 from ..text.cast import cell_bytes, first_problem, leading_zeros, nullify, prove_column
-from .obstacles import Obstacles, find_obstacles
+from .obstacles import Look, Obstacles, find_obstacles, look_at_floats, look_at_text
 from .parse import Cells, Parser
 
 Kind = Literal["null", "int64", "float64", "bool", "string"]
@@ -47,7 +47,7 @@ class Evidence:
 
     `obstacles` are the values without which text would be numbers, where they are few. With `float_elsewhere` these are
     integers and `-0`, text by themselves and floats in a column that has floats in other rows. `rounded` is an integer
-    that float64 does not hold, and its row: beside floats these are text.
+    that float64 does not hold, and its row: beside floats these are text. `look` is what the first cells look like.
     """
 
     kind: Kind
@@ -56,6 +56,7 @@ class Evidence:
     obstacles: Obstacles | None = None
     float_elsewhere: bool = False
     rounded: str = ""
+    look: Look | None = None
 
 
 def look_at_columns(parser: Parser, cells: Cells, *, typed: Sequence[str] = ()) -> tuple[Evidence, ...]:
@@ -69,9 +70,13 @@ def look_at_columns(parser: Parser, cells: Cells, *, typed: Sequence[str] = ()) 
 def join_evidence(first: Evidence, second: Evidence) -> Evidence:
     """Return what two pieces of evidence say together.
 
-    >>> join_evidence(Evidence("int64", 0), Evidence("float64", 2))
-    Evidence(kind='float64', nulls=2, because='', obstacles=None, float_elsewhere=False, rounded='')
+    >>> join_evidence(Evidence("int64", 0), Evidence("float64", 2)).kind
+    'float64'
     """
+    return replace(_join(first, second), look=first.look or second.look)
+
+
+def _join(first: Evidence, second: Evidence) -> Evidence:
     nulls, rounded = first.nulls + second.nulls, first.rounded or second.rounded
     first, second = _beside(first, second), _beside(second, first)
     kinds: set[Kind] = {first.kind, second.kind}
@@ -123,13 +128,15 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
     if _is_all(column, pa.float64()):
         odd = _odd_integer(column, cells)
         if odd is None:
-            return Evidence("float64", nulls)
+            return Evidence("float64", nulls, look=look_at_floats(column, lambda row: _place(row, cells)))
         zeros = nullify(column, _true_rows(pc.equal(column, _NEGATIVE_ZERO)))
         elsewhere = zeros.null_count > nulls and (zeros.null_count == len(zeros) or _is_all(zeros, pa.int64()))
         return Evidence("string", nulls, odd, _obstacles(column, cells), elsewhere)
     if _is_all(column, pa.bool_()):
         return Evidence("bool", nulls)
-    return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells))
+    first = cells.origin.chunk.before.records == 0
+    look = look_at_text(column, lambda row: _place(row, cells)) if first else None
+    return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells), look=look)
 
 
 def _rounded(column: pa.Array, cells: Cells) -> str:

@@ -2,10 +2,20 @@
 
 A word that mostly means null may be declared null; any other is taken for a typo.
 Only a column that is text, and whose first values are mostly numbers, is looked at for it.
+
+Other text may look like something that a key of `schema.columns` reads, and numbers may be codes:
+
+    [0.5, 0.25]        as: list
+    iVBORw0KGgoAAA...  image: base64
+     "a b"             input.trim: the quotes are part of the value, since a blank is in front
+    {'k': 1}           stays text
+    1e3                is read as 1000.0; as a code it is text: type: string
 """
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
@@ -18,7 +28,8 @@ import pyarrow.compute as pc
 from ...format.buffers.arrow_memory import array_of, binary_array, true_mask
 from ...format.wording.options import set_column, set_list
 from ...format.wording.printable import printable
-from ..text.cast import NUMBER
+from ..text.cast import NUMBER, cell_bytes
+from ..text.cell_lists import look_of
 from .hints import PandasCall
 
 _DECIMAL: Final = r"^[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+),[0-9]+([eE][+-]?[0-9]+)?$"
@@ -38,6 +49,17 @@ _RARE: Final = 0.2
 """The share of values up to which other words are exceptions; more are codes."""
 
 _SHOWN: Final = 5
+
+CODE, LIST, OBJECT, PICTURE, QUOTES = "code", "list", "object", "picture", "quotes"
+
+_LOOKED_AT_OF_TEXT: Final = 20
+_LONG: Final = 1 << 16
+_CODE: Final = r"^[0-9]+[eE][0-9]+$"
+_PICTURE: Final = re.compile(
+    r"(data:image/[a-z.+-]+;base64,)?(iVBORw0KGgo|/9j/|R0lGOD|UklGR[A-Za-z0-9+/]{6,10}XRUJQ|Qk)[A-Za-z0-9+/\s]{20,}"
+)
+_OBJECT: Final = re.compile(r"""\s*\{\s*("[^"]*"|'[^']*')\s*:.*\}\s*""", re.DOTALL)
+_QUOTES: Final = re.compile(r"""[ \t]+".*"[ \t]*""", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +131,12 @@ def find_obstacles(
 
 
 def obstacle_notes(
-    found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str], delimiter: str, call: PandasCall
+    found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str], delimiter: str, call: PandasCall, again: str
 ) -> tuple[str, ...]:
-    """Return what is to be said of columns that stay text, one line of each kind, with what can be done."""
+    """Return what is to be said of columns that stay text, one line of each kind, with what can be done.
+
+    `again` is where the header comes again.
+    """
     notes = []
     for sign in ("decimal", "thousands"):
         chosen = [
@@ -120,11 +145,11 @@ def obstacle_notes(
         if chosen:
             notes.append(_comma_note(sign, chosen, null_values))
     few = [(name, one) for name, one in found if one.commas is None]
-    again = next((place for name, one in few for word, place in one.words.items() if _is_name(word, name)), None)
-    if again is not None:
+    if again:
+        stay = f"{_columns([name for name, _ in few])} text: " if few else ""
         notes.append(
-            f"{_columns([name for name, _ in few])} text: the header comes again ({again}), as in files that were "
-            f"joined; take such lines out of the file, or convert the files from before they were joined"
+            f"{stay}the header comes again ({again}), as in files that were "
+            f"joined; to leave such lines out: --set input.repeated_header=drop"
         )
     elif few:
         notes.append(_word_note(few, null_values, call))
@@ -172,10 +197,6 @@ def _words(found: Sequence[Obstacles]) -> dict[str, str]:
     return {word: f'"{printable(word)}" ({places[word]})' for word in sorted(places)}
 
 
-def _is_name(word: str, column: str) -> bool:
-    return word.removeprefix("\ufeff") == column
-
-
 def _means_null(word: str) -> bool:
     return word.lower() in _NULLS
 
@@ -221,3 +242,69 @@ def _match(cells: pa.Array, pattern: str) -> pa.Array:
 
 def _count(flags: pa.Array) -> int:
     return int(pc.sum(flags).as_py() or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the cells of a column look like, one of them and its place; `items` is the type of those of lists."""
+
+    kind: str
+    shown: str
+    items: str = ""
+
+
+def look_at_text(column: pa.Array, place: Callable[[int], str]) -> Look | None:
+    """Return what the first cells of a column of text look like, None where they look like text."""
+    head = column.slice(0, _LOOKED_AT_OF_TEXT)
+    rows, sizes = np.flatnonzero(true_mask(head.is_valid())).tolist(), cell_bytes(head)
+    if not rows:
+        return None
+    texts = [bytes(head[row].as_buffer()[: min(int(sizes[row]), _LONG)]).decode("utf-8", "replace") for row in rows]
+    items = "" if sizes.max() > _LONG else look_of(texts)
+    kinds = {PICTURE: _PICTURE.match, OBJECT: _OBJECT.fullmatch, QUOTES: _QUOTES.fullmatch}
+    found = LIST if items else next((kind for kind, match in kinds.items() if all(map(match, texts))), None)
+    return None if found is None else Look(found, f'"{printable(texts[0])}" ({place(rows[0])})', items)
+
+
+def look_at_floats(column: pa.Array, place: Callable[[int], str]) -> Look | None:
+    """Return the first cell that may be a code: digits, an `e`, and digits; programs write numbers otherwise."""
+    rows = np.flatnonzero(true_mask(pc.invert(pc.match_substring(column, "."))))
+    codes = rows[true_mask(pc.match_substring_regex(column.take(array_of(rows)), _CODE))] if len(rows) else rows
+    if not len(codes):
+        return None
+    row = int(codes[0])
+    return Look(CODE, f'"{printable(column[row].as_py())}" ({place(row)})')
+
+
+def look_notes(found: Sequence[tuple[str, Look]]) -> tuple[str, ...]:
+    """Return what is to be said of columns by what they look like, a line of each kind."""
+    kinds = defaultdict[tuple[str, str], list[tuple[str, Look]]](list)
+    for name, look in found:
+        kinds[look.kind, look.items].append((name, look))
+    return tuple(_note(kind, group) for (kind, _), group in kinds.items())
+
+
+def _note(kind: str, group: Sequence[tuple[str, Look]]) -> str:
+    names, (first, look) = [name for name, _ in group], group[0]
+    shown = ", ".join(f'"{printable(name)}"' for name in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    one = len(names) == 1
+    columns = f"column{'' if one else 's'} {shown}{more}"
+    keys = {LIST: ("as", "list"), PICTURE: ("image", "base64"), CODE: ("type", "string")}
+    fix = set_column(first, *keys[kind]) if kind in keys else ""
+    fix += "" if one else "; the others alike"
+    match kind:
+        case "list":
+            return (
+                f"{columns} hold{'s' * one} lists as text, such as {look.shown}; to read lists of {look.items}: {fix}"
+            )
+        case "picture":
+            return f"{columns} hold{'s' * one} pictures as base64, such as {look.shown}; to read them: {fix}"
+        case "code":
+            return f"{columns}: {look.shown} is read as a number; if such values are codes: {fix}"
+        case "quotes":
+            trim = (
+                "the quotes are part of the value, since a blank is in front; to take both off: --set input.trim=true"
+            )
+            return f"{columns}: {look.shown}: {trim}"
+    return f"{columns} hold{'s' * one} objects as text, such as {look.shown}, and stay{'s' * one} text"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from ...format.wording.printable import quoted
 from ..registry.options import Columns, TableOptions
@@ -48,6 +48,8 @@ class CsvInput(TableOptions):
 
     `skip_lines` are before the header, and lines that begin with `comment` are no rows; the character after an `escape`
     means itself; `trim` takes blanks around cells away; rows with too few cells are rejects, or have null ones more.
+    With `repeated_header: drop` rows that are the header again are left out, as in files that were joined.
+    `row_names` is the name of the first column, where the header lacks one for it, as headers that R writes do.
 
     `load_config` sets `delimiter` where it is left out, as the first records show it.
     """
@@ -57,6 +59,7 @@ class CsvInput(TableOptions):
     quote: OneByte | None = '"'
     header: bool = True
     names: Columns = None
+    row_names: Annotated[str, StringConstraints(min_length=1)] | None = None
     encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"
     null_values: list[str] = Field([""])
     skip_lines: Annotated[int, Field(ge=0, le=1_000_000)] = 0
@@ -64,9 +67,14 @@ class CsvInput(TableOptions):
     escape: OneByte | None = None
     trim: bool = False
     short_rows: ShortRows = "reject"
+    repeated_header: Literal["keep", "drop"] = "keep"
 
     @model_validator(mode="after")
     def _signs_differ(self) -> CsvInput:
         if why := wrong_signs(self.delimiter, self.quote, self.escape, self.comment, self.null_values, self.trim):
             raise ValueError(why)
+        if self.repeated_header == "drop" and (not self.header or self.limit is not None):
+            raise ValueError("repeated_header: drop goes with a header, and without limit; leave one out")
+        if self.row_names is not None and not self.header:
+            raise ValueError("row_names goes with a header that lacks one name; without a header give all in names")
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
+from codecs import BOM_UTF8
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -65,7 +66,7 @@ class Parser:
     """How the text of a source becomes cells: what all files of it share.
 
     `names` are all columns of a file in its order, `kept` those that are read. A record that `fills` ends with nulls
-    where cells are missing; else it is a reject.
+    where cells are missing; else it is a reject. A record whose cells are `again` is left out.
     """
 
     names: tuple[str, ...]
@@ -75,15 +76,16 @@ class Parser:
     null_values: tuple[str, ...] = ("",)
     fills: bool = False
     limits: CsvLimits = field(default_factory=CsvLimits)
+    again: tuple[str, ...] = ()
 
-    def of_file(self, columns: tuple[str, ...]) -> Parser:
+    def of_file(self, columns: tuple[str, ...], again: tuple[str, ...] = ()) -> Parser:
         """Return the parser of a file with these columns, which may be in another order, or not all that are read.
 
         Where it has none of these its first one is read, to count the rows.
         """
         own = frozenset(columns)
         kept = self.kept if own.issuperset(self.kept) else tuple(name for name in self.kept if name in own)
-        return replace(self, names=columns, kept=kept or columns[:1])
+        return replace(self, names=columns, kept=kept or columns[:1], again=again)
 
     @property
     def blank_rows(self) -> bool:
@@ -95,8 +97,8 @@ class Parser:
 class Cells:
     """The parsed records of a chunk as binary columns, and the rejects among them; `utf8`: all text is known to be.
 
-    `too_wide` of the rejects are, `trailing` by a delimiter at their end alone; `blank_quotes` have a blank before a
-    quote.
+    `too_wide` of the rejects are, `by_one` by one cell, `trailing` by a delimiter at their end alone; `blank_quotes`
+    have a blank before a quote. `dropped` records were left out.
     """
 
     columns: list[pa.Array]
@@ -104,19 +106,22 @@ class Cells:
     origin: CsvOrigin
     rejects: list[Reject]
     too_wide: int
+    by_one: int
     trailing: int
     blank_quotes: int
     utf8: bool
     names: tuple[str, ...] = ()
+    dropped: int = 0
 
 
 def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located: bool = True) -> Cells:
     """Records of another width than the header are rejects. Raises `SourceError`: the text is not in its encoding."""
     origin = CsvOrigin(name, chunk, parser.dialect, located, parser.blank_rows)
     text = chunk.text
-    rejects: dict[int, Reject] = {}
-    if (chunk.size or len(text)) > parser.limits.record_bytes:
-        text, rejects = _without_large_records(parser, origin, entry)
+    rejects = _large_records(parser, origin, entry)
+    dropped = _headers_again(parser, origin) if parser.again and chunk.size is None else []
+    if rejects or dropped:
+        text = _without_records(text, origin.starts(), sorted({*rejects, *dropped}))
     text = usual_text(text, parser.dialect)
     if parser.encoding != "utf-8":
         at = chunk.before.offset if located and text is chunk.text else None
@@ -124,28 +129,28 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
     whole = _one_record(parser, text)
     if chunk.torn and whole is None:
         text, torn = _without_torn_cells(parser, text)
-        present = _present(origin, rejects)
+        present = _present(origin, {*rejects, *dropped})
         for number, error in torn.items():
             record = number if present is None else present[number]
             rejects[record] = Reject(entry, origin.place_of_record(record), (error,))
     # Arrow numbers the records that it is given; where some were taken out, look theirs up
-    present = _present(origin, rejects)
+    present = _present(origin, {*rejects, *dropped})
     utf8 = parser.encoding != "utf-8" or is_utf8(text)
     columns, invalid = _run_arrow(parser, text, utf8=utf8) if whole is None else (whole, [])
     if parser.fills and any(width < len(parser.names) for _, width, _ in invalid):
         columns, invalid = _fill(parser, text, invalid, utf8=utf8)
-    too_wide = trailing = blank = 0
+    too_wide = by_one = trailing = blank = 0
     for number, actual, row in invalid:
         record = number - 1 if present is None else present[number - 1]
         too_wide += actual > len(parser.names)
+        by_one += actual == len(parser.names) + 1
         trailing += _is_trailing(parser, actual, row)
         blank += actual > len(parser.names) and _has_blank_quote(parser, row)
         rejects[record] = Reject(entry, origin.place_of_record(record), (_bad_width(parser, actual, row),))
-    missing = tuple(sorted(rejects))
-    origin = replace(origin, missing=missing)
+    origin = replace(origin, missing=tuple(sorted({*rejects, *dropped})))
     rows = len(columns[0]) if columns else 0
-    found = [rejects[record] for record in missing]
-    return Cells(columns, rows, origin, found, too_wide, trailing, blank, utf8, parser.names)
+    found = [rejects[record] for record in sorted(rejects)]
+    return Cells(columns, rows, origin, found, too_wide, by_one, trailing, blank, utf8, parser.names, len(dropped))
 
 
 def _present(origin: CsvOrigin, rejects: Container[int]) -> list[int] | None:
@@ -303,6 +308,9 @@ def _narrowed(column: pa.Array) -> pa.Array:
     return pa.array([None if cell is None else cell.decode().encode("latin-1") for cell in cells], pa.binary())
 
 
+_ROOM: Final = 64
+"""Blanks and blank lines around a header that comes again."""
+
 TRIM: Final = "if blanks around cells are no part of them: --set input.trim=true"
 
 _EXACT_CELLS: Final = 32_768
@@ -403,7 +411,23 @@ def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
     return CellError(None, "BAD_WIDTH", shown, f"{wanted} columns", message)
 
 
-def _without_large_records(parser: Parser, origin: CsvOrigin, entry: int) -> tuple[bytes, dict[int, Reject]]:
+def _headers_again(parser: Parser, origin: CsvOrigin) -> list[int]:
+    """Return the records that are the header: as long as it at least, and no longer than with quotes and a mark."""
+    names = [name.encode(parser.encoding) for name in parser.again]
+    least = sum(map(len, names)) + len(names) - 1
+    starts, sizes, longest, found = origin.starts(), origin.sizes(), max(names, key=len), []
+    for record in np.flatnonzero((sizes >= least) & (sizes <= least + 2 * len(names) + _ROOM)).tolist():
+        begin = int(starts[record])
+        text = origin.chunk.text[begin : begin + int(sizes[record])].strip(b"\r\n").removeprefix(BOM_UTF8)
+        if longest in text:
+            cells = header_cells(text, parser.dialect, parser.encoding, origin.source, len(names), header=False)
+            found += [record] if cells == parser.again else []
+    return found
+
+
+def _large_records(parser: Parser, origin: CsvOrigin, entry: int) -> dict[int, Reject]:
+    if (origin.chunk.size or len(origin.chunk.text)) <= parser.limits.record_bytes:
+        return {}
     sizes = origin.sizes()
     limit = parser.limits.record_bytes
     large = np.flatnonzero(sizes > limit).tolist()
@@ -416,7 +440,7 @@ def _without_large_records(parser: Parser, origin: CsvOrigin, entry: int) -> tup
         )
         error = CellError(None, "RECORD_TOO_LARGE", shown, f"at most {limit} bytes", message)
         rejects[record] = Reject(entry, origin.place_of_record(record), (error,))
-    return _without_records(text, origin.starts(), large), rejects
+    return rejects
 
 
 def _without_records(text: bytes, starts: npt.NDArray[np.int64], records: Iterable[int]) -> bytes:

@@ -23,15 +23,18 @@ class CsvPiece(TextPiece):
     """Records after the header of a file.
 
     `columns` are the names of all columns of the file, in its order, `header_lines` the lines that its header ends
-    after. Where `torn` is false, no text follows a quote that closes a cell.
+    after. Where `torn` is false, no text follows a quote that closes a cell. Rows that are `again` are left out.
     """
 
     columns: tuple[str, ...]
     header_lines: int = 0
     torn: bool = True
+    again: tuple[str, ...] = ()
 
 
-def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan | None) -> list[CsvPiece]:
+def file_pieces(
+    index: int, entry: SourceEntry, head: FileHead, scan: FileScan | None, *, again: bool
+) -> list[CsvPiece]:
     """Return the pieces of one file: none if it holds no row; `scan` is None for a stream."""
     if head.names is None:
         return []
@@ -53,6 +56,7 @@ def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan |
             columns=head.names or (),
             header_lines=origin.lines + head.skipped,
             torn=scan is None or scan.is_torn(start.offset),
+            again=head.cells if again else (),
         )
 
     if scan is None:

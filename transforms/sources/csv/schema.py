@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -18,8 +19,8 @@ from ...format.wording.options import set_list
 from ..text.declared import declared_type
 from ..text.open_text import is_transparent
 from .infer_types import Evidence, explain, join_evidence, look_at_columns
-from .obstacles import Obstacles
-from .parse import TRIM, Parser, check_utf8, parse_cells
+from .obstacles import CODE, Look, Obstacles
+from .parse import TRIM, Cells, Parser, check_utf8, parse_cells
 from .pieces import CsvPiece, read_chunks
 
 
@@ -27,8 +28,9 @@ from .pieces import CsvPiece, read_chunks
 class PieceEvidence:
     """What a piece says: the rows that were read of it, how many were too wide, and the evidence for each column.
 
-    `too_wide`, `trailing` and `blank_quotes` are as in `Cells`.
-    `empty` are the rows that have no value in any of several columns, as a line of delimiters gives. `blanks` and
+    `too_wide`, `by_one`, `trailing` and `blank_quotes` are as in `Cells`.
+    `again` is where the header comes again. `empty` are the rows that have no value in any of several columns, as a
+    line of delimiters gives. `blanks` and
     `nul` are set for streams only: for plain files the scan finds them.
     """
 
@@ -40,13 +42,15 @@ class PieceEvidence:
     empty: int = 0
     trailing: int = 0
     blank_quotes: int = 0
+    by_one: int = 0
+    again: str = ""
 
 
 def look_at_piece(
     piece: CsvPiece, *, parser: Parser, encoding: str, limit: int | None, typed: Sequence[str], binary: bool
 ) -> PieceEvidence:
     """Return what a piece says of its columns' types, rows of the file from `limit` on aside."""
-    shared, parser = parser.kept, parser.of_file(piece.columns)
+    shared, parser = parser.kept, parser.of_file(piece.columns, piece.again)
     joined = PieceEvidence(0, 0, tuple(Evidence("null", 0) for _ in parser.kept))
     located = is_transparent(encoding)
     for _, chunk in read_chunks([piece], parser, encoding):
@@ -58,7 +62,7 @@ def look_at_piece(
             cells = replace(cells, columns=[c.slice(0, rows) for c in cells.columns], rows=rows)
         seen = look_at_columns(parser, cells, typed=typed)
         joined = PieceEvidence(
-            joined.rows + rows + len(cells.rejects),
+            joined.rows + rows + len(cells.rejects) + cells.dropped,
             joined.too_wide + cells.too_wide,
             tuple(join_evidence(a, b) for a, b in zip(joined.columns, seen, strict=True)),
             joined.blanks + (chunk.counts.blanks if chunk.counts else 0),
@@ -66,12 +70,26 @@ def look_at_piece(
             joined.empty + _count_empty(cells.columns),
             joined.trailing + cells.trailing,
             joined.blank_quotes + cells.blank_quotes,
+            joined.by_one + cells.by_one,
+            joined.again or _header_again(parser, cells),
         )
         if limit is not None and joined.rows >= limit:
             break
     of_file = dict(zip(parser.kept, joined.columns, strict=True))
     columns = tuple(of_file.get(name, Evidence("null", joined.rows)) for name in shared)
     return replace(joined, columns=columns)
+
+
+def _header_again(parser: Parser, cells: Cells) -> str:
+    """Return the place of the first row that is the header again, as far as its columns are read."""
+    wanted = [name.encode() for name in parser.kept]
+    marks = (b"", BOM_UTF8) if cells.rows and parser.kept[0] == parser.names[0] else ()
+    rows = [pc.index(cells.columns[0], pa.scalar(mark + wanted[0], pa.binary())).as_py() for mark in marks]
+    for row in sorted(row for row in rows if row >= 0):
+        if [column[row].as_py() for column in cells.columns[1:]] == wanted[1:]:
+            place = cells.origin.place(row)
+            return f"{place.source} row {place.row}"
+    return ""
 
 
 def _count_empty(columns: Sequence[pa.Array]) -> int:
@@ -88,14 +106,16 @@ def choose_types(
     infer: str,
     whole: bool,
     lacking: Mapping[str, str],
-) -> tuple[list[Feature], tuple[Choice, ...], list[tuple[str, Obstacles]]]:
+) -> tuple[list[Feature], tuple[Choice, ...], list[tuple[str, Obstacles]], list[tuple[str, Look]]]:
     """Return the feature of each column that is kept, in file order, the reason of each, and what keeps some text.
+
+    The last are what columns look like.
 
     `lacking` says in which files a column is missing. Raises `SchemaError` where a declared type cannot be read from
     text, or does not fit what else is declared.
     """
     rows = sum(piece.rows for piece in evidence)
-    features, choices, kept_text = [], [], []
+    features, choices, kept_text, looks = [], [], [], []
     for index, name in enumerate(parser.kept):
         found = reduce(join_evidence, (piece.columns[index] for piece in evidence), Evidence("null", 0))
         rule = rules.get(name)
@@ -111,12 +131,14 @@ def choose_types(
             arrow, reason = inferred.arrow(DEFAULT_UNIT, None), explain(found, rows, whole=whole)
             if found.obstacles is not None and found.obstacles.are_exceptions(rows - found.nulls):
                 kept_text.append((name, found.obstacles))
+            elif found.look is not None and (found.look.kind == CODE) == (found.kind == "float64"):
+                looks.append((name, found.look))
         nullable = found.nulls > 0 or not whole or found.kind == "null" or name in lacking
         feature, how = feature_of(pa.field(name, arrow, nullable), rule)
         features.append(feature)
         why = [f"{reason} ({how})" if how != str(arrow) else reason, *([lacking[name]] if name in lacking else [])]
         choices.append(Choice(name, feature.type, "; ".join(why), found.nulls))
-    return features, tuple(choices), kept_text
+    return features, tuple(choices), kept_text, looks
 
 
 def refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence]) -> None:
@@ -136,11 +158,19 @@ def refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEviden
                     f"read an empty column more and leave it out: {instead} {set_list('input.names', [*names, last])} "
                     f"--set 'input.exclude_columns=[{last}]'",
                 )
-            trim = f"; or, as a blank is before a quote, {TRIM}" if any(e.blank_quotes for _, e in pairs) else ""
+            also = ""
+            if any(found.blank_quotes for _, found in pairs):
+                also = f"; or, as a blank is before a quote, {TRIM}"
+            elif sum(found.by_one for _, found in pairs) == rows:
+                also = (
+                    "; or, if the header lacks the name of the first column, as R writes it: --set input.row_names=row"
+                )
             before = "--set 'input.comment=#'" if names[0].startswith("#") else "--set input.skip_lines=N"
+            if len(names) == 1 and names[0].isdecimal():  # a count of the rows
+                before, also = f"--set input.skip_lines={pairs[0][0].header_lines}", ""
             raise SourceError(
                 pairs[0][0].name,
                 f"every row that was read ({rows}) has more than the {columns} of the header; fix the header, skip "
                 f"lines before it ({before}), name the delimiter (--delimiter SIGN), or name the columns instead "
-                f"({instead} --set 'input.names=[a, b, ...]'){trim}",
+                f"({instead} --set 'input.names=[a, b, ...]'){also}",
             )

@@ -32,11 +32,12 @@ from .header import (
     read_head,
     refuse_data_as_header,
     refuse_names_of_other_headers,
+    sep_lines,
     shared_names,
 )
 from .hints import PandasCall, no_such_column
 from .infer_types import AUTO_ROWS
-from .obstacles import Obstacles, obstacle_notes
+from .obstacles import Obstacles, look_notes, obstacle_notes
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
 from .pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .records.chunks import run_scan, unclosed_quote
@@ -79,14 +80,14 @@ class CsvSource(TableSource):
         pieces = [
             piece
             for index, (entry, head) in enumerate(zip(listing.entries, heads, strict=True))
-            for piece in file_pieces(index, entry, head, scans.get(index))
+            for piece in file_pieces(index, entry, head, scans.get(index), again=self.options.repeated_header == "drop")
         ]
         evidence, whole = self._look(listing, pieces, parser, run)
         refuse_wide_files(pieces, evidence)
         if whole:  # the rows of streams are known by now
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
         seen = [found for found in evidence if found.rows]
-        features, choices, kept_text = choose_types(
+        features, choices, kept_text, looks = choose_types(
             parser, self.rules, seen, infer=self.settings.infer, whole=whole, lacking=lacking
         )
         unsure = self._header_is_assumed and self.options.header and self.settings.infer != "none"
@@ -103,8 +104,10 @@ class CsvSource(TableSource):
         detected = (
             *self.settings.detected,
             *compressed_files(heads),
+            *sep_lines(heads),
             *of_header,
-            *self._notes(listing, kept_text, names),
+            *self._notes(listing, kept_text, names, next((found.again for found in seen if found.again), "")),
+            *look_notes(looks),
         )
         fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in features)
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
@@ -124,15 +127,22 @@ class CsvSource(TableSource):
             first = pieces[0]
             check_stamp(first)
             parser = self._parser(first.columns, [name for name in first.columns if name in features])
-            parser = parser.of_file(first.columns)
+            parser = parser.of_file(first.columns, first.again)
             located = is_transparent(self.options.encoding)
             for piece, chunk in read_chunks(pieces, parser, self.options.encoding):
                 with taking_turns(ROW_BYTES, _TAKEN * len(chunk.text)):
                     cells = parse_cells(parser, chunk, piece.name, piece.entry, located=located)
-                    check_count(piece, chunk, cells.rows + len(cells.rejects), parser)
+                    check_count(piece, chunk, cells.rows + len(cells.rejects) + cells.dropped, parser)
                     batch, problems = cast_cells(parser, cells, features, piece.name, binary=self._has_bytes)
                     yield Rows(
-                        task.ordinal, ordinal, piece.entry, batch, cells.origin, tuple(problems), tuple(cells.rejects)
+                        task.ordinal,
+                        ordinal,
+                        piece.entry,
+                        batch,
+                        cells.origin,
+                        tuple(problems),
+                        tuple(cells.rejects),
+                        dropped={piece.entry: cells.dropped} if cells.dropped else {},
                     )
                 ordinal += 1
             check_stamp(first)
@@ -171,13 +181,13 @@ class CsvSource(TableSource):
         return no_such_column(name, names, wanted, named=self.options.header or self.options.names is not None)
 
     def _notes(
-        self, listing: Listing, kept_text: Sequence[tuple[str, Obstacles]], names: tuple[str, ...]
+        self, listing: Listing, kept_text: Sequence[tuple[str, Obstacles]], names: tuple[str, ...], again: str
     ) -> tuple[str, ...]:
         options = self.options
         named = options.header and options.names is None
         files = tuple(entry.name for entry in listing.entries)
         call = PandasCall(files, options.delimiter, options.encoding, None if named else names, self.settings.call)
-        return obstacle_notes(kept_text, options.null_values, options.delimiter, call)
+        return obstacle_notes(kept_text, options.null_values, options.delimiter, call, again)
 
     def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:
         """Scan all plain files that hold a record: the scan of each, by its index in the listing."""

@@ -39,6 +39,10 @@ _CUT_CHARACTER: Final = re.compile(rb"[\xc0-\xff]?[\x80-\xbf]{0,3}\Z")
 """What may be a part of a character at the end of text."""
 
 
+_SEP_LINE: Final = re.compile(rb'("?)sep=([^\r\n"])\1(\r\n|\r|\n|\Z)', re.IGNORECASE)
+_SEP_BYTES: Final = 16
+
+
 @dataclass(frozen=True, slots=True)
 class LongCell:
     """A cell over the limit: where its beginning is in the text that was kept, and the bytes that it has."""
@@ -458,6 +462,18 @@ def skip_lines(blocks: Iterator[bytes], count: int) -> tuple[int, int, Iterator[
         lines += sum(end <= done for end in ends)
         held, size = held[done:], size + done
     return size + len(held), lines + bool(held), iter(())
+
+
+def skip_sep_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first line where it names the delimiter, as Excel's `sep=;` does, else no bytes; and what follows."""
+    head = b""
+    for block in blocks:
+        head += block
+        if len(head) >= _SEP_BYTES:
+            break
+    found = _SEP_LINE.match(head)
+    line = b"" if found is None else found[0]
+    return line, itertools.chain([head[len(line) :]] if len(head) > len(line) else [], blocks)
 
 
 def unclosed_quote(name: str, offset: int) -> SourceError:
