@@ -31,7 +31,7 @@ from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dat
 from ...transforms.sources.tfrecord.observed_schema import Observation
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.pictures import image_text
-from ..report.splits_and_order import rule_text
+from ..report.splits_and_order import FOUND_BY, rule_text
 from ..screens.schema_table import MOST_FEATURES, name_text, nulls_text, schema_table
 
 if TYPE_CHECKING:
@@ -235,6 +235,8 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
             screen.text(f"Pictures made ready: {image_text(image, manifest.details.image)}")
         if rule := conversion.pop("split", None):
             screen.text(f"Split {rule_text(rule)}")
+        if seen := conversion.pop("recognised", None):
+            screen.text(f"Splits of files: {FOUND_BY.get(seen.get('rule'), 'unknown')}")
         if manifest.order == "shuffled":
             seed = conversion.pop("shuffle", {}).get("seed", "unknown")
             of = " of what each generation added" if manifest.operation == "append" else ""

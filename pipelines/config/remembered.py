@@ -41,7 +41,7 @@ DECISIONS: Final = (
     Decision("input.limit", "append", False),
     Decision("input.images", "append", False, "the folder of the pictures that YOLO's files describe"),
     Decision("input.annotations", "append", False),
-    Decision("input.splits", "append", False, "folders and names of files show the splits of new files"),
+    Decision("input.splits", "either", False, "remembered as `recognised`, also what folders and names of files show"),
     Decision("input.format", "append", True, "the dataset, where files do not show it"),
     Decision("input.delimiter", "append", True, "the dataset, where files do not show it"),
     Decision("input.columns_differ", "append", True),
@@ -165,6 +165,10 @@ def lay_sections(document: Document, held: Manifest) -> None:
     known = {key: value for key, value in held.conversion.items() if key not in ("input", "schema", "output", "map")}
     if "split" in output:
         known.pop("split", None)
+    said, section = known.pop("recognised", {}), document.section("input")
+    as_said = {"off": "none", "words": "names", "globs": said.get("arguments")}
+    if said.get("rule") in as_said and not {"split"} & (output.keys() | document.values.keys()):
+        section.setdefault("splits", as_said[said["rule"]])
     own = {key.partition(".")[2]: getattr(held, key.partition(".")[2]) for key in _OF_MANIFEST if key != "name"}
     if held.order == "shuffled":
         del own["order"]

@@ -23,7 +23,8 @@ from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.nearest import NoColumnError, first_names
 from ...transforms.format.wording.options import set_constant
-from ...transforms.format.wording.printable import printable, printable_path
+from ...transforms.format.wording.printable import printable, printable_path, shell_path
+from ...transforms.sources.contract.call import typed_path
 from ...transforms.sources.contract.planning import make_plan
 from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Survey
@@ -50,6 +51,8 @@ from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
 from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
+
+_SHOWN_SPLITS: Final = 3
 
 _NO_SPLIT: Final = ""
 """In the counts of a survey: rows of no split."""
@@ -243,13 +246,23 @@ def _with_fitting_split(conversion: Conversion, latest: Manifest, survey: Survey
         has = f"the splits {', '.join(known)}" if len(known) > 1 else f"the split {known[0]}"
         raise UsageError(
             f"{where} has {has}, and states no rule for these rows: say where they go: --split {_first(known)}, or a "
-            f"rule, like --split-fractions train=0.9,val=0.1"
+            f"rule, like --split-fractions train=0.9,val=0.1{_commands(conversion, known)}"
         )
     if rule.by == "exact" and rule.key is not None:
         raise UsageError(
             f"{where} was split {rule_text(rule.stated)}; {_parts_groups(rule.key)}, or say so: {rule.options}"
         )
     return conversion
+
+
+def _commands(conversion: Conversion, splits: Sequence[str]) -> str:
+    """Return the commands that append the rows of files to one split each."""
+    if conversion.input is None:
+        return ""
+    paths = (path if "://" in path else os.path.join(conversion.base, path) for path in conversion.input.paths)
+    typed = " ".join(shell_path(typed_path(path)) for path in paths)
+    call = f"shardmill append {typed} -o {shell_path(typed_path(conversion.output.path))}"
+    return "".join(f"\n  {call} --split {split}" for split in list(splits)[:_SHOWN_SPLITS])
 
 
 def _first(splits: Sequence[str]) -> str:

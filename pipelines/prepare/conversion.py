@@ -30,7 +30,7 @@ from ...transforms.format.wording.sizes import format_size
 from ...transforms.pictures.facts import Check
 from ...transforms.recipe.picture_steps.pictures import ENCODED
 from ...transforms.sources.contract.planning import Plan
-from ...transforms.sources.contract.source import Frozen, Source, SourceEntry, Traits
+from ...transforms.sources.contract.source import Frozen, Listing, Source, SourceEntry, Traits
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits
@@ -208,7 +208,7 @@ class Conversion:
             settling=settling(encoder.split),
             shuffle=shuffle,
             statistics=None if frozen.opaque else self.statistics,
-            conversion=dict(self.remembered),
+            conversion=dict(self.remembered) if append_to else {**recognised(listing), **self.remembered},
         )
 
     def joined_splits(self, frozen: Frozen) -> tuple[str, ...]:
@@ -258,6 +258,14 @@ class Conversion:
             hint = nearest_name(rule.of, frozen.splits) if frozen.splits else no
             raise UsageError(f'split.of: "{printable(rule.of)}" is no folder that is a split; {hint}')
         return FolderSplits(_splitter(rule, frozen), rule.of)
+
+
+def recognised(listing: Listing) -> dict[str, Any]:
+    """Return how files got their splits, as a manifest remembers it: nothing where they showed none."""
+    found = listing.recognised
+    if found.rule == "none":
+        return {}
+    return {"recognised": {"rule": found.rule} | ({"arguments": found.arguments} if found.arguments else {})}
 
 
 def _splitter(rule: SplitConfig, frozen: Frozen) -> Splitter:

@@ -29,7 +29,7 @@ from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import Label
 from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.where import Where
-from ...transforms.recognise.names import FileSplits, Globs
+from ...transforms.recognise.names import FileSplits
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Source
 from ...transforms.sources.files.below_root import is_missing_or_empty
@@ -46,12 +46,13 @@ from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
 from ..config.remembered import remembered
 from .conversion import Conversion
-from .of_dataset import dataset_in, of_dataset
+from .of_dataset import as_held, dataset_in, of_dataset, wanted_splits
 
 if TYPE_CHECKING:
     from ...transforms.checks.duplicates import Duplicates
     from ...transforms.checks.leaks import Leaks
     from ...transforms.format.flow.observers import Observer
+    from ...transforms.format.manifest.manifest import Manifest
 
 
 def conversion_of(
@@ -84,7 +85,7 @@ def conversion_of(
     form = None if config.input is None else FORMATS[config.input.format].load()
     if config.input is not None:
         _refuse_keys(config, config.input, steps)
-    reader = source or _source_of(config, command, wanted, split_of_dataset=split_of_dataset)
+    reader = source or _source_of(config, command, wanted, latest, split_of_dataset=split_of_dataset)
     counted = (CountValues(config.statistics),) if config.statistics is not None and _counts_values(config) else ()
     checks, rules = _checks_of(config), config.schema_.columns.values()
     made = Conversion(
@@ -145,15 +146,15 @@ def _rule(rule: ColumnConfig) -> ColumnRule:
     return ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
 
 
-def _source_of(config: Config, command: str, named: str | None, *, split_of_dataset: bool) -> Source:
+def _source_of(
+    config: Config, command: str, named: str | None, latest: Manifest | None, *, split_of_dataset: bool
+) -> Source:
     """Return the source that reads `config.input`, without the recipe."""
     options = config.input
     if options is None:
         raise UsageError("input: is missing; say what to read: input: {paths: [data/*.csv]}")
     found = FORMATS[options.format].load()
-    splits = _file_splits(
-        config, Call(command, typed_path(config.output.path)), named, split_of_dataset=split_of_dataset
-    )
+    splits = _file_splits(config, command, named, latest, split_of_dataset=split_of_dataset)
     settings = _settings(config, command, splits, split_of_dataset=split_of_dataset)
     typed = [name for name in settings.rules if not config.schema_.columns[name].names_files]
     if typed and not found.takes_types:
@@ -256,21 +257,21 @@ def _with_recipe(source: Source, config: Config, own: Sequence[Step], check: Che
     return with_steps(source, [*steps, *own], limit, column_rules(config), _by_type(config, check))
 
 
-def _file_splits(config: Config, call: Call, named: str | None, *, split_of_dataset: bool) -> FileSplits:
+def _file_splits(
+    config: Config, command: str, named: str | None, latest: Manifest | None, *, split_of_dataset: bool
+) -> FileSplits:
     """Return how files get their splits; a table beside pictures has a step for that."""
-    options, rule = config.input, config.split
+    options, rule, call = config.input, config.split, Call(command, typed_path(config.output.path))
     if options is None or options.detect == "none" or config.picture_folders:
-        return FileSplits("none", looks=options is None or options.detect is None, call=call)
-    wanted: Literal["names", "none"] | Globs | None = None
-    if isinstance(options.splits, dict):
-        globs = options.splits.items()
-        wanted = tuple((split, (one,) if isinstance(one, str) else tuple(one)) for split, one in globs)
-    else:
-        wanted = options.splits
+        looks = options is None or options.detect is None
+        return FileSplits(None if looks else "none", looks=looks, steps=looks, call=call)
     said = "" if named is None else f"output.split ({named})"
     if not said and rule is not None and rule.of is None and not split_of_dataset:
         said = "the rule of split"
-    return FileSplits(wanted, said, hasattr(options, "columns_differ"), config.output.split, call=call)
+    how = FileSplits(
+        wanted_splits(options.splits), said, hasattr(options, "columns_differ"), config.output.split, call=call
+    )
+    return how if latest is None or said or how.wanted is not None else as_held(how, latest, rule)
 
 
 def _of_picture_folders(config: Config) -> list[Step]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,7 +16,10 @@ from ...transforms.errors import DamageError, TargetError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count
 from ...transforms.format.schema.schema import Schema
+from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.printable import printable, printable_path, shell_path
+from ...transforms.recognise.names import HELD_RULE, FileSplits
+from ...transforms.recognise.splits import GLOBS, KINDS_OF_RULES, OF_FILES, OFF, UNUSED, WORDS
 from ...transforms.sources.contract.call import typed_path
 from ...transforms.sources.registry.formats import FORMATS
 from ..config.model import Config, ImageConfig, ShuffleConfig, SplitConfig
@@ -173,11 +177,45 @@ def _image_of(config: Config, latest: Manifest, where: str) -> ImageConfig | Non
 
 def _with_split_of(config: Config, latest: Manifest, where: str) -> tuple[Config, bool]:
     """Return the config of an append that says nothing of splits with the rule of the dataset, or its one split."""
-    rule = _rule_of(config, latest, where)
-    if rule is not None or len(latest.splits) > 1:
+    rule, seen = _rule_of(config, latest, where), latest.conversion.get("recognised", {}).get("rule")
+    if rule is not None or len(latest.splits) > 1 or KINDS_OF_RULES.get(seen) in OF_FILES:
         return config.model_copy(update={"split": rule}), True
     split = next(iter(latest.splits), config.output.split)
     return config.model_copy(update={"output": config.output.model_copy(update={"split": split})}), False
+
+
+class _Recognised(BaseModel):
+    """How files got their splits, as a manifest states it."""
+
+    rule: Literal["folders", "roots", "names", "readme", "words", "globs", "off", "unused"]
+    arguments: dict[str, Any] = {}
+
+
+def as_held(how: FileSplits, latest: Manifest, rule: SplitConfig | None) -> FileSplits:
+    """Return how the files of an append that says nothing of splits get theirs: by the rule of its dataset.
+
+    Raises:
+        DamageError: the rule that the manifest states is none.
+    """
+    conversion, splits = latest.conversion, list(latest.splits)
+    if rule is None and len(splits) > 1:
+        how = replace(how, as_one=f"--split {DEFAULT_SPLIT if DEFAULT_SPLIT in splits else splits[0]}")
+    if "recognised" not in conversion:
+        alone = len(splits) == 1 and "input" in conversion and "split" not in conversion
+        return replace(how, held="none" if alone else "")
+    where = f"dataset {latest.name} in {printable_path(how.call.output)}"
+    found = _section(_Recognised, latest, "recognised", where)
+    if found.rule == UNUSED:
+        return replace(how, said=HELD_RULE)
+    known: dict[str, Any] = {OFF: "none", WORDS: "names", GLOBS: found.arguments}
+    return replace(how, wanted=wanted_splits(known.get(found.rule)), held=KINDS_OF_RULES[found.rule])
+
+
+def wanted_splits(said: Literal["names", "none"] | Mapping[str, str | list[str]] | None) -> Any:
+    """Return what `input.splits` says, as sources take it."""
+    if not isinstance(said, Mapping):
+        return said
+    return tuple((split, (one,) if isinstance(one, str) else tuple(one)) for split, one in said.items())
 
 
 def _rule_of(config: Config, latest: Manifest, where: str) -> SplitConfig | None:

@@ -20,6 +20,19 @@ _FAR: Final = 0.1
 """Of groups, which may be large: so much of all records."""
 
 
+FOUND_BY: Final = {
+    "folders": "names of folders",
+    "roots": "names of folders",
+    "names": "names that tools write",
+    "readme": "README.md",
+    "words": "words in names",
+    "globs": "input.splits",
+    "off": "none (input.splits)",
+    "unused": "not used",
+}
+"""How files got their splits, by the rule that a dataset remembers."""
+
+
 def rule_text(rule: Mapping[str, Any]) -> str:
     """Return how rows were cut into splits, by the section `split` of a config or a manifest.
 

@@ -118,6 +118,8 @@ def _remembering(conversion: Conversion, manifests: Sequence[Manifest | None]) -
     known = [{} if one is None else one.conversion for one in manifests]
     own = {key: value for key, value in conversion.remembered.items() if key != "input"}
     kept = {key: value for key, value in shared(known).items() if key not in ("shuffle", "output")}
+    if "split" in own:
+        kept.pop("recognised", None)  # the rule is for all rows
     image = next((one.details.image for one in manifests if one is not None), {}) if "image" in kept else {}
     return replace(conversion, remembered=kept | own, image=image)
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import InputError
+from shardmill.transforms.errors import InputError, UsageError
 
 from .conftest import Bucket
 
@@ -36,6 +36,11 @@ def test_files_in_a_store_have_the_splits_that_their_paths_state(bucket: Bucket,
     bucket.store.put("in/test/b.csv", b"n\n2\n")
     append(f"{bucket.url}/in", output=str(tmp_path / "0"))
     assert records(tmp_path / "0") == {"train": 2, "test": 2}
+    append(f"{bucket.url}/in/test/b.csv", output=str(tmp_path / "1"))
+    assert records(tmp_path / "1") == {"train": 2, "test": 2}, "one folder of a split is enough"
+    bucket.store.put("more/a.csv", b"n\n3\n")
+    with pytest.raises(UsageError, match=rf"shardmill append {bucket.url}/more -o .* --split train"):
+        append(f"{bucket.url}/more", output=str(tmp_path / "0"))
     for name in ("train", "test"):
         bucket.store.put(f"words/{name}.csv", b"n\n1\n")
     with pytest.raises(InputError, match=rf"shardmill convert {bucket.url}/words -o .* --set input\.splits=names"):

@@ -57,7 +57,11 @@ class FileSplits:
 
     `said` is how the user gave all rows a rule or a split; the files then have none. Where columns of files may differ,
     a command says so with `unites`. `split` is that of files without one. With `looks` files are opened to see whether
-    they are what their names say. `one_split` is the command that reads all files as one split, where it is another.
+    they are what their names say. With `steps` a step splits rows, and not their files.
+
+    `held` is the rule by which the files of the dataset of an append got theirs; `none` where they showed none and are
+    all in `split`, empty where the dataset does not say. `as_one` are the options by which a command reads all files as
+    one split; `one_split` is that command, where it is another.
     """
 
     wanted: Literal["names", "none"] | Globs | None = None
@@ -66,6 +70,9 @@ class FileSplits:
     split: str = "train"
     looks: bool = True
     one_split: str = field(default="", compare=False, repr=False)
+    steps: bool = False
+    held: str = ""
+    as_one: str = field(default="--set input.splits=none", compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
     @property
@@ -73,6 +80,9 @@ class FileSplits:
         """Whether the files themselves may show their splits."""
         return self.wanted is None
 
+
+HELD_RULE: Final = "the rule of the dataset"
+"""How all rows of an append get their split, where the dataset does not use those of its files."""
 
 _LETTERS: Final = ("train", "val", "test", "dev", "eval")
 

@@ -31,6 +31,7 @@ from ..format.wording.printable import printable, printable_path, shell_path
 from ..sources.contract.call import typed_path
 from ..sources.contract.source import Frozen, Listing, Recognised, Survey
 from .names import (
+    HELD_RULE,
     FileSplits,
     Globs,
     is_split_folder,
@@ -186,10 +187,10 @@ def by_folders(seen: Seen) -> Found | Mixed | None:
     return Found("folders", {"level": level}, [one or "" for one in each], "the names of folders")
 
 
-def by_roots(seen: Seen) -> Found | None:
+def by_roots(seen: Seen, least: int = 2) -> Found | None:
     """Every path that the user gave is a folder with the name of a split, in folders that have little in common."""
     names = {root: split_of_folder(os.path.basename(root)) for root in set(seen.roots)}
-    if len(names) < 2 or None in names.values():
+    if len(names) < least or None in names.values():
         return None
     ends = sorted(((f"{root}/", name or "") for root, name in names.items()), key=lambda one: -len(one[0]))
     splits = [next((name for root, name in ends if file.startswith(root)), "") for file in seen.files]
@@ -245,6 +246,19 @@ CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_folders, 
 UNSURE: Final[tuple[Callable[[Seen], Mixed | None], ...]] = (by_folder_words, by_words)
 """The rules that stop a run, unless another one is clear of two splits."""
 
+OFF, UNUSED, WORDS, GLOBS = "off", "unused", "words", "globs"
+"""Rules of the user's: `input.splits: none`; a rule or a split for all rows in place of those that files show;
+`input.splits: names`; and globs."""
+
+KINDS_OF_RULES: Final = {
+    **{rule: rule for rule in ("folders", "names", "readme", OFF, UNUSED, WORDS, GLOBS)},
+    "roots": "folders",
+}
+"""What a dataset remembers of how its files got their splits; rules of one kind are one decision."""
+
+OF_FILES: Final = ("folders", "names", "readme")
+"""The kinds of rules by which files themselves show their splits."""
+
 
 def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str | None]]:
     """Return what was recognised, and the split of each file.
@@ -253,17 +267,21 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
         InputError: the evidence is mixed, or a file is not among those that `input.splits` names.
     """
     nothing: Sequence[str | None] = [None] * len(seen.files)
-    if how.wanted == "none" or not seen.files:
-        return Recognised("none"), nothing
+    if how.wanted == "none" or how.steps or not seen.files:
+        return Recognised(OFF if how.wanted == "none" and how.looks else "none"), nothing
     if how.wanted is not None:
-        splits = _by_words_of(seen) if how.wanted == "names" else _by_globs(seen, how.wanted)
-        rule = "words" if how.wanted == "names" else "globs"
-        arguments = {} if how.wanted == "names" else {split: list(globs) for split, globs in how.wanted}
+        if how.wanted == "names":
+            rule, arguments, splits = WORDS, {}, _by_words_of(seen)
+        else:
+            rule, arguments = GLOBS, {split: list(globs) for split, globs in how.wanted}
+            splits = _by_globs(seen, how.wanted, all_match=how.held != GLOBS)
         return Recognised(rule, arguments, (_line(splits, "input.splits"),)), splits
     stated = by_readme(seen)
     if isinstance(stated, Several) and not how.said:
         raise InputError(_asked(seen, stated, how))
-    found = [stated] if isinstance(stated, Found) else [rule(seen) for rule in CLEAR]
+    found: list[Found | Mixed | None] = [stated] if isinstance(stated, Found) else [rule(seen) for rule in CLEAR]
+    if how.held == "folders" and not any(found):
+        found = [by_roots(seen, least=1)]
     clear = [one for one in found if isinstance(one, Found)]
     best = next((one for one in clear if len(one.kinds) > 1), None)
     unsure = chain(found, (rule(seen) for rule in UNSURE)) if best is None and stated is None else ()
@@ -272,14 +290,25 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
         best = next(iter(clear), None)
     if best is not None and (other := next((one for one in clear if not _agree(one, best)), None)):
         mixed, best = Mixed(f"{best.where} and {other.where} do not agree", other.splits), None
+    if best is not None and _contradicts(best, how):
+        known = f"all files of the dataset are in {how.split}" if how.held == "none" else f"not {how.held}, as before,"
+        mixed, best = Mixed(f"{known}, and {best.where} say splits", best.splits), None
     if how.said:
         named = sorted({*best.splits} if best else {one for one in mixed.splits if one} if mixed else ())
-        return Recognised("none", lines=not_used(named, how.said, how.split), said=how.said, split=how.split), nothing
+        lines = not_used(named, how.said, how.split)
+        return Recognised(UNUSED if named else "none", lines=lines, said=how.said, split=how.split), nothing
     if best is not None:
         return Recognised(best.rule, best.arguments, (_line(best.splits, best.where),)), best.splits
     if mixed is not None:
         raise InputError(_stopped(seen, mixed, how))
     return Recognised("none", lines=tuple(_words_alone(seen, how))), nothing
+
+
+def _contradicts(found: Found, how: FileSplits) -> bool:
+    """Return whether the files of an append are of splits by another rule than those of its dataset."""
+    if how.held == "none":
+        return found.kinds != {kind_of(how.split)}
+    return how.held in OF_FILES and KINDS_OF_RULES[found.rule] != how.held
 
 
 def _agree(one: Found, other: Found) -> bool:
@@ -301,10 +330,8 @@ def not_used(splits: Sequence[str], said: str, split: str) -> tuple[str, ...]:
     if list(splits) in ([], [split]):
         return ()
     cut = next((one for one in splits if kind_of(one) == "train"), splits[0])
-    return (
-        f"the files are of splits ({', '.join(splits)}), which are not used, since {said} is for all rows; to cut "
-        f"one of them only: --set split.of={cut}",
-    )
+    fix = "" if said == HELD_RULE else f"; to cut one of them only: --set split.of={cut}"
+    return (f"the files are of splits ({', '.join(splits)}), which are not used, since {said} is for all rows{fix}",)
 
 
 def _words_alone(seen: Seen, how: FileSplits) -> Iterable[str]:
@@ -339,7 +366,7 @@ def _by_words_of(seen: Seen) -> list[str]:
     """
     splits = []
     for below, file in zip(seen.below, seen.files, strict=True):
-        split = next(filter(None, map(split_in_words, reversed(below.split("/")))), None)
+        split = _word_in_path(below)
         if split is None:
             raise InputError(
                 f"{_shown(file)}: input.splits is names, and its name has no word for one split; leave the file out, "
@@ -349,11 +376,15 @@ def _by_words_of(seen: Seen) -> list[str]:
     return splits
 
 
-def _by_globs(seen: Seen, globs: Globs) -> list[str]:
+def _word_in_path(below: str) -> str | None:
+    return next(filter(None, map(split_in_words, reversed(below.split("/")))), None)
+
+
+def _by_globs(seen: Seen, globs: Globs, *, all_match: bool) -> list[str]:
     """Return the split whose globs match each file: its name, or with a `/` its path below the root.
 
     Raises:
-        InputError: none matches, or those of two splits.
+        InputError: none matches, or those of two splits; or a glob matches no file, and `all_match`.
     """
     tests = [(split, glob, re.compile(fnmatch.translate(glob))) for split, some in globs for glob in some]
     splits = list[str]()
@@ -370,7 +401,7 @@ def _by_globs(seen: Seen, globs: Globs) -> list[str]:
         splits += found
         used.update(found.values())
     unused = next((glob for _, glob, _ in tests if glob not in used), None)
-    if unused is not None:
+    if unused is not None and all_match:
         raise InputError(f'input.splits: "{printable(unused)}" matches no file that is read')
     return splits
 
@@ -390,15 +421,21 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     what = mixed.what if mixed.what not in ("files", "folders") else "names of files may mean splits"
     union = " --set input.columns_differ=union" if how.unites and others else ""
     both = list(seen.typed) if not others else _named([f for s in ordered for f in by_split[s]], others)
-    first = f"{_command(how, both)} --set input.splits=names{union}"
+    choices = [(", ".join(ordered), f"{_command(how, both)} --set input.splits=names{union}")]
+    if any(split and _word_in_path(one) != split for one, split in zip(seen.below, mixed.splits, strict=True)):
+        choices = []  # words in names say something else
     if others and len(ordered) > 1:
-        alone = "" if ordered[0] == how.split else f" --set output.split={ordered[0]}"
         rest = [file for split in ordered[1:] for file in by_split[split]]
-        second = f"{_command(how, _named(by_split[ordered[0]], [*others, *rest]))}{alone}"
-        second_is = f"{ordered[0]} alone"
+        alone = _command(how, _named(by_split[ordered[0]], [*others, *rest]))
+        choices.append((f"{ordered[0]} alone", f"{alone}{_into(how, ordered[0])}"))
     else:
-        second, second_is = _as_one(seen, how), "all files in one split"
-    return _choice(f"{what}: {shown}{beside}", (", ".join(ordered), first), (second_is, second))
+        choices.append(("all files in one split", _as_one(seen, how)))
+    return _choice(f"{what}: {shown}{beside}", *choices)
+
+
+def _into(how: FileSplits, split: str) -> str:
+    """Return the option by which all rows go to a split; a convert may need none."""
+    return "" if split == how.split and how.call.command != "append" else f" --set output.split={split}"
 
 
 def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: FileSplits) -> str:
@@ -415,7 +452,6 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
             if split == splits[0]:
                 inner.add(os.path.join(seen.root, *parts[:level]))
     named = [path for split in splits for path in sorted(folders[split])]
-    alone = "" if splits[0] == how.split else f" --set output.split={splits[0]}"
     what = f"{_shown(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
     if mixed.words:
         shown = ", ".join(_shown(min(folders[split])) for split in splits)
@@ -424,7 +460,7 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
     return _choice(
         what,
         (", ".join(splits), first),
-        (f"{splits[0]} alone", f"{_command(how, sorted(inner))}{alone}"),
+        (f"{splits[0]} alone", f"{_command(how, sorted(inner))}{_into(how, splits[0])}"),
     )
 
 
@@ -463,7 +499,7 @@ def _command_of(seen: Seen, one: Stated, splits: Sequence[set[str]], how: FileSp
 
     globs = tuple((split, tuple(own(glob) for glob in some)) for split, some in one.globs)
     try:
-        if _by_globs(inner, globs) != wanted:
+        if _by_globs(inner, globs, all_match=True) != wanted:
             return None
     except InputError:
         return None
@@ -473,11 +509,12 @@ def _command_of(seen: Seen, one: Stated, splits: Sequence[set[str]], how: FileSp
 
 def _choice(what: str, *choices: tuple[str, str]) -> str:
     lines = "".join(f"\n  {f'{name}:':<24} {command}" for name, command in choices)
-    return f"{what}; choose one of{lines}\nor say which files are of which split: input.splits"
+    one_of = "choose one of" if len(choices) > 1 else "give"
+    return f"{what}; {one_of}{lines}\nor say which files are of which split: input.splits"
 
 
 def _as_one(seen: Seen, how: FileSplits) -> str:
-    return how.one_split or f"{_command(how, seen.typed)} --set input.splits=none"
+    return how.one_split or f"{_command(how, seen.typed)} {how.as_one}"
 
 
 def _command(how: FileSplits, paths: Sequence[str]) -> str:

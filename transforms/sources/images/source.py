@@ -30,7 +30,7 @@ from ...recipe.steps.label import refuse_other_numbers
 from ...recognise.beside import lists_of_splits, sidecars, tables_of_pictures
 from ...recognise.names import FileSplits
 from ...recognise.readme import stated_in
-from ...recognise.splits import Seen, find_splits
+from ...recognise.splits import OFF, UNUSED, Seen, find_splits
 from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
@@ -290,7 +290,7 @@ class ImageSource:
     def _meaning(self, listing: ImageListing) -> tuple[Layout, list[FolderRole]]:
         """Return what folders mean, and the split and the class of each."""
         below, rule = listing.below(), listing.recognised
-        if self.layout != "auto" or rule.rule in ("none", "folders"):
+        if self.layout != "auto" or rule.rule in ("none", OFF, UNUSED, "folders"):
             splits = self.splits.wanted != "none"
             layout = listing.layout or choose_layout(below, self.layout, listing.hints, splits=splits)
             return layout, [role_of(folder, layout) for folder in below]

@@ -1,0 +1,177 @@
+"""An append gives its files their splits by the rule of its dataset, or stops and says how."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from shardmill.pipelines import append, convert, open_dataset
+from shardmill.transforms.errors import DamageError, InputError, UsageError
+
+from ...command_line import Shardmill
+
+pytestmark = [pytest.mark.usefixtures("without_engine"), pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(autouse=True)
+def _work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def put(*names: str) -> None:
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith(".png"):
+            shade = sum(name.encode()) % 256
+            Image.new("RGB", (8, 8), (shade, len(name), 7)).save(name)
+        else:
+            Path(name).write_text(f"path,n\n{name},{len(name)}\n")
+
+
+def counts(path: str = "out") -> dict[str, int]:
+    dataset = open_dataset(path)
+    return {name: len(dataset[name]) for name in dataset.splits}
+
+
+def recognised(path: str = "out") -> Any:
+    return open_dataset(path).manifest.conversion.get("recognised")
+
+
+FOLDERS = ("in/train/a.csv", "in/test/a.csv")
+NAMES = ("in/train-00000-of-00001.csv", "in/test-00000-of-00001.csv")
+WORDS = ("in/my_train.csv", "in/my_test.csv")
+GLOBS = {"train": "a*", "test": ["b*"]}
+BY_FOLDERS = {"rule": "folders", "arguments": {"level": 0}}
+BY_GLOBS = {"rule": "globs", "arguments": {"train": ["a*"], "test": ["b*"]}}
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "held", "more", "splits"),
+    [
+        (FOLDERS, {}, BY_FOLDERS, ["new/test/b.csv"], {"test": 2, "train": 1}),
+        (FOLDERS, {}, BY_FOLDERS, ["new/x/dev/b.csv"], {"dev": 1, "test": 1, "train": 1}),
+        (NAMES, {}, {"rule": "names"}, ["new/test-00001-of-00002.csv"], {"test": 2, "train": 1}),
+        (WORDS, {"splits": "names"}, {"rule": "words"}, ["new/my_test_2.csv"], {"test": 2, "train": 1}),
+        (("in/a.csv", "in/b.csv"), {"splits": GLOBS}, BY_GLOBS, ["new/b2.csv"], {"test": 2, "train": 1}),
+        (FOLDERS, {"splits": "none"}, {"rule": "off"}, ["new/train/b.csv", "new/test/b.csv"], {"train": 4}),
+        (FOLDERS, {"output__split": "all"}, {"rule": "unused"}, ["new/train/b.csv", "new/test/b.csv"], {"all": 4}),
+        (("in/a.csv", "in/b.csv"), {}, None, ["new/train-00000-of-00001.csv"], {"train": 3}),
+    ],
+)  # fmt: skip
+def test_files_of_an_append_get_their_splits_by_the_rule_of_the_dataset(
+    files: tuple[str, ...], given: dict[str, Any], held: Any, more: list[str], splits: dict[str, int]
+) -> None:
+    put(*files, *more)
+    convert("in", output="out", **given)
+    assert recognised() == held
+    append("new", output="out")
+    assert counts() == splits
+    assert recognised() == held
+    assert append("in", output="out").nothing_to_do
+
+
+def test_the_rule_of_all_rows_is_that_of_an_append_too_whatever_its_files_say() -> None:
+    put(*FOLDERS, "new/train/b.csv", "new/test/b.csv")
+    convert("in", output="out", split={"column": "n", "names": {"13": "short", "14": "long", "15": "long"}})
+    found = append("new", output="out")
+    assert counts() == {"long": 3, "short": 1}
+    assert any("not used, since the rule of the dataset is for all rows" in line for line in found.detected)
+
+
+@pytest.mark.parametrize("path", ["new/test", "new/test/b.csv", "new/test/*.csv"])
+def test_one_folder_of_a_split_is_enough_where_folders_said_the_splits_of_the_dataset(path: str) -> None:
+    put(*FOLDERS, "new/test/b.csv")
+    convert("in", output="out")
+    append(path, output="out")
+    assert counts() == {"test": 2, "train": 1}
+
+
+def commands_in(text: str) -> list[list[str]]:
+    return [shlex.split(line.strip().partition("shardmill ")[2]) for line in text.splitlines() if "shardmill " in line]
+
+
+@pytest.mark.parametrize(
+    ("files", "more", "found"),
+    [
+        (FOLDERS, ["new/a.csv"], [{"test": 2, "train": 1}, {"test": 1, "train": 2}]),
+        (FOLDERS[:1], ["new/a.csv"], [{"train": 2}]),
+        (NAMES, ["new/test/b.csv", "new/train/b.csv"], [{"test": 2, "train": 2}, {"test": 1, "train": 3}]),
+        (FOLDERS, ["new/my_train.csv", "new/my_test.csv"], [{"test": 2, "train": 2}, {"test": 1, "train": 3}]),
+        (FOLDERS, ["new/train/b.csv", "new/test/b.csv", "new/x.csv"],
+         [{"test": 2, "train": 2}, {"test": 1, "train": 2}]),
+        (FOLDERS, ["new/train.csv", "new/test.csv", "new/x.csv"], [{"test": 2, "train": 2}, {"test": 1, "train": 2}]),
+        (("in/a.csv",), ["new/train/b.csv", "new/test/b.csv"], [{"test": 1, "train": 2}, {"train": 3}]),
+        (("in/a.csv",), ["new/test-00000-of-00001.csv"], [{"test": 1, "train": 1}, {"train": 2}]),
+        (("in/a.csv",), ["new/train/test_b.csv", "new/test/train_b.csv"], [{"train": 3}]),
+    ],
+)  # fmt: skip
+def test_an_append_that_the_rule_says_nothing_of_or_that_contradicts_it_stops_and_each_command_runs(
+    shardmill: Shardmill, files: tuple[str, ...], more: list[str], found: list[dict[str, int]]
+) -> None:
+    put(*files, *more)
+    assert shardmill("convert", "in", "-o", "out").code == 0
+    stopped = shardmill("append", "new", "-o", "out")
+    assert (stopped.code, open_dataset("out").manifest.generation) == (2, 1)
+    commands = commands_in(stopped.err)
+    for number, command in enumerate(commands):
+        assert shardmill("convert", "in", "-o", f"out{number}").code == 0
+        command[command.index("-o") + 1] = f"out{number}"
+        assert shardmill(*command).code == 0, command
+    assert [counts(f"out{number}") for number in range(len(commands))] == found
+
+
+def test_an_append_that_says_a_split_or_globs_of_its_own_is_not_bound_by_the_rule() -> None:
+    put(*WORDS, "new/a.csv", "more/b.csv")
+    convert("in", output="out", splits="names")
+    with pytest.raises(InputError, match=r"new/a\.csv: input\.splits is names, and its name has no word"):
+        append("new", output="out")
+    append("new", output="out", output__split="test")
+    append("more", output="out", splits={"dev": "b*"})
+    assert counts() == {"dev": 1, "test": 2, "train": 1}
+    assert recognised() == {"rule": "words"}
+
+
+def test_folders_of_pictures_keep_what_they_mean() -> None:
+    put("in/train/cat/a.png", "in/test/dog/b.png", "new/test/cat/ccc.png", "flat/cat/dddd.png")
+    convert("in", output="out")
+    append("new", output="out")
+    append("new/test", output="out")
+    assert counts() == {"test": 2, "train": 1}
+    with pytest.raises(
+        UsageError, match=r"states no rule for these rows(?s:.)*shardmill append flat -o out --split test"
+    ):
+        append("flat", output="out")
+    put("classes/train/1.png", "classes/bus/22.png", "later/train/333.png", "later/test/4444.png")
+    convert("classes", output="kinds", splits="none")
+    append("later", output="kinds")
+    assert counts("kinds") == {"train": 4}
+    assert open_dataset("kinds").manifest.labels["image/class/label"] == ("bus", "train", "test")
+
+
+def test_a_dataset_like_another_is_split_as_it_was_and_a_merge_keeps_what_all_share(shardmill: Shardmill) -> None:
+    put(*WORDS, "new/my_dev.csv", "new/my_train.csv")
+    convert("in", output="out", splits="names")
+    assert shardmill("convert", "--like", "out", "new", "-o", "like").code == 0
+    assert (counts("like"), recognised("like")) == ({"dev": 1, "train": 1}, {"rule": "words"})
+    assert shardmill("convert", "--like", "out", "new", "-o", "one", "--split", "all").code == 0
+    assert counts("one") == {"all": 2}
+    assert shardmill("merge", "out", "like", "-o", "both").code == 0
+    assert recognised("both") == {"rule": "words"}
+    assert shardmill("rebuild", "out", "-o", "cut", "--set", "split.folds=2").code == 0
+    assert recognised("cut") is None
+    assert "Splits of files: words in names" in shardmill("info", "out").out
+
+
+def test_a_rule_that_is_none_is_damage() -> None:
+    put(*FOLDERS, "new/test/b.csv")
+    convert("in", output="out")
+    for path in ("out/manifest.json", "out/manifests/00000001.json"):
+        document = json.loads(Path(path).read_text())
+        document["conversion"]["recognised"]["rule"] = "luck"
+        Path(path).write_text(Path(path).read_text().replace('"rule": "folders"', '"rule": "luck"'))
+    with pytest.raises(DamageError, match=r"conversion\.recognised of generation 1 is none"):
+        append("new", output="out")
