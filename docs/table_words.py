@@ -40,8 +40,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.labels": "the classes in their order, others are rejects; `numeric`: folders named by numbers, in order",
     "input.annotations": "`{coco: [FILE, ...]}`, `{voc: FOLDER}` or `{yolo: FOLDER}`: files that name the pictures "
     "and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: false` leaves segmentations out",
-    "input.classes": "the names of classes by number; by default of VOC those found, in their order, and of YOLO those "
-    "of `data.yaml` or `classes.txt` beside the labels",
+    "input.classes": "the names of classes by number; by default of VOC those found, in their order (`numeric`: that "
+    "of whole numbers), and of YOLO those of `data.yaml` or `classes.txt` beside the labels",
     "input.key": "members are of one sample where their names are equal up to the first dot, or the last one; `null` "
     "is the first dot, and refuses kinds that differ in a number only",
     "input.pictures": "a picture without a name before its suffix is the column `image`, or called by its suffix",
@@ -62,7 +62,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.as": "how values are stored; `bytes` keeps float64 exact; `list`: cells of text hold lists",
     "schema.columns.<name>.unit": "the unit of times",
     "schema.columns.<name>.timezone": "the time zone of timestamps",
-    "schema.columns.<name>.label": "`true`: a class label, whose classes are the column's values; or a list of classes",
+    "schema.columns.<name>.label": "`true`: a class label, whose classes are the column's values; `numeric`: the same, "
+    "text of whole numbers in their order; or a list of classes",
     "schema.columns.<name>.name": "the column's name in the dataset",
     "schema.constants": "columns with one value in every row, like `{origin: web}`: text, int64, float32 or bool",
     "schema.columns.<name>.strip": '`true`: without blanks around a text; a text: without these signs too, like `"€%"`',

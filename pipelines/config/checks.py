@@ -61,9 +61,9 @@ def check_null(value: object) -> object:
     raise ValueError(f"{quoted(value)} is none of {', '.join(words)}, and not {{fill: VALUE}}")
 
 
-def check_label(value: object) -> bool | list[str]:
-    if isinstance(value, bool):
+def check_label(value: object) -> bool | str | list[str]:
+    if isinstance(value, bool) or value == "numeric":
         return value
     if not isinstance(value, list) or not value:
-        raise ValueError(f"{quoted(value)} is neither true nor a list of classes, like [cat, dog]")
+        raise ValueError(f"{quoted(value)} is neither true nor a list of classes, like [cat, dog], and not numeric")
     return check_classes(value)

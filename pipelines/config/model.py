@@ -105,9 +105,10 @@ class ColumnConfig(_Section):
     timezone: str | None = None
     nullable: bool | None = None
     name: Annotated[str, StringConstraints(min_length=1)] | None = None
-    label: Annotated[bool | list[str], BeforeValidator(check_label, json_schema_input_type=bool | list[str | int])] = (
-        False
-    )
+    label: Annotated[
+        bool | Literal["numeric"] | list[str],
+        BeforeValidator(check_label, json_schema_input_type=bool | Literal["numeric"] | list[str | int]),
+    ] = False
     format: Annotated[str | list[str] | None, AfterValidator(check_format)] = None
     decimal: Annotated[str, AfterValidator(check_sign)] = "."
     thousands: Annotated[str, AfterValidator(check_sign)] | None = None

@@ -250,7 +250,7 @@ def _with_recipe(source: Source, config: Config, own: Sequence[Step], check: Che
         steps.append(Constants.of(config.schema_.constants))
     for name, rule in sorted(config.schema_.columns.items()):
         if rule.label:
-            classes = None if rule.label is True else rule.label
+            classes = None if isinstance(rule.label, bool) else rule.label
             steps.append(Label.of(rule.name or name, classes, nulls=rule.keeps_nulls))
     steps += [*_files(config), *_nulls_of(config, of_files=True), *_pictures(config, check)]
     limit = None if options is None else options.limit

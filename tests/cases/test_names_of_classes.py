@@ -83,6 +83,60 @@ def test_an_append_gives_new_numbers_after_those_of_the_dataset(shardmill: Shard
     assert {name: label for name, label in labels_of("out").items() if label < 2} == {"9": 0, "10": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.jsonl", "".join(f'{{"kind": "{number}"}}\n' for number in range(12))),
+        ("t.csv", "kind\n" + "".join(f'"{number}"\n' for number in range(12))),
+    ],
+)
+def test_a_column_of_numbers_as_text_is_told_and_ordered(shardmill: Shardmill, name: str, text: str) -> None:
+    Path(name).write_text(text)
+    args = ["convert", name, "--set", "schema.columns.kind.type=string", "-o"]
+    found = shardmill(*args, "out", "--set", "schema.columns.kind.label=true")
+    said = 'classes are named by numbers, in the order of text: "10" is label 2; to order numbers: --set '
+    assert f"{said}schema.columns.kind.label=numeric\n" in found.out
+    found = shardmill(*args, "right", "--set", "schema.columns.kind.label=numeric")
+    assert (found.code, "is label" in found.out) == (0, False)
+    assert open_dataset("right").manifest.labels == {"kind": tuple(map(str, range(12)))}
+    Path("more.jsonl").write_text('{"kind": "20"}\n{"kind": "13"}\n')
+    assert shardmill("append", "more.jsonl", "-o", "right").code == 0  # as the dataset was made
+    assert open_dataset("right").manifest.labels["kind"][-2:] == ("13", "20")
+
+
+def test_a_class_that_is_no_number_is_refused_where_numbers_are_said(shardmill: Shardmill) -> None:
+    Path("t.csv").write_text("kind\n1\ntwo\n")
+    screen = shardmill("convert", "t.csv", "-o", "out", "--set", "schema.columns.kind.label=numeric")
+    said = 'schema.columns.kind.label: is numeric, and the class "two" is no whole number; leave it out'
+    assert (screen.code, said in screen.err) == (2, True)
+
+
+def voc(*names: str) -> list[str]:
+    Path("pics").mkdir()
+    Path("xml").mkdir()
+    for name in names:
+        Path(f"pics/{name}.png").write_bytes(png())
+        box = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>3</xmax><ymax>3</ymax></bndbox>"
+        text = f"<annotation><filename>{name}.png</filename><object><name>{name}</name>{box}</object></annotation>"
+        Path(f"xml/{name}.xml").write_text(text)
+    return ["convert", "pics", "--set", "input.annotations.voc=xml", "-o"]
+
+
+def test_classes_of_voc_that_are_numbers_are_told_and_ordered(shardmill: Shardmill) -> None:
+    args = voc(*map(str, range(12)))
+    found = shardmill(*args, "out")
+    said = 'classes are named by numbers, in the order of text: "10" is label 2; to order numbers: --set '
+    assert f"Detected: {said}input.annotations.classes=numeric\n" in found.out
+    found = shardmill(*args, "right", "--set", "input.annotations.classes=numeric")
+    assert (found.code, "is label" in found.out) == (0, False), found.err
+    assert open_dataset("right").manifest.labels == {"image/object/class/label": tuple(map(str, range(12)))}
+
+
+def test_numeric_classes_of_yolo_are_refused_as_its_files_have_numbers(shardmill: Shardmill) -> None:
+    screen = shardmill(*yolo(), "--set", "input.annotations.classes=numeric")
+    assert (screen.code, "classes: numeric goes with voc; files of yolo have numbers" in screen.err) == (2, True)
+
+
 def yolo(lines: str = "1 0.5 0.5 0.2 0.2\n") -> list[str]:
     Path("pics").mkdir()
     Path("labels").mkdir()

@@ -7,15 +7,16 @@ keep their numbers, and new ones come at the end.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from ...errors import SchemaError
+from ...errors import SchemaError, UsageError
 from ...format.buffers.arrow_memory import text_array
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.schema.arrow_types import plain_type
@@ -37,7 +38,7 @@ class Label:
 
     `numbered` are the classes by number: those that are given, or the dataset's and then those that were learned.
     `held` are those of the dataset of an append that gives none. With `nulls` a null stays one beside given classes,
-    as it does beside learned ones.
+    as it does beside learned ones. `numeric` classes are whole numbers, also as text, in the order of these.
     """
 
     column: str
@@ -46,11 +47,12 @@ class Label:
     learns: bool = True
     held: tuple[str, ...] = ()
     nulls: bool = field(default=False, repr=False)
+    numeric: bool = False
 
     @classmethod
-    def of(cls, column: str, classes: Sequence[str] | None, *, nulls: bool = False) -> Label:
-        if classes is None:
-            return cls(column)
+    def of(cls, column: str, classes: Sequence[str] | Literal["numeric"] | None, *, nulls: bool = False) -> Label:
+        if classes is None or classes == "numeric":
+            return cls(column, numeric=classes is not None)
         return cls(column, tuple(classes), tuple(classes), learns=False, nulls=nulls)
 
     @property
@@ -85,6 +87,8 @@ class Label:
     def learned(self, summary: list[str | int] | None) -> Label:
         values = [one for one in summary or [] if self._names_numbers() or not _is_number(one)]
         found = [_name(value) for value in sorted(values, key=lambda value: (isinstance(value, str), value))]
+        if self.numeric:
+            found = in_order_of_numbers(found, self._key)
         numbered = tuple(dict.fromkeys([*self.numbered, *found]))
         return replace(self, numbered=numbered, learns=False)
 
@@ -93,9 +97,13 @@ class Label:
         if self.classes is None:
             held = labels.get(self.column, ())
             return replace(self, numbered=held, held=held)
-        name = self.column if self.column.isidentifier() else json.dumps(self.column, ensure_ascii=False)
-        refuse_other_numbers(f"schema.columns.{name}.label", self.classes, labels.get(self.column, ()))
+        refuse_other_numbers(self._key, self.classes, labels.get(self.column, ()))
         return self
+
+    @property
+    def _key(self) -> str:
+        name = self.column if self.column.isidentifier() else json.dumps(self.column, ensure_ascii=False)
+        return f"schema.columns.{name}.label"
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
         values = _plain(batch[self.column])
@@ -142,11 +150,44 @@ class Label:
     @property
     def detected(self) -> str:
         """How many classes were found, where the column was read for them."""
-        return f"{self.column}: {self._reason()}" if self.classes is None and self.numbered else ""
+        if self.classes is not None or not self.numbered:
+            return ""
+        note = () if self.held else numbers_note(self.numbered, self._key, "classes")
+        return "; ".join([f"{self.column}: {self._reason()}", *(one for one in note if "order of text" in one)])
 
     def _reason(self) -> str:
         count = "1 class" if len(self.numbered) == 1 else f"{len(self.numbered):,} classes"
         return f"{count}, {'as declared' if self.classes is not None else 'read from all rows of the column'}"
+
+
+def in_order_of_numbers(classes: Iterable[str], key: str) -> list[str]:
+    """Return classes that are whole numbers in their order; `key` is where the config asks for it.
+
+    Raises:
+        UsageError: one is none.
+    """
+    classes = list(classes)
+    odd = next((name for name in classes if not name.lstrip("-").isdecimal()), None)
+    if odd is not None:
+        raise UsageError(f'{key}: is numeric, and the class "{printable(odd)}" is no whole number; leave it out')
+    return sorted(classes, key=lambda name: (int(name), name))
+
+
+def numbers_note(names: Sequence[str], key: str, what: str = "folders") -> tuple[str, ...]:
+    """Return the note that classes named by numbers have other numbers as labels; `key` orders them otherwise.
+
+    >>> numbers_note(["0", "1", "2"], "input.labels"), numbers_note(["1", "2"], "input.labels")
+    ((), ('folders are named by numbers: "1" is label 0',))
+    """
+    if not names or not all(name.isdecimal() for name in names):
+        return ()
+    odd = next((label for label, name in enumerate(names) if int(name) != label), None)
+    if odd is None:
+        return ()
+    if in_order_of_numbers(names, key) == list(names):
+        return (f'{what} are named by numbers: "{names[odd]}" is label {odd}',)
+    order = f"to order numbers: --set {shlex.quote(f'{key}=numeric')}"
+    return (f'{what} are named by numbers, in the order of text: "{names[odd]}" is label {odd}; {order}',)
 
 
 def refuse_other_numbers(key: str, given: Sequence[str], dataset: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...recipe.picture_steps.objects import OBJECTS
+from ...recipe.steps.label import numbers_note
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.stamp import check_stamp
@@ -103,7 +104,11 @@ class AnnotationSource:
         names, why = names_by_number(found.classes, found.used)
         if held is not None:
             names = names_after(held, found.classes, self.dataset)
-        said = (_PLAIN.format(why),) if names is None and why and found.used and not self.dataset else ()
+        said: tuple[str, ...] = (
+            (_PLAIN.format(why),) if names is None and why and found.used and not self.dataset else ()
+        )
+        if self.kind == "voc" and self.options.names is None and held is None:
+            said = (*said, *numbers_note(names or (), "input.annotations.classes", "classes"))
         frozen = Frozen(schema, labels={} if names is None else {OBJECTS: names})
         return Survey(frozen, choices, pieces, found.warnings, detected=said, fields=tuple(found.schema))
 

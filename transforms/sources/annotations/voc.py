@@ -23,6 +23,7 @@ from xml.etree import ElementTree as ET
 
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
+from ...recipe.steps.label import in_order_of_numbers
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from .options import AnnotationOptions
@@ -36,7 +37,9 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
     errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
     found_names = {one["label"] for picture in pictures for one in picture.objects if one["label"] is not None}
     held = options.held or ()
-    names = (*held, *sorted(found_names - set(held))) if options.names is None else options.names
+    new = found_names - set(held)
+    new_names = in_order_of_numbers(new, "input.annotations.classes") if options.numeric else sorted(new)
+    names = (*held, *new_names) if options.names is None else options.names
     numbers = {name: number for number, name in enumerate(names, options.label_offset)}
     for picture in pictures:
         for one in picture.objects:

@@ -22,7 +22,7 @@ class VocInput(Options):
 
     format: Literal["voc"] = "voc"
     label_offset: Annotated[int, Field(ge=0, le=1000)] = 0
-    classes: list[str] | None = None
+    classes: Literal["numeric"] | list[str] | None = None
 
 
 class VocFormat(Format[VocInput]):
@@ -34,8 +34,8 @@ class VocFormat(Format[VocInput]):
         from .options import AnnotationOptions
         from .source import AnnotationSource
 
-        names = None if options.classes is None else tuple(options.classes)
-        wanted = AnnotationOptions(label_offset=options.label_offset, names=names)
+        names = tuple(options.classes) if isinstance(options.classes, list) else None
+        wanted = AnnotationOptions(label_offset=options.label_offset, names=names, numeric=options.classes == "numeric")
         return AnnotationSource("voc", tuple(options.paths), settings.base, wanted, ignore=tuple(options.ignore))
 
 

@@ -16,9 +16,9 @@ from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.options import set_list
 from ...format.wording.printable import counted, printable
-from ...recipe.steps.label import MOST_CLASSES
+from ...recipe.steps.label import MOST_CLASSES, in_order_of_numbers
 from ...recognise.names import is_split_folder
-from ..images.layout import Layout, choose_layout, in_order_of_numbers, role_of
+from ..images.layout import Layout, choose_layout, role_of
 from ..images.rows import LABEL
 from ..jsonl.columns import JsonFrozen, choose_columns, key_fields, known_columns
 from ..jsonl.evidence import Evidence, PieceEvidence
@@ -152,7 +152,7 @@ class Folders:
         chosen = choose_layout(sorted(below), layout)
         roles = [role_of(folder, chosen) for folder in below]
         names = {role.class_name for role in roles if role.class_name is not None}
-        classes = tuple(in_order_of_numbers([*names]) if numeric else sorted(names))
+        classes = tuple(in_order_of_numbers(names, "input.labels") if numeric else sorted(names))
         splits = tuple(sorted({role.split for role in roles if role.split is not None}))
         return cls(chosen, root, classes, splits, "")
 

@@ -23,11 +23,12 @@ from ...format.schema.schema import Feature, Schema
 from ...format.wording.options import set_column
 from ...format.wording.printable import counted, printable
 from ...limits.turns import ROW_BYTES, Turn
+from ...recipe.steps.label import numbers_note
 from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import check_stamp
-from ..images.layout import class_warnings, numbers_note
+from ..images.layout import class_warnings
 from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser
@@ -110,7 +111,7 @@ class ArchiveSource(FileSource):
             (*_warnings(listing.entries, archives, found), *class_warnings(folders.classes, folders.layout)),
             detected=(
                 *_detected(found, folders, self.options.layout),
-                *(numbers_note(folders.classes) if self.labels is None else ()),
+                *(numbers_note(folders.classes, "input.labels") if self.labels is None else ()),
             ),
             fields=columns.fields,
         )

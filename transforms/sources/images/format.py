@@ -45,7 +45,7 @@ class Annotations(BaseModel):
     voc: InputPath | None = None
     yolo: InputPath | None = None
     masks: bool = True
-    classes: list[str] | None = None
+    classes: Literal["numeric"] | list[str] | None = None
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Annotations:
@@ -54,6 +54,8 @@ class Annotations(BaseModel):
             raise ValueError("annotations are of one kind: coco (a list of files), voc or yolo (a folder)")
         if self.classes is not None and self.coco is not None:
             raise ValueError("classes go with voc and yolo; files of coco list theirs: leave the key out")
+        if self.classes == "numeric" and self.voc is None:
+            raise ValueError("classes: numeric goes with voc; files of yolo have numbers of classes: leave it out")
         return self
 
 

@@ -198,35 +198,6 @@ def empty_classes(folders: Iterable[bytes], layout: Layout, classes: Sequence[st
     return (f"{first_names(missing, _FEW)}: no pictures, so {are}",) if missing else ()
 
 
-def in_order_of_numbers(classes: Sequence[str]) -> list[str]:
-    """Return classes that are whole numbers in their order.
-
-    Raises:
-        UsageError: one is none.
-    """
-    odd = next((name for name in classes if not name.isdecimal()), None)
-    if odd is not None:
-        raise UsageError(f'input.labels: is numeric, and the class "{printable(odd)}" is no whole number; leave it out')
-    return sorted(classes, key=lambda name: (int(name), name))
-
-
-def numbers_note(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the note that classes named by numbers have other numbers as labels.
-
-    >>> numbers_note(["0", "1", "2"]), numbers_note(["1", "2"])
-    ((), ('folders are named by numbers: "1" is label 0',))
-    """
-    if not names or not all(name.isdecimal() for name in names):
-        return ()
-    odd = next((label for label, name in enumerate(names) if int(name) != label), None)
-    if odd is None:
-        return ()
-    if in_order_of_numbers(names) == list(names):
-        return (f'folders are named by numbers: "{names[odd]}" is label {odd}',)
-    order = "to order numbers: --set input.labels=numeric"
-    return (f'folders are named by numbers, in the order of text: "{names[odd]}" is label {odd}; {order}',)
-
-
 def refuse_labels(layout: Layout) -> None:
     """Raise `UsageError` where classes are given for folders without classes."""
     if "label" not in layout:

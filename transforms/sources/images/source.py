@@ -26,7 +26,7 @@ from ...pictures.check import DECODED, DEFAULT_FORMATS, ImageCheck
 from ...pictures.facts import Check, ImageProblem
 from ...pictures.notes import notes_of
 from ...pictures.preprocess.options import Preprocess
-from ...recipe.steps.label import refuse_other_numbers
+from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
 from ...recognise.beside import lists_of_splits, sidecars, tables_of_pictures
 from ...recognise.names import FileSplits
 from ...recognise.readme import stated_in
@@ -45,8 +45,6 @@ from .layout import (
     choose_layout,
     class_warnings,
     empty_classes,
-    in_order_of_numbers,
-    numbers_note,
     refuse_labels,
     role_of,
     unknown_class,
@@ -185,7 +183,7 @@ class ImageSource:
             labelled="label" in layout, hashed=self.sha256, selection=Selection(self.columns, self.exclude)
         )
         kept = {feature.name for feature in schema}
-        classes = in_order_of_numbers(classes) if self.numeric else classes
+        classes = in_order_of_numbers(classes, "input.labels") if self.numeric else classes
         names = self._class_names(classes if self.labels is None else self.labels)
         pieces = cut_images(
             listing.images,
@@ -204,7 +202,7 @@ class ImageSource:
             detected=(
                 *self._detected(layout, classes, splits),
                 *self._beside(listing, layout, splits),
-                *(numbers_note(names) if self.labels is None and not self.known_classes else ()),
+                *(numbers_note(names, "input.labels") if self.labels is None and not self.known_classes else ()),
                 *empty_classes(listing.below(empty=True), layout, names),
                 *listing.hints,
             ),
