@@ -322,6 +322,22 @@ def test_folders_of_pictures_are_splits_by_the_same_rules(
     assert list(open_dataset("out").manifest.labels.get("image/class/label", ())) == classes
 
 
+def test_what_folders_of_pictures_mean_goes_with_the_splits_that_the_user_says(
+    here: Path, shardmill: Shardmill
+) -> None:
+    for number, name in enumerate(("one/cat/1", "one/dog/1", "two/cat/1")):
+        drawn(here / f"p/{name}.png", number)
+    args = ["convert", "p", "--set", "input.splits={train: 'one/*', test: 'two/*'}", "-o"]
+    for number, (layout, classes) in enumerate([("auto", 2), ("label", 2), ("flat", 0)]):
+        assert shardmill(*args, f"o{number}", "--set", f"input.layout={layout}").code == 0
+        assert counts(f"o{number}") == {"test": 1, "train": 2}
+        assert len(open_dataset(f"o{number}").manifest.labels.get("image/class/label", ())) == classes
+    for layout in ("split", "split_label"):
+        screen = shardmill(*args, "no", "--set", f"input.layout={layout}")
+        assert screen.code == 2
+        assert f"layout: {layout} says that folders are splits, and splits says it too; leave one out" in screen.err
+
+
 @pytest.mark.parametrize(
     "folders",
     [["train", "test", "extra"], ["seg_train/seg_train/sea", "seg_test/seg_test/sea", "seg_pred/seg_pred"]],

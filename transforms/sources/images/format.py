@@ -74,6 +74,14 @@ class ImagesInput(Options):
     metadata: Literal["none"] | None = None
     annotations: Annotations | None = None
 
+    @model_validator(mode="after")
+    def _splits_are_said_once(self) -> ImagesInput:
+        if self.layout in ("split", "split_label") and self.splits is not None:
+            raise ValueError(
+                f"layout: {self.layout} says that folders are splits, and splits says it too; leave one out"
+            )
+        return self
+
 
 _STARTER: Final = """\
   layout: auto                # label | split | split_label | flat: what the folders mean

@@ -46,9 +46,12 @@ _FEW: Final = 8
 """A command that helps lists no more classes."""
 
 _SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
-_CHOICES: Final = "choose one of:\n" + "\n".join(
-    f"  {f'--set input.layout={layout}':<30} {drawn}" for layout, drawn in _DRAWN.items()
-)
+
+
+def _choices(*, splits: bool) -> str:
+    drawn = {layout: text for layout, text in _DRAWN.items() if splits or "split" not in layout}
+    lines = [f"  {f'--set input.layout={layout}':<30} {text}" for layout, text in drawn.items()]
+    return "\n".join(["choose one of:", *lines])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +101,11 @@ def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = 
     (depth, folder), *others = sorted(by_depth.items())
     first = "".join(f"{hint}\nor " for hint in hints)
     if others or depth not in found:
-        raise UsageError(f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {first}{_CHOICES}")
+        raise UsageError(
+            f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {first}{_choices(splits=splits)}"
+        )
     if {_shown(name).lower() for name in names} <= _PARTS:
-        raise UsageError(f"unclear folder layout: {_parts_text(names)}; {first or 'or '}{_CHOICES}")
+        raise UsageError(f"unclear folder layout: {_parts_text(names)}; {first or 'or '}{_choices(splits=splits)}")
     return found[depth]
 
 

@@ -156,7 +156,7 @@ class ImageSource:
         listing = list_images(self.paths, self.base, ignore=self.ignore)
         if self.splits.looks:
             refuse_strangers(listing.smallest(MOST_HEADS), (pointer,))
-        if self.layout != "auto":
+        if self.layout != "auto" and not self._is_given_splits:
             return replace(listing, recognised=Recognised("none", said=self.splits.said, split=self.splits.split))
         below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in listing.below()]
         files = [f"{os.fsdecode(folder.path).rstrip('/')}/" for folder in listing.folders]
@@ -288,7 +288,7 @@ class ImageSource:
     def _meaning(self, listing: ImageListing) -> tuple[Layout, list[FolderRole]]:
         """Return what folders mean, and the split and the class of each."""
         below, rule = listing.below(), listing.recognised
-        if self.layout != "auto" or rule.rule in ("none", OFF, UNUSED, "folders"):
+        if rule.rule in ("none", OFF, UNUSED, "folders") or (self.layout != "auto" and not self._is_given_splits):
             splits = self.splits.wanted != "none"
             layout = listing.layout or choose_layout(below, self.layout, listing.hints, splits=splits)
             return layout, [role_of(folder, layout) for folder in below]
@@ -298,10 +298,15 @@ class ImageSource:
                 without_words(one, entry.split, globs.get(entry.split or "", ()))
                 for one, entry in zip(below, listing.entries, strict=True)
             ]
-        classes = choose_layout(below, "auto", listing.hints, splits=False)
+        classes = choose_layout(below, self.layout, listing.hints, splits=False)
         roles = [role_of(folder, classes) for folder in below]
         roles = [replace(role, split=entry.split) for role, entry in zip(roles, listing.entries, strict=True)]
         return listing.layout or ("split_label" if classes == "label" else "split"), roles
+
+    @property
+    def _is_given_splits(self) -> bool:
+        """Whether the user says which files are of which split, beside what folders mean."""
+        return self.splits.wanted not in (None, "none")
 
     def _checker(self) -> ImageCheck:
         level = "structure" if self.check in DECODED and self.pictures.changes_pictures else self.check
