@@ -19,7 +19,6 @@ _PROCESSES_FROM_BYTES: Final = 192 << 20
 
 
 def adopt_command(folder: str, name: str | None, split: str | None, screen: Screen) -> int:
-    from ...screens.run_parts import print_left_out
     from ...screens.summary_screen import print_shares
     from ...screens.terminal import shown_path
 
@@ -39,7 +38,6 @@ def adopt_command(folder: str, name: str | None, split: str | None, screen: Scre
     for key, one in manifest.splits.items():
         screen.text(f"  {key}: {counted(one.records, 'record')} in {counted(len(one.shards), 'file')}")
     print_shares(screen, manifest)
-    print_left_out(screen, manifest.source.skipped)
     if manifest.schema is None:
         screen.text("Its records are not all tf.train.Example, so there is no schema.", "yellow")
     for note in notes:
