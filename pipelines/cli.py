@@ -25,6 +25,7 @@ from .commands.option_hints import (
     Debug,
     Json,
     Quiet,
+    Verbose,
     answer,
     option,
 )
@@ -114,6 +115,7 @@ def convert(
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
     like: Annotated[str | None, option("DATASET", _LIKE_HELP, "--like", panel=RUN_PANEL)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")] = False,
+    verbose: Verbose = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -127,7 +129,7 @@ def convert(
     options: list[str] = context.obj or []
 
     def body(session: Session) -> None:
-        _convert(session, sources, set_values or [], given, options, like=like, dry_run=dry_run)
+        _convert(session, sources, set_values or [], given, options, like=like, dry_run=dry_run, verbose=verbose)
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
@@ -142,6 +144,7 @@ def append(
     changed: Annotated[str | None, option("HOW", "Files that have changed: append (all rows) or skip.")] = None,
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show files, tasks and sizes; write nothing.")] = False,
+    verbose: Verbose = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -161,6 +164,8 @@ def append(
         from .runs.append import dry_run_append, run_append
 
         conversion = conversion_of(config, "append")
+        if dry_run and verbose:
+            session.screen.conversion(conversion)
         if not dry_run:
             summary = run_append(conversion, force=force, changed=changed, beam_options=options, watch=session.watch)
             session.screen.summary(summary)
@@ -196,6 +201,7 @@ def _convert(
     *,
     like: str | None,
     dry_run: bool,
+    verbose: bool,
 ) -> None:
     config = _load(session, sources, set_values, flags, like=like)
     from .prepare.from_config import conversion_of
@@ -203,6 +209,8 @@ def _convert(
     from .runs.convert import run_convert
 
     conversion = conversion_of(config)
+    if dry_run and verbose:
+        session.screen.conversion(conversion)
     if dry_run:
         session.screen.plan(plan_only(conversion))
     else:

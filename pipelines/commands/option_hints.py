@@ -83,6 +83,9 @@ def option(metavar: str, text: str, *names: str, panel: str | None = None) -> An
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", "-v", help="With --dry-run, show the conversion in ten lines, too.")
+]
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
 
 

@@ -40,6 +40,8 @@ DECISIONS: Final = (
     Decision("input.paths", "append", False),
     Decision("input.limit", "append", False),
     Decision("input.images", "append", False, "the folder of the pictures that YOLO's files describe"),
+    Decision("input.annotations.masks", "either", True),
+    Decision("input.annotations.classes", "either", True),
     Decision("input.annotations", "append", False),
     Decision("input.splits", "either", False, "remembered as `recognised`, also what folders and names of files show"),
     Decision("input.format", "append", True, "the dataset, where files do not show it"),
@@ -114,7 +116,7 @@ def _stated(section: Mapping[str, Any], above: str) -> dict[str, Any]:
     found = {}
     for key, value in section.items():
         path = f"{above}{key}"
-        inner = isinstance(value, Mapping) and path in ("input", "schema", "output")
+        inner = isinstance(value, Mapping) and path in ("input", "input.annotations", "schema", "output")
         kept = _stated(value, f"{path}.") if inner else value
         nothing = kept == {} or (kept is None and above != "input.")  # no `quote` is null
         if (inner or decision_of(path).stated) and path not in _OF_MANIFEST and not nothing:
@@ -198,7 +200,10 @@ def lay_input(section: dict[str, Any], held: Manifest, *, like: bool) -> None:
     known = held.conversion.get("input", {})
     if known.get("format") == section.get("format"):
         for key, value in known.items():
-            if decision_of(f"input.{key}").who != "append" or (like and key != "delimiter"):
+            if key == "annotations":
+                if isinstance(section.get(key), dict):
+                    section[key] = value | section[key]
+            elif decision_of(f"input.{key}").who != "append" or (like and key != "delimiter"):
                 section.setdefault(key, value)
 
 
@@ -230,7 +235,9 @@ def differences(config: Config, conversion: Mapping[str, Any]) -> Iterator[tuple
     """
     known = conversion.get("input", {})
     if config.input is not None and known.get("format") == config.input.format:
-        before: BaseModel = type(config.input).model_validate({**known, "paths": config.input.paths})
+        before: BaseModel = type(config.input).model_validate(
+            {key: value for key, value in known.items() if key != "annotations"} | {"paths": config.input.paths}
+        )
         yield from _unlike("input", config.input, before)
     section = type(config.schema_).model_validate(conversion.get("schema", {}))
     yield from _unlike("schema", config.schema_, section)

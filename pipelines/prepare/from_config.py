@@ -438,22 +438,12 @@ def config_fingerprint(config: Config, steps: Sequence[Step] = ()) -> str:
     are relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
     `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
     """
-    document = _document(config)
+    document = config.to_json()
     for key in ("runner", "max_rejects", "limits", "accept_map"):
         del document[key]
     del document["output"]["path"]
-    return _digest(document, config, steps)
-
-
-def _document(config: Config) -> dict[str, Any]:
-    """Return a config's normal form; beside a list of classes nulls that stay absent are said so."""
-    document = config.to_json()
-    for name, rule in config.schema_.columns.items():
+    for name, rule in config.schema_.columns.items():  # beside a list of classes nulls may stay absent
         document["schema"]["columns"][name]["keeps_nulls"] = rule.keeps_nulls
-    return document
-
-
-def _digest(document: dict[str, Any], config: Config, steps: Sequence[Step]) -> str:
     if config.split is not None and config.split.fractions is not None:
         document["split"]["fractions"] = list(config.split.fractions.items())
     if steps:

@@ -61,6 +61,10 @@ class Screen(Terminal):
                 self.text(f"  {what + ':':9}{command}")
             self.text(f"  {job.url}")
 
+    def conversion(self, conversion: object) -> None:
+        if not self.as_json and not self.quiet:
+            self.text(f"{conversion}\n")
+
     def plan(self, plan: PlanReport) -> None:
         if self.as_json:
             self.data(plan.to_json())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from shardmill.transforms.errors import UsageError
 from shardmill.transforms.recipe.source import with_steps
 from shardmill.transforms.recipe.steps.columns import Constants
 
+from ...command_line import Shardmill
 from ...file_sources import made_source
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -44,6 +46,24 @@ def test_it_prints_itself_in_ten_lines(tmp_path: Path) -> None:
     said = dict(line.split(maxsplit=1) for line in lines)
     assert (said["steps"], said["order"], said["runner"]) == ("Constants", "shuffled with seed 7", "local")
     assert said["source"].startswith("CsvSource(options=CsvInput(paths=['a.csv'],")
+
+
+@pytest.mark.parametrize("command", ["convert", "append"])
+def test_a_dry_run_shows_it_where_it_is_asked_for(
+    tmp_path: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(f"id,name\n1,{name}\n")
+    if command == "append":
+        assert shardmill("convert", "a.csv", "-o", "out").code == 0
+    dry = (command, "b.csv", "-o", "out", "--dry-run")
+    shown, plain = shardmill(*dry, "-v"), shardmill(*dry)
+    assert (shown.code, plain.code) == (0, 0)
+    words = ["dataset", "source", "steps", "observers", "split", "order", "shards", "limits", "rejects", "runner"]
+    assert [line.split()[0] for line in shown.out.splitlines() if re.match("[a-z]+  ", line)][:10] == words
+    assert "observers" not in plain.out
+    assert "observers" not in shardmill(*dry, "-v", "--json").out
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,23 @@ def test_a_merge_remembers_what_all_share_and_a_rebuild_its_own_options_too(shar
     }  # fmt: skip
 
 
+def test_classes_and_masks_of_annotations_are_remembered_and_their_files_are_not() -> None:
+    pictures()
+    for folder in ("a", "b"):
+        Path(folder, "labels").mkdir()
+        for file in Path(folder).rglob("*.png"):
+            Path(folder, "labels", f"{file.stem}.txt").write_text("1 0.1 0.1 0.8 0.1 0.8 0.8 0.1 0.8\n")
+            file.rename(Path(folder, file.name))
+    convert("a", output="out", annotations={"yolo": "a/labels", "classes": ["cat", "dog"], "masks": False})
+    kept = {"format": "images", "annotations": {"classes": ["cat", "dog"], "masks": False}}
+    assert open_dataset("out").manifest.conversion["input"] == kept
+    append("b", output="out", annotations={"yolo": "b/labels"})
+    dataset = open_dataset("out")
+    assert (len(dataset["train"]), dataset.manifest.conversion["input"]) == (16, kept)
+    assert not any("mask" in feature.name for feature in dataset.manifest.schema or ())
+    assert [list(names) for names in dataset.manifest.labels.values()] == [["cat", "dog"]]
+
+
 def test_a_dataset_is_made_like_another(shardmill: Shardmill) -> None:
     tables()
     settings = {**NULLS, "schema__columns": COLUMNS, "where": "n > 5", "shard_size": "1MiB", "compression": "gzip"}
