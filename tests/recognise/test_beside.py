@@ -138,6 +138,14 @@ def test_an_archive_beside_a_table_of_other_files_is_named(shardmill: Shardmill)
     assert f"Detected: {said}\n" in shown
 
 
+def test_archives_in_an_archive_are_named(shardmill: Shardmill) -> None:
+    with zipfile.ZipFile("in.zip", "w") as archive:
+        archive.writestr("one.zip", b"PK")
+        archive.writestr("two.zip", b"PK")
+    shown = shardmill("convert", "in.zip", "-o", "out").out
+    assert 'Warning: members ".zip" are archives themselves: a record has the bytes of each, and what they' in shown
+
+
 def test_what_a_synology_makes_of_each_picture_is_no_class_and_no_row(shardmill: Shardmill) -> None:
     pictures("pics/cat/1.png", "pics/cat/@eaDir/1.png/SYNOPHOTO_THUMB_M.png", "pics/dog/1.png", "pics/@eaDir/x.png")
     assert "Left out: 2 @eaDir\n" in shardmill("convert", "pics", "-o", "out").out

@@ -61,3 +61,15 @@ def test_tables_with_a_log_and_pointers_in_a_store_are_refused(bucket: Bucket, t
     bucket.store.put("lfs/a.csv", POINTER)
     with pytest.raises(InputError, match=r"lfs/a\.csv: is a Git LFS pointer"):
         convert(f"{bucket.url}/lfs", output=str(tmp_path / "out"))
+
+
+def test_a_readme_states_splits_and_files_are_ignored_in_a_store_too(bucket: Bucket, tmp_path: Path) -> None:
+    for name in ("a-1", "b-1", "old/b-2", "b_copy"):
+        bucket.store.put(f"hub/{name}.csv", b"n\n1\n")
+    files = "  - {split: train, path: a-*}\n  - {split: test, path: '**/b-*'}\n"
+    bucket.store.put("hub/README.md", f"---\nconfigs:\n- data_files:\n{files}---\n".encode())
+    for number, (ignore, wanted) in enumerate([(["old"], 1), (["*/gone"], 2)]):
+        out = tmp_path / str(number)
+        summary = convert(f"{bucket.url}/hub", output=str(out), input__ignore=["*_copy.csv", *ignore])
+        assert records(out) == {"train": 1, "test": wanted}
+        assert summary.manifest.source.skipped == {".md": 1, "ignored": 3 - wanted}

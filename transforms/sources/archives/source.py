@@ -7,6 +7,7 @@ read         members from cut to cut; what is no row is a reject, as is the rest
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from ...format.wording.options import set_column
 from ...format.wording.printable import counted, printable
 from ...limits.turns import ROW_BYTES, Turn
 from ...recipe.steps.label import numbers_note
+from ...recognise.beside import is_archive
 from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
@@ -300,6 +302,11 @@ def _warnings(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence
             warnings.append(f"{entry.name}: {one.again:,} {keys} there before, not next to each other: rejects")
     skipped = _skipped_text(reduce(Skipped.plus, (one.skipped for one in archives), Skipped()))
     warnings += [f"passed over: {skipped}"] if skipped else []
+    if packed := next((one.suffix for one in found.columns.values() if is_archive(os.fsencode(f".{one.suffix}"))), ""):
+        warnings.append(
+            f'members ".{printable(packed)}" are archives themselves: a record has the bytes of each, and what they '
+            f"hold is not read; to read it, unpack them, and read the folder"
+        )
     if dotted := [name for name in found.pictures if name[:1].isdigit()]:
         warnings.append(
             f'the pictures ".{found.columns[dotted[0]].suffix}" are the column "{printable(dotted[0])}", since a key '
