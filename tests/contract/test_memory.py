@@ -295,6 +295,36 @@ def write_pictures(path: Path) -> None:
             (path / name).write_bytes(data)
 
 
+def write_members(path: Path, members: dict[str, bytes]) -> None:
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+            for name, data in members.items():
+                packed.writestr(name, data)
+        return
+    with tarfile.open(path, "w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+@pytest.mark.thorough("two samples of 300 MB are read")
+@pytest.mark.parametrize("name", ["a.zip", "a.tar"])
+@pytest.mark.parametrize("kind", ["json", "pictures"])
+def test_large_samples_are_held_by_one_worker_at_a_time(tmp_path: Path, name: str, kind: str) -> None:
+    size = 100 << 20
+    if kind == "json":
+        text = json.dumps({"a": "x" * (size // 2), "b": "y" * (size // 2)}).encode()
+        members, bound = {"0.json": text, "1.json": text}, 6.0 * size
+    else:
+        members, bound = {f"{sample}.{view}.png": picture(size) for sample in "01" for view in "abc"}, 4.5 * size
+    write_members(tmp_path / name, members)
+    command = [sys.executable, "-m", "shardmill.pipelines", "convert", name, "-o", "out", "--workers", "2"]
+    peak = peak_bytes(command, tmp_path)
+    assert counts(tmp_path) == 2
+    assert peak < 250e6 + bound
+
+
 @pytest.mark.thorough("500 MB are written")
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "folder"])
 def test_the_largest_files_of_pictures_are_held_by_one_worker_at_a_time(tmp_path: Path, name: str) -> None:

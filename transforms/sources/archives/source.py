@@ -223,7 +223,8 @@ class ArchiveSource(FileSource):
             text = f"has {member.size:,} bytes, more than limits.{key} ({limit:,}); raise it if they are meant: "
             return MemberError("FIELD_TOO_LARGE", f"{text}--set limits.{key}={member.size}")
         try:
-            return None if read is None else read(member)
+            data = None if read is None else read(member)
+            return data if data is None or column.form in (Form.PICTURE, Form.BYTES) else bytes(data)  # text, held once
         except MemberError as error:
             return error
 

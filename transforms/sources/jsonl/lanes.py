@@ -61,6 +61,9 @@ _VALUE_BYTES: Final = 128
 _TEXT_TIMES: Final = 4
 """How many times its bytes a text takes while it is parsed, at most."""
 
+_LARGE: Final = 8 << 20
+"""Above that memory is given back as soon as it is free: Arrow's own pool keeps some."""
+
 _EXACT: Final = 2.0**53
 """The first integer after which float64 leaves some out."""
 
@@ -209,6 +212,7 @@ def run_arrow(text: bytes, rows: int | None, schema: pa.Schema | None, unexpecte
             parse_options=json.ParseOptions(
                 explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=unexpected
             ),
+            memory_pool=pa.system_memory_pool() if len(text) > _LARGE else None,
         )
     except pa.ArrowInvalid:  # some line of it is bad: which one the caller finds out
         return None
@@ -261,7 +265,7 @@ def both_lanes(
 def _tried(
     text: bytes, starts: I64, ends: I64, part: I64, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
 ) -> Iterator[T]:
-    whole = starts[0] == 0 and int(ends[-1]) == len(text)
+    whole = starts[0] == 0 and int(ends[-1]) + 2 >= len(text) and not text[ends[-1] :].strip(b"\r\n")
     found = fast(text if whole else text[starts[0] : ends[-1]], part)
     if found is not None:
         yield found
