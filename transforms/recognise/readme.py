@@ -19,8 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import yaml
-
 from ..errors import InputError, SourceError
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import typed_path
@@ -74,6 +72,8 @@ def stated_in(notable: Iterable[bytes], root: str) -> tuple[Stated, ...]:
 
 
 def _configs(text: str, shown: str) -> Iterator[Stated]:
+    import yaml  # no worker needs it
+
     front = _FRONT.match(text)
     try:
         values = yaml.safe_load(front[1]) if front else None
