@@ -38,8 +38,10 @@ from shardmill.transforms.format.flow.observers import IMAGE_FORMATS
 from shardmill.transforms.format.flow.rows import TaskEnd
 from shardmill.transforms.sources.contract.source import StoredPieces, Task
 from shardmill.transforms.sources.images.listing import ImageListing, list_images
+from shardmill.transforms.sources.images.options import ImagesInput
 from shardmill.transforms.sources.images.pieces import RECORD_OVERHEAD_BYTES, ImagePieces
 from shardmill.transforms.sources.images.source import ImageSource
+from shardmill.transforms.sources.registry.settings import Settings
 from shardmill.transforms.stage_tasks import StageTasks
 
 SHARD_BYTES: Final = 100 << 20
@@ -52,7 +54,7 @@ class MadeUpImages(ImageSource):
     made_up: int = 0
 
     def list_files(self) -> ImageListing:
-        return list_images(self.paths, self.base, MadeUpFolders(os.fsencode(self.paths[0]), self.made_up))
+        return list_images(self.options.paths, "", MadeUpFolders(os.fsencode(self.options.paths[0]), self.made_up))
 
 
 class Hole:
@@ -133,7 +135,7 @@ def run(images: int, seed: int | None, work: Path, phases: Phases) -> dict[str, 
     root, out = work / "images", work / "out"
     root.mkdir()
     config = config_of(root, out, seed)
-    source = MadeUpImages((str(root),), "/", seed=seed, made_up=images)
+    source = MadeUpImages(ImagesInput(paths=[str(root)]), Settings("/", seed=seed), made_up=images)
     with phases("made-up entries alone"):
         _scan_all(root, images)
     with phases("list, survey, plan"), workers_of(config.runner) as workers:
@@ -239,7 +241,7 @@ def _verify(out: Path, *_: object) -> None:
 
 
 def _append(out: Path, images: int, seed: int | None, root: Path) -> None:
-    source = MadeUpImages((str(root),), "/", seed=seed, made_up=images)
+    source = MadeUpImages(ImagesInput(paths=[str(root)]), Settings("/", seed=seed), made_up=images)
     conversion = replace(conversion_of(config_of(root, out, seed), "append"), source=source)
     with workers_of(conversion.runner) as workers:
         plan = prepare_append(conversion, open_dataset(out).manifest, workers)

@@ -8,8 +8,8 @@ import pytest
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.cli import main
 from shardmill.transforms.errors import InputError, UsageError
-from shardmill.transforms.sources.tfrecord.source import TfrecordSource
 
+from ..file_sources import made_source
 from .conftest import S3_TOO, Bucket, shards
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -42,13 +42,13 @@ def test_a_dataset_in_a_store_is_rebuilt_as_from_a_disk(bucket: Bucket, people: 
 def test_shards_that_are_named_have_the_split_of_their_manifest_and_strays_are_refused(
     bucket: Bucket, people: Path
 ) -> None:
-    source = TfrecordSource((f"{bucket.url}/people/val-*.tfrecord",), "/")
+    source = made_source("tfrecord", (f"{bucket.url}/people/val-*.tfrecord",), "/")
     (*entries,) = source.list_files().entries
     assert [entry.name for entry in entries] == [
         f"{bucket.url}/people/{path.name}" for path in sorted(people.glob("val-*.tfrecord"))
     ]
     with pytest.raises(InputError, match=r"train-99999\.tfrecord: is in a dataset whose generation 1 does not name"):
-        TfrecordSource((f"{bucket.url}/people/train-*.tfrecord",), "/").list_files()
+        made_source("tfrecord", (f"{bucket.url}/people/train-*.tfrecord",), "/").list_files()
 
 
 @pytest.mark.parametrize("bucket", S3_TOO, indirect=True)

@@ -23,6 +23,7 @@ from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Listing, Task, map_in_turn
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 
+from ..file_sources import made_source
 from .conftest import S3_TOO, Bucket, limit, shards
 from .gateway import Request
 
@@ -106,7 +107,7 @@ def test_two_are_on_their_way_while_others_are_worked_on(bucket: Bucket, pets: P
             met.wait(300)  # breaks, and the reading with it, if there is never another one
 
     bucket.gateway.rules.append(wait_for_another)
-    source = ImageSource((f"{bucket.url}/pets",))
+    source = made_source("images", (f"{bucket.url}/pets",))
     assert read(source, source.list_files()) == (37, [])
     assert bucket.gateway.most_at_once == 2
 
@@ -119,7 +120,7 @@ def test_folders_files_and_globs_are_told_as_on_a_disk(bucket: Bucket, pets: Pat
     bucket.store.put("pets/old/1.jpg", b"")
 
     def names(*paths: str) -> list[str]:
-        listing = ImageSource(tuple(f"{bucket.url}/{path}" for path in paths), layout="flat").list_files()
+        listing = made_source("images", tuple(f"{bucket.url}/{path}" for path in paths), layout="flat").list_files()
         return [f"{listing.folders[i.folder].path.decode()}/{i.name.decode()}" for i in listing.images]  # type: ignore[attr-defined]
 
     assert len(names("pets")) == len(names("pets/")) == len(names("")) == 37
@@ -127,7 +128,7 @@ def test_folders_files_and_globs_are_told_as_on_a_disk(bucket: Bucket, pets: Pat
     assert names("pets/cat/[12].jpg", "pets/dog/3.jpg") == [
         f"{bucket.url}/pets/{name}.jpg" for name in ("cat/1", "cat/2", "dog/3")
     ]
-    assert ImageSource((f"{bucket.url}/pets",)).list_files().skipped == {"hidden": 1, "junk": 1, "dataset": 1}
+    assert made_source("images", (f"{bucket.url}/pets",)).list_files().skipped == {"hidden": 1, "junk": 1, "dataset": 1}
     with pytest.raises(InputError, match=r"/nothing: the folder holds no file"):
         names("nothing")
     with pytest.raises(InputError, match=r"/no\*: matches nothing"):
@@ -143,14 +144,14 @@ def test_a_flat_folder_of_several_pages_is_told_from_a_dataset(bucket: Bucket) -
         bucket.store.put(f"in/old/{i}.jpg", b"x")
     bucket.store.put("in/old/manifest.json", b"{}")
     bucket.store.put("in/old/manifests/00000001.json", b"{}")
-    listing = ImageSource((f"{bucket.url}/in",)).list_files()
+    listing = made_source("images", (f"{bucket.url}/in",)).list_files()
     assert (listing.files, listing.skipped) == (8, {"dataset": 1})
 
 
 @pytest.mark.parametrize("bucket", S3_TOO, indirect=True)
 def test_an_image_that_went_away_is_a_reject_and_one_that_was_replaced_ends_the_run(bucket: Bucket, pets: Path) -> None:
     bucket.put_folder(pets, "pets")
-    source = ImageSource((f"{bucket.url}/pets",))
+    source = made_source("images", (f"{bucket.url}/pets",))
     listing = source.list_files()
     bucket.store.delete(["pets/dog/8.jpg"])
     count, (reject,) = read(source, listing)
@@ -168,7 +169,7 @@ def test_images_that_may_not_be_read_are_rejects(bucket: Bucket, pets: Path) -> 
     bucket.put_folder(pets, "pets")
     bucket.store.put("pets/dog/empty.jpg", b"")
     bucket.gateway.rules.append(lambda request: 403 if request.reads and "cat/3" in request.key else None)
-    source = ImageSource((f"{bucket.url}/pets",))
+    source = made_source("images", (f"{bucket.url}/pets",))
     count, rejects = read(source, source.list_files())
     assert (count, [reject.errors[0].code for reject in rejects]) == (36, ["UNREADABLE", "NOT_AN_IMAGE"])
     assert "access denied" in rejects[0].errors[0].message
@@ -190,4 +191,4 @@ def test_an_append_takes_what_is_new_in_a_folder(bucket: Bucket, pets: Path, tmp
 def test_folders_without_a_name_are_refused(bucket: Bucket) -> None:
     bucket.store.put("in/a//1.jpg", b"")
     with pytest.raises(UsageError, match=r"in/a//: a folder without a name is not read"):
-        ImageSource((f"{bucket.url}/in",)).list_files()
+        made_source("images", (f"{bucket.url}/in",)).list_files()

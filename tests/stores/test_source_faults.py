@@ -18,7 +18,6 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import ConfigError, RunError, SourceError, UsageError
 from shardmill.transforms.sources.contract.source import Source, Task, map_in_turn
-from shardmill.transforms.sources.tfrecord.source import TfrecordSource
 
 from ..file_sources import made_source
 from ..memory import peak_bytes
@@ -52,7 +51,7 @@ def make(folder: Path, kind: str) -> Path:
 
 def source_of(url: str, kind: str) -> Source:
     if kind == "tfrecord":
-        return TfrecordSource((url,), "/", records="opaque")
+        return made_source("tfrecord", (url,), "/", records="opaque")
     if kind in ("npy", "npz"):
         return made_source("numpy", (url,), rows=True)
     return made_source("csv", (url,)) if kind == "csv" else made_source("parquet", (url,))

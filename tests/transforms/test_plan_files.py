@@ -32,8 +32,9 @@ from shardmill.transforms.sources.contract.source import Piece, Source, Task, ma
 from shardmill.transforms.sources.memory.source import spool
 from shardmill.transforms.sources.registry.pick import pick_source
 from shardmill.transforms.sources.registry.task_codec import decode_pieces, encode_pieces
-from shardmill.transforms.sources.tfrecord.source import TfrecordSource
 from shardmill.transforms.write import WriteShards
+
+from ..file_sources import made_source
 
 
 def a_jpeg(seed: int) -> bytes:
@@ -74,7 +75,7 @@ def memory(folder: Path) -> Source:
 
 def records(folder: Path) -> Source:
     convert(data={"id": np.arange(1000), "x": np.ones(1000)}, output=folder / "ds")
-    return TfrecordSource((str(folder / "ds"),), str(folder))
+    return made_source("tfrecord", (str(folder / "ds"),), str(folder))
 
 
 @pytest.mark.parametrize("make", [csv, parquet, numpy_files, images, memory, records])

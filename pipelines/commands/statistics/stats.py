@@ -17,6 +17,8 @@ from ....transforms.format.schema.schema import Schema
 from ....transforms.format.splits.splitter import DEFAULT_SPLIT
 from ....transforms.format.wording.printable import printable_path, shell_path
 from ....transforms.sources.files.listing import holds_dataset
+from ....transforms.sources.registry.settings import Settings
+from ....transforms.sources.tfrecord.options import TfrecordInput
 from ....transforms.sources.tfrecord.pieces import RecordsPiece
 from ....transforms.sources.tfrecord.source import TfrecordSource
 from ....transforms.statistics.figures import Level, Statistics
@@ -108,7 +110,7 @@ def _known(root: str, manifest: Manifest) -> Statistics | None:
 
 
 def _of_files(path: str, level: Level) -> _Shown:
-    source = TfrecordSource((path,), os.getcwd())
+    source = TfrecordSource(TfrecordInput.model_construct(paths=[path]), Settings(os.getcwd()))
     listing = source.list_files()
     survey = source.survey(listing, _in_turn)
     frozen = survey.frozen

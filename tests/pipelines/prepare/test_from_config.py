@@ -22,7 +22,6 @@ from shardmill.transforms.sources.images.layout import MAX_LABEL_OFFSET
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 from shardmill.transforms.sources.numpy.files import NumpyLimits
 from shardmill.transforms.sources.registry.settings import Limits
-from shardmill.transforms.sources.tfrecord.source import TfrecordSource
 
 from ...file_sources import made_source
 
@@ -91,7 +90,8 @@ def test_an_images_config_becomes_an_image_source(tmp_path: Path, monkeypatch: p
         shuffle={"seed": 7},
         limits={"pixels": 100, "image_bytes": "1MiB"},
     )
-    assert source == ImageSource(
+    assert source == made_source(
+        "images",
         ("x",),
         str(tmp_path),
         layout="flat",
@@ -100,8 +100,7 @@ def test_an_images_config_becomes_an_image_source(tmp_path: Path, monkeypatch: p
         formats=("png",),
         columns=("image/encoded",),
         seed=7,
-        pixels_limit=100,
-        bytes_limit=2**20,
+        limits=Limits(pixels=100, image_bytes=2**20),
     )
 
 
@@ -116,7 +115,7 @@ def test_a_numpy_config_becomes_a_numpy_source(tmp_path: Path, monkeypatch: pyte
 def test_a_tfrecord_config_becomes_a_tfrecord_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     source = made({"format": "tfrecord", "records": "opaque"}, limits={"record_bytes": 4096})
-    assert source == TfrecordSource(("x",), str(tmp_path), records="opaque", record_bytes=4096)
+    assert source == made_source("tfrecord", ("x",), str(tmp_path), records="opaque", limits=Limits(record_bytes=4096))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def test_a_tfrecord_config_becomes_a_tfrecord_source(tmp_path: Path, monkeypatch
     [
         (made_source("csv", ("x",)), {"limits": CsvLimits(block_bytes=1, job_bytes=2, joined_bytes=3, auto_bytes=4)}),
         (made_source("parquet", ("x",)), {"batch_bytes": 1}),
-        (ImageSource(("x",)), {"limits": ImageLimits(1, 2, 3)}),
+        (made_source("images", ("x",)), {"limits": ImageLimits(1, 2, 3)}),
         (made_source("numpy", ("x",)), {"limits": NumpyLimits(1, 2, 3)}),
     ],
     ids=lambda value: type(value).__name__,

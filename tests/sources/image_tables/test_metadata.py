@@ -14,7 +14,10 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, InputError, SchemaError, TooManyRejects, UsageError
+from shardmill.transforms.sources.images.options import ImagesInput
+from shardmill.transforms.sources.images.source import ImageSource
 from shardmill.transforms.sources.registry.pick import pick_source
+from shardmill.transforms.sources.registry.settings import Settings
 
 from ...command_line import Shardmill
 from ...label_numbers import in_numbers
@@ -208,8 +211,11 @@ def test_a_column_called_image_is_refused_with_the_option_that_renames_it() -> N
 def test_a_source_that_is_picked_by_its_files_says_that_it_does_not_read_the_table() -> None:
     pictures("d/0.png")
     table("d/metadata.csv", [{"file_name": "0.png"}])
-    with pytest.raises(InputError, match=r"a table beside the pictures names them: .*ImageSource\(\('d',\)\)"):
+    with pytest.raises(InputError, match="a table beside the pictures names them: `convert` reads it") as caught:
         pick_source(["d"])
+    hint = str(caught.value).partition("read the folders alone: ")[2]
+    names = {"ImageSource": ImageSource, "ImagesInput": ImagesInput, "Settings": Settings}
+    assert eval(hint, names).list_files().files == 1
 
 
 def test_a_table_that_is_deeper_and_a_split_without_one_are_refused() -> None:

@@ -22,8 +22,10 @@ from shardmill.transforms.format.flow.rejects import Reject
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.sources.contract.source import Task
 from shardmill.transforms.sources.images.listing import list_images
-from shardmill.transforms.sources.images.source import ImageSource
 from shardmill.transforms.sources.images.walk import FolderEntry
+from shardmill.transforms.sources.registry.settings import Limits
+
+from ...file_sources import made_source
 
 
 def draw(kind: str = "JPEG", size: tuple[int, int] = (32, 20), mode: str = "RGB", **options: Any) -> bytes:
@@ -34,7 +36,7 @@ def draw(kind: str = "JPEG", size: tuple[int, int] = (32, 20), mode: str = "RGB"
 
 
 def read(root: Path, **options: Any) -> Rows:
-    source = ImageSource((root.name,), str(root.parent), **options)
+    source = made_source("images", (root.name,), str(root.parent), **options)
     survey = source.survey(source.list_files(), lambda f, items: [f(i) for i in items])
     (rows,) = source.read(Task(0, survey.pieces), survey.frozen)
     assert rows.batch.num_rows + len(rows.rejects) == source.list_files().files
@@ -133,7 +135,7 @@ def test_what_is_no_image_is_a_reject_and_known_junk_is_skipped_and_counted(root
         "NOT_AN_IMAGE",
     )
     assert messages(rows)["pics/empty.jpg"] == "the file is empty"
-    assert ImageSource((str(root),)).list_files().skipped == {"hidden": 1, "junk": 1}
+    assert made_source("images", (str(root),)).list_files().skipped == {"hidden": 1, "junk": 1}
 
 
 def test_a_png_named_jpg_is_kept_with_its_real_format(root: Path) -> None:
@@ -218,7 +220,7 @@ def test_a_named_pipe_is_never_opened(root: Path) -> None:
 
 @pytest.mark.timeout(20)
 def test_a_named_pipe_that_took_a_files_place_does_not_block(root: Path) -> None:
-    source = ImageSource((str(root),))
+    source = made_source("images", (str(root),))
     survey = source.survey(source.list_files(), lambda f, items: [f(i) for i in items])
     (root / "good.jpg").unlink()
     os.mkfifo(root / "good.jpg")
@@ -252,7 +254,7 @@ def test_links_out_of_the_root_in_a_circle_or_to_nowhere_are_rejects(root: Path)
 
 def test_a_link_that_was_turned_out_of_the_root_after_the_listing_is_not_followed(root: Path) -> None:
     (root / "link.jpg").symlink_to("good.jpg")
-    source = ImageSource((str(root),))
+    source = made_source("images", (str(root),))
     survey = source.survey(source.list_files(), lambda f, items: [f(i) for i in items])
     for name in ("link.jpg", "good.jpg"):
         (root / name).unlink()
@@ -310,7 +312,7 @@ def test_classes_of_two_unicode_forms_stay_two_and_are_warned_of(root: Path) -> 
     for name in ("caf\u00e9", "cafe\u0301"):
         (root / name).mkdir()
         (root / name / "1.jpg").write_bytes(draw())
-    source = ImageSource((str(root),))
+    source = made_source("images", (str(root),))
     survey = source.survey(source.list_files(), lambda f, items: [f(i) for i in items])
     assert survey.frozen.labels == {"image/class/label": ("cafe\u0301", "caf\u00e9")}
     assert len(survey.warnings) == 1
@@ -384,7 +386,7 @@ def test_images_that_tensorflow_cannot_read_are_unsupported(root: Path) -> None:
 
 def test_a_file_gone_since_the_listing_is_a_reject(root: Path) -> None:
     (root / "gone.jpg").write_bytes(draw())
-    source = ImageSource((root.name,), str(root.parent))
+    source = made_source("images", (root.name,), str(root.parent))
     survey = source.survey(source.list_files(), lambda f, items: [f(i) for i in items])
     (root / "gone.jpg").unlink()
     (rows,) = source.read(Task(0, survey.pieces), survey.frozen)
@@ -397,7 +399,7 @@ def test_a_file_gone_since_the_listing_is_a_reject(root: Path) -> None:
 
 def test_a_file_that_became_a_folder_is_a_reject(root: Path) -> None:
     (root / "odd.jpg").write_bytes(draw())
-    source = ImageSource((root.name,), str(root.parent))
+    source = made_source("images", (root.name,), str(root.parent))
     survey = source.survey(source.list_files(), lambda f, items: [f(i) for i in items])
     (root / "odd.jpg").unlink()
     (root / "odd.jpg").mkdir()
@@ -468,7 +470,7 @@ def test_a_file_over_the_limit_of_bytes_is_not_read(root: Path, monkeypatch: pyt
         "FIELD_TOO_LARGE",
         "314572800 bytes are more than limits.image_bytes = 268435456; raise it if they are meant",
     )
-    assert rejected(read(root, bytes_limit=10)) == {
+    assert rejected(read(root, limits=Limits(image_bytes=10))) == {
         "pics/good.jpg": "FIELD_TOO_LARGE",
         "pics/huge.jpg": "FIELD_TOO_LARGE",
     }

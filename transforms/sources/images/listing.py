@@ -13,6 +13,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from typing import Final
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from .layout import Layout
 from .object_tree import ObjectTree, measure_object
 from .table import ImageFile, ImageTable
 from .walk import ImageFolder, ImageWalk, Scan, facts_of
+
+OF_FOLDERS: Final = Traits(in_folders=True, has_order=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,7 +247,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         len(images),
         sum(entry.bytes for entry in entries),
         walk.left.by_kind(),
-        Traits(in_folders=True, has_order=False),
+        OF_FOLDERS,
         folders=tuple(found[number].folder for number in order),
         images=images.with_folders(moved[images.folders]),
         as_one=apex is not None and any(_is_part(facts.folder) for facts in found),

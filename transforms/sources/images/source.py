@@ -22,23 +22,20 @@ from ...format.flow.rejects import Reject, warning_at
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
 from ...limits.turns import ROW_BYTES, taking_turns
-from ...pictures.check import DECODED, DEFAULT_FORMATS, ImageCheck
-from ...pictures.facts import Check, ImageProblem
+from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
+from ...pictures.facts import ImageProblem
 from ...pictures.notes import notes_of
-from ...pictures.preprocess.options import Preprocess
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
 from ...recognise.beside import lists_of_splits, sidecars, tables_of_pictures
-from ...recognise.names import FileSplits
 from ...recognise.readme import stated_in
 from ...recognise.splits import OFF, UNUSED, Seen, find_splits
 from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
-from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
 from ..files.open_file import is_object
 from ..registry.conform import DatasetSchema
+from ..registry.file_source import FileSource
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_image_object
 from .layout import (
-    MAX_LABEL_OFFSET,
     FolderRole,
     Layout,
     above_splits,
@@ -51,7 +48,8 @@ from .layout import (
     unknown_warning,
     without_words,
 )
-from .listing import ImageListing, list_images
+from .listing import OF_FOLDERS, ImageListing, list_images
+from .options import ImagesInput
 from .order import shuffled
 from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
 from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_fields, image_place, image_schema
@@ -94,76 +92,67 @@ class ImageLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageSource:
+class ImageSource(FileSource[ImagesInput]):
     """Images below root folders (or named one by one), one record each.
 
-    A file name that is not UTF-8 is a reject: as a feature it would be another name. Wrong options raise `UsageError`.
+    A file name that is not UTF-8 is a reject: as a feature it would be another name. The order of a seed depends on
+    it and on the paths below the roots only, so that it is the same on every machine.
 
-    paths           files, folders and globs, relative to the folder `base`, below which names are shown
-    layout          what folders mean
-    check           how far files are checked
-    label_offset    the label of the first class
-    labels          the classes in their order, None for those that folders name
-    numeric         folders are named by whole numbers, and have the order of these
-    sha256          adds the digest of every file
-    columns         the features to keep (None: all); `exclude` are those to leave out
-    seed            of a random order, which depends on it and on the paths below the roots only, so that it is the same
-                    on every machine; None is the order of the paths' bytes
     known_classes   those that have numbers already, from 0: new ones come after them, and no offset counts
-    ignore          globs of names, or of paths below the root, that are left out
-    pictures        what a step does to images after they are read: where it decodes them, it checks their pixels
-    splits          how folders get their splits, where the layout is not given
     limits          the sizes of batches and pieces
     """
 
-    paths: tuple[str, ...]
-    base: str = ""
-    layout: str = "auto"
-    check: Check = "structure"
-    label_offset: int = 0
-    labels: tuple[str, ...] | None = None
-    numeric: bool = False
-    sha256: bool = False
-    formats: tuple[str, ...] = DEFAULT_FORMATS
-    columns: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    seed: int | None = None
+    traits = OF_FOLDERS
+
     known_classes: tuple[str, ...] | None = None
-    pixels_limit: int = 50_000_000
-    bytes_limit: int = 256 << 20
-    ignore: tuple[str, ...] = ()
-    pictures: Preprocess = field(default_factory=Preprocess)
-    splits: FileSplits = field(default_factory=FileSplits)
     limits: ImageLimits = field(default_factory=ImageLimits, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self._checker()
-        choose_layout((), self.layout)
-        if not 0 <= self.label_offset <= MAX_LABEL_OFFSET:
-            raise UsageError(f"input.label_offset: {self.label_offset} is not from 0 to {MAX_LABEL_OFFSET}")
-        if self.bytes_limit > _LARGEST_IMAGE:
-            raise UsageError(f"limits.image_bytes: {self.bytes_limit} is more than {_LARGEST_IMAGE}, which is 1GiB")
+        if self._limit > _LARGEST_IMAGE:
+            raise UsageError(f"limits.image_bytes: {self._limit} is more than {_LARGEST_IMAGE}, which is 1GiB")
+
+    @property
+    def _layout(self) -> str:
+        alone = self.options.detect == "none" and self.options.layout == "auto"
+        return "flat" if alone else self.options.layout
+
+    @property
+    def _labels(self) -> list[str] | None:
+        """The classes in their order, None for those that folders name."""
+        return self.options.labels if isinstance(self.options.labels, list) else None
+
+    @property
+    def _hashed(self) -> bool:
+        """Whether the digest of a file is a feature: by default that of files which are not kept as they are."""
+        given = "sha256" in self.options.model_fields_set
+        return self.options.sha256 or (self.settings.pictures.changes_pictures and not given)
+
+    @property
+    def _limit(self) -> int:
+        return self.settings.limits.image_bytes
 
     def following(self, dataset: DatasetSchema) -> ImageSource:
         """Take the dataset's class numbers. Raises `SchemaError` where `labels` give a class another number."""
-        if self.labels is not None:
+        if self._labels is not None:
             known = dataset.labels.get(LABEL, ())
-            refuse_other_numbers("input.labels", self.labels, known[unused_labels(known) :])
+            refuse_other_numbers("input.labels", self._labels, known[unused_labels(known) :])
         return replace(self, known_classes=dataset.labels[LABEL]) if LABEL in dataset.labels else self
 
     def list_files(self) -> Listing:
         """Raise `InputError`: a path matches nothing, a folder is empty or cannot be read, or two paths overlap."""
-        listing = list_images(self.paths, self.base, ignore=self.ignore)
-        if self.splits.looks:
+        listing = list_images(self.options.paths, self.settings.base, ignore=self.options.ignore)
+        how = self.settings.splits
+        if how.looks:
             refuse_strangers(listing.smallest(MOST_HEADS), (pointer,))
-        if self.layout != "auto" and not self._is_given_splits:
-            return replace(listing, recognised=Recognised("none", said=self.splits.said, split=self.splits.split))
+        if self._layout != "auto" and not self._is_given_splits:
+            return replace(listing, recognised=Recognised("none", said=how.said, split=how.split))
         below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in listing.below()]
         files = [f"{os.fsdecode(folder.path).rstrip('/')}/" for folder in listing.folders]
         roots = sorted({os.fsdecode(folder.root) for folder in listing.folders})
         root = next((file[: -len(one)] for file, one in zip(files, below, strict=True) if one), files[0]).rstrip("/")
-        stated = stated_in(listing.notable, root) if self.splits.reads_names else ()
-        recognised, splits = find_splits(Seen(files, below, root, roots, self.paths, stated), self.splits)
+        stated = stated_in(listing.notable, root) if how.reads_names else ()
+        recognised, splits = find_splits(Seen(files, below, root, roots, self.options.paths, stated), how)
         if recognised.rule == "folders":
             listing = replace(listing, above=above_splits(listing.below()))
         entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
@@ -175,19 +164,17 @@ class ImageSource:
         if not isinstance(listing, ImageListing):
             raise TypeError("a listing of images comes from ImageSource.list_files")
         layout, roles = self._meaning(listing)
-        if self.labels is not None:
+        if self._labels is not None:
             refuse_labels(layout)
         classes = sorted({role.class_name for role in roles if role.class_name is not None})
         splits = sorted({role.split for role in roles if role.split is not None})
-        schema = image_schema(
-            labelled="label" in layout, hashed=self.sha256, selection=Selection(self.columns, self.exclude)
-        )
+        schema = image_schema(labelled="label" in layout, hashed=self._hashed, selection=self.selection)
         kept = {feature.name for feature in schema}
-        classes = in_order_of_numbers(classes, "input.labels") if self.numeric else classes
-        names = self._class_names(classes if self.labels is None else self.labels)
+        classes = in_order_of_numbers(classes, "input.labels") if self.options.labels == "numeric" else classes
+        names = self._class_names(classes if self._labels is None else self._labels)
         pieces = cut_images(
             listing.images,
-            None if self.seed is None else shuffled(listing, self.seed),
+            None if self.settings.seed is None else shuffled(listing, self.settings.seed),
             self._read_folders(listing, roles, names, splits),
             piece_bytes=self.limits.piece_bytes,
             piece_rows=self.limits.batch_rows,
@@ -202,7 +189,7 @@ class ImageSource:
             detected=(
                 *self._detected(layout, classes, splits),
                 *self._beside(listing, layout, splits),
-                *(numbers_note(names, "input.labels") if self.labels is None and not self.known_classes else ()),
+                *(numbers_note(names, "input.labels") if self._labels is None and not self.known_classes else ()),
                 *empty_classes(listing.below(empty=True), layout, names),
                 *listing.hints,
             ),
@@ -212,7 +199,7 @@ class ImageSource:
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """What is not a good image is a reject. Raises `SourceError` where a file is not what was listed."""
         checker = self._checker()
-        limit = self.bytes_limit
+        limit = self._limit
         soon = min(limit, ROW_BYTES.beside)  # larger ones are fetched in their turn
         batches = fetch_ahead(_batches(task, limit, self.limits), lambda image: image.size <= soon)
         for ordinal, (files, ahead) in enumerate(batches):
@@ -237,7 +224,7 @@ class ImageSource:
         pool = pa.system_memory_pool() if room > ROW_BYTES.beside else None
         buffer = pa.allocate_buffer(room, memory_pool=pool)
         memory = memoryview(buffer).cast("B")  # Arrow's own are signed: FF would be -1
-        gathered = _Gathered(memory, noted=not self.pictures.changes_pictures)
+        gathered = _Gathered(memory, noted=not self.settings.pictures.changes_pictures)
         for (folder, image), fetched in zip(files, ahead, strict=True):
             try:
                 row = self._read_one(folder, image, checker, frozen, gathered, fetched)
@@ -262,8 +249,8 @@ class ImageSource:
         if not filename:
             raise _bad_name(folder, image)
         if folder.class_name is not None and folder.label is None:
-            raise unknown_class(folder.class_name, self.labels or (), self.ignore)
-        limit = self.bytes_limit
+            raise unknown_class(folder.class_name, self._labels or (), self.options.ignore)
+        limit = self._limit
         if image.size > limit:
             message = f"{image.size} bytes are more than limits.image_bytes = {limit}; raise it if they are meant"
             raise ImageProblem("FIELD_TOO_LARGE", message, value=image.size, expected=f"at most {limit} bytes")
@@ -281,16 +268,16 @@ class ImageSource:
         if folder.label is None and LABEL in frozen.labels:
             message = "no class folder holds the image; move it into one, or set input.layout to flat"
             raise ImageProblem("DECLARED_NOT_NULL", message, expected="an image in a class folder")
-        digest = hashlib.sha256(data).hexdigest() if self.sha256 else None
+        digest = hashlib.sha256(data).hexdigest() if self._hashed else None
         name = f"{folder.prefix}{filename}"
         return ImageRow(gathered.bytes, image.size, facts, name, folder.label, folder.class_name, digest)
 
     def _meaning(self, listing: ImageListing) -> tuple[Layout, list[FolderRole]]:
         """Return what folders mean, and the split and the class of each."""
         below, rule = listing.below(), listing.recognised
-        if rule.rule in ("none", OFF, UNUSED, "folders") or (self.layout != "auto" and not self._is_given_splits):
-            splits = self.splits.wanted != "none"
-            layout = listing.layout or choose_layout(below, self.layout, listing.hints, splits=splits)
+        if rule.rule in ("none", OFF, UNUSED, "folders") or (self._layout != "auto" and not self._is_given_splits):
+            splits = self.settings.splits.wanted != "none"
+            layout = listing.layout or choose_layout(below, self._layout, listing.hints, splits=splits)
             return layout, [role_of(folder, layout) for folder in below]
         if rule.rule != "roots":
             globs = rule.arguments
@@ -298,7 +285,7 @@ class ImageSource:
                 without_words(one, entry.split, globs.get(entry.split or "", ()))
                 for one, entry in zip(below, listing.entries, strict=True)
             ]
-        classes = choose_layout(below, self.layout, listing.hints, splits=False)
+        classes = choose_layout(below, self._layout, listing.hints, splits=False)
         roles = [role_of(folder, classes) for folder in below]
         roles = [replace(role, split=entry.split) for role, entry in zip(roles, listing.entries, strict=True)]
         return listing.layout or ("split_label" if classes == "label" else "split"), roles
@@ -306,27 +293,30 @@ class ImageSource:
     @property
     def _is_given_splits(self) -> bool:
         """Whether the user says which files are of which split, beside what folders mean."""
-        return self.splits.wanted not in (None, "none")
+        return self.settings.splits.wanted not in (None, "none")
 
     def _checker(self) -> ImageCheck:
-        level = "structure" if self.check in DECODED and self.pictures.changes_pictures else self.check
-        return ImageCheck(level, self.formats, self.pixels_limit, loads_others=self.pictures.format == "keep")
+        pictures, options = self.settings.pictures, self.options
+        level = "structure" if options.check in DECODED and pictures.changes_pictures else options.check
+        kept = pictures.format == "keep"
+        formats = tuple(options.formats) if kept or "formats" in options.model_fields_set else READABLE_FORMATS
+        return ImageCheck(level, formats, self.settings.limits.pixels, loads_others=kept)
 
     def _class_names(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the name of each label, from 0: names that no folder can have are below the offset."""
         known = self.known_classes
         if known is None:
-            known = tuple(f"{_UNUSED}{i}" for i in range(self.label_offset))
+            known = tuple(f"{_UNUSED}{i}" for i in range(self.options.label_offset))
         return known + tuple(name for name in classes if name not in known)
 
     def _warnings(self, classes: Sequence[str], names: Sequence[str], layout: Layout) -> tuple[str, ...]:
         alike = class_warnings([name for name in names if not name.startswith(_UNUSED)], layout)
-        return alike if self.labels is None else (*alike, *unknown_warning(classes, self.labels, self.ignore))
+        return alike if self._labels is None else (*alike, *unknown_warning(classes, self._labels, self.options.ignore))
 
     def _read_folders(
         self, listing: ImageListing, roles: Sequence[FolderRole], classes: Sequence[str], splits: Sequence[str]
     ) -> list[ReadFolder]:
-        wanted = None if self.labels is None else set(self.labels)
+        wanted = None if self._labels is None else set(self._labels)
         labels = {name: i for i, name in enumerate(classes) if wanted is None or name in wanted}
         codes = {name: i for i, name in enumerate(splits)}
         folders = []
@@ -345,15 +335,15 @@ class ImageSource:
 
     def _beside(self, listing: ImageListing, layout: Layout, splits: Sequence[str]) -> Iterator[str]:
         """Yield what files beside the pictures may be."""
-        if not self.splits.looks:
+        if not self.settings.splits.looks:
             return
-        call, roots = self.splits.call, [os.fsdecode(folder.root) for folder in listing.folders[:1]]
+        call, roots = self.settings.splits.call, [os.fsdecode(folder.root) for folder in listing.folders[:1]]
         yield from sidecars(listing.sidecars, call, flat=layout == "flat" and len(listing.folders) == 1)
         yield from tables_of_pictures(listing.notable, roots, call)
         yield from lists_of_splits(listing.notable, has_splits=bool(splits))
 
     def _detected(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[str, ...]:
-        if self.layout != "auto":
+        if self._layout != "auto":
             return ()
         found = [f"splits {', '.join(splits)}"] if splits else []
         if layout != "split" and layout != "flat":
@@ -363,14 +353,14 @@ class ImageSource:
         return (f"layout {layout}: {what} (input.layout)",)
 
     def _choices(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[Choice, ...]:
-        origin = "from the names of folders" if self.layout == "auto" else "input.layout"
+        origin = "from the names of folders" if self._layout == "auto" else "input.layout"
         choices = [Choice(ENCODED, "image", "the file's own bytes")]
         if layout == "flat":
             return (*choices, Choice("layout", "flat", f"{origin}: files without classes"))
         if layout != "split":
-            known = classes if self.labels is None else self.labels
+            known = classes if self._labels is None else self._labels
             count = f"{len(known)} class{'es' if len(known) != 1 else ''}"
-            count += "" if self.labels is None else ", as declared (input.labels)"
+            count += "" if self._labels is None else ", as declared (input.labels)"
             choices.append(Choice(LABEL, "label", f"layout {layout}, {origin}: {count}"))
         if splits:
             choices.append(Choice("split", "folder", f"layout {layout}, {origin}: {', '.join(splits)}"))

@@ -40,7 +40,7 @@ def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool 
     if found.resolved(given, paths, folder) is not None:
         raise InputError(
             f"{printable_path(paths[0])}: a table beside the pictures names them: `convert` reads it, and this source "
-            f"does not; read the folders alone: ImageSource({tuple(paths)!r})"
+            f"does not; read the folders alone: ImageSource(ImagesInput(paths={list(paths)!r}), Settings({folder!r}))"
         )
     options = found.options.model_construct(**given)  # as they are: a path need not be UTF-8
     source = found.source(options, Settings(folder, detected=notes))

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from ..registry.format import Format
-from ..registry.options import Options
 from ..registry.settings import Settings
+from .options import TfrecordInput
 
 if TYPE_CHECKING:
     from ..contract.source import Source
-
-
-class TfrecordInput(Options):
-    """TFRecord files; `opaque` records need not be Examples."""
-
-    format: Literal["tfrecord"] = "tfrecord"
-    records: Literal["example", "opaque"] = "example"
 
 
 _STARTER: Final = """\
@@ -42,18 +35,7 @@ class TfrecordFormat(Format[TfrecordInput]):
     def source(self, options: TfrecordInput, settings: Settings) -> Source:
         from .source import TfrecordSource
 
-        return TfrecordSource(
-            tuple(options.paths),
-            settings.base,
-            records=options.records if "records" in options.model_fields_set else "auto",
-            split=settings.split,
-            default_split=settings.default_split,
-            looked_at=settings.looked_at,
-            splits_anew=settings.splits_anew,
-            record_bytes=settings.limits.record_bytes,
-            splits=settings.splits,
-            ignore=tuple(options.ignore),
-        )
+        return TfrecordSource(options, settings)
 
     def starter(self, options: TfrecordInput, columns: str, column: str) -> str:  # noqa: ARG002
         return _STARTER

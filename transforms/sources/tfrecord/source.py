@@ -13,19 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Final, Literal
+from typing import Final
 
 from ...format.flow.rows import Rows
 from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import DEFAULT_SPLIT
-from ...format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...format.wording.printable import printable
-from ...recognise.names import FileSplits
 from ...recognise.rules import recognise
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema
+from ..registry.file_source import FileSource
 from .agreement import (
     Labels,
     Stated,
@@ -39,6 +38,7 @@ from .agreement import (
 )
 from .inputs import InputFile, Inputs, find_inputs
 from .observed_schema import Observation
+from .options import TfrecordInput
 from .piece_reader import PieceReader, pass_over, read_runs, rows_without
 from .pieces import RecordsPiece, cut_run, is_compressed, whole_file
 
@@ -65,49 +65,34 @@ _OPAQUE: Final = _Agreement(Schema(()), opaque=True)
 
 
 @dataclass(frozen=True, slots=True)
-class TfrecordSource:
-    """TFRecord files and datasets.
+class TfrecordSource(FileSource[TfrecordInput]):
+    """TFRecord files and datasets; where `records` is not given, they are opaque if no file holds an Example.
 
-    paths           relative to the folder `base`; files are sorted by their paths, or with `in_turn` stay in this order
-    records         "example": Examples of one schema; "opaque": nobody looks into them; "auto": opaque where no file
-                    holds an Example
-    split           where records of foreign files go, or else `default_split`
-    looked_at       the features that a rule of splits looks at
-    splits_anew     the rule says the split of every record, whatever its file or dataset says; without `default_split`
-                    it says that of records whose file and dataset say none
+    Records of foreign files go to the split of the settings, those of a dataset keep theirs.
+
     shard_size      files are cut where shards of that size will end; None: they are read whole
+    in_turn         files stay in the order of the paths; else they are sorted
     dataset         the dataset that the records are added to, which they must agree with
-    splits          how files of no dataset get theirs
-    ignore          globs of files that are left out
     """
 
-    paths: tuple[str, ...]
-    base: str
-    records: Literal["auto", "example", "opaque"] = "auto"
-    split: str | None = None
-    default_split: str | None = "train"
-    looked_at: tuple[str, ...] = ()
-    splits_anew: bool = False
+    traits = Traits(whole_records=True)
+
     shard_size: int | None = None
     in_turn: bool = False
-    record_bytes: int = RECORD_BYTES_LIMIT
     dataset: Stated | None = None
-    splits: FileSplits = field(default_factory=FileSplits)
-    ignore: tuple[str, ...] = ()
 
     def following(self, dataset: DatasetSchema) -> TfrecordSource:
         """Return the source whose records agree with the dataset; files may say themselves of which split they are."""
         stated = Stated(dataset.name, dataset.schema, dataset.labels, dataset.columns)
-        return replace(self, dataset=stated, split=dataset.wanted_split)
+        return replace(self, dataset=stated, settings=replace(self.settings, split=dataset.wanted_split))
 
     def list_files(self) -> Listing:
         inputs = self._inputs()
         entries = tuple(file.entry for file in inputs.files)
-        traits = Traits(whole_records=True)
         size, datasets = sum(entry.bytes for entry in entries), tuple(inputs.whole_datasets())
         left = inputs.left.by_kind()
         return RecordListing(
-            "tfrecord", entries, len(entries), size, left, traits, datasets, inputs.recognised, inputs=inputs
+            "tfrecord", entries, len(entries), size, left, self.traits, datasets, inputs.recognised, inputs=inputs
         )
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
@@ -136,19 +121,24 @@ class TfrecordSource:
         for piece in task.pieces:
             assert isinstance(piece, RecordsPiece)
             check_stamp(piece)
-            reader = PieceReader(piece, frozen, self.record_bytes, before, self.looked_at)
+            reader = PieceReader(piece, frozen, self.settings.limits.record_bytes, before, self.settings.looked_at)
             for rows in reader.read(task.ordinal, ordinal):
                 yield rows
                 ordinal += 1
                 before += rows.bytes
             check_stamp(piece)
 
+    @property
+    def _is_told(self) -> bool:
+        return "records" in self.options.model_fields_set
+
     def _inputs(self) -> Inputs:
-        inputs = find_inputs(self.paths, self.base, self.ignore)
+        paths, base = self.options.paths, self.settings.base
+        inputs = find_inputs(paths, base, tuple(self.options.ignore))
         foreign = [index for index, file in enumerate(inputs.files) if file.dataset is None]
         entries = tuple(inputs.files[index].entry for index in foreign)
         listing = Listing("tfrecord", entries, len(entries), 0, notable=tuple(sorted(inputs.left.notable)))
-        listing = recognise(listing, self.paths, self.base, self.splits)
+        listing = recognise(listing, paths, base, self.settings.splits)
         inputs.recognised = listing.recognised
         for index, entry in zip(foreign, listing.entries, strict=True):
             inputs.files[index] = replace(inputs.files[index], stated=entry.split)
@@ -161,13 +151,13 @@ class TfrecordSource:
         stated = list(map(stated_by, inputs.datasets))
         foreign = [file for file in inputs.files if file.dataset is None]
         bare = not foreign and self.dataset is None and all(one.schema is None for one in stated)
-        if self.records == "opaque" or (bare and stated):
+        if self.options.records == "opaque" or (bare and stated):
             return _OPAQUE
         datasets = [*([self.dataset] if self.dataset else []), *stated]
         labels = agree_on_labels(datasets)
         known = agree_on_schema(datasets) if datasets else None
         observed = run(self._observe, foreign, heavy=True)
-        if self.records == "auto" and known is None and hold_no_examples(observed):
+        if not self._is_told and known is None and hold_no_examples(observed):
             return _OPAQUE
         if self.dataset is not None:
             known = self.dataset.schema
@@ -180,7 +170,7 @@ class TfrecordSource:
     def _observe(self, file: InputFile) -> Observation:
         """Read a foreign file for its schema; records with damaged data are left to the second reading."""
         seen = Observation(file.entry.name)
-        for run in read_runs(file.entry, on_damage=pass_over, record_bytes_limit=self.record_bytes):
+        for run in read_runs(file.entry, on_damage=pass_over, record_bytes_limit=self.settings.limits.record_bytes):
             payloads = run.payloads
             if run.damaged:
                 payloads = payloads.take(rows_without(len(run), run.damaged))
@@ -189,9 +179,9 @@ class TfrecordSource:
         return seen
 
     def _split_of(self, file: InputFile) -> str | None:
-        if self.splits_anew:
+        if self.settings.splits_anew:
             return None
-        return file.split or self.split or file.stated or self.default_split
+        return file.split or self.settings.split or file.stated or self.settings.default_split
 
     def _cut(self, inputs: Inputs, found: _Agreement) -> tuple[list[RecordsPiece], tuple[range, ...]]:
         numbered = [(self._split_of(file), index, file) for index, file in enumerate(inputs.files) if file.entry.bytes]
@@ -221,15 +211,16 @@ class TfrecordSource:
                 f"{foreign[0]}{more}: no manifest states the number of records: a file that was cut between two "
                 f"records looks whole"
             )
-        if found.opaque and self.records == "auto" and foreign:
+        if found.opaque and not self._is_told and foreign:
             yield "no record is a tf.train.Example: they are taken as plain bytes, without a schema"
-        kept = sorted({file.split for file in inputs.files if file.split is not None} - {self.split})
-        if self.split is not None and kept and not self.splits_anew:
+        wanted = self.settings.split
+        kept = sorted({file.split for file in inputs.files if file.split is not None} - {wanted})
+        if wanted is not None and kept and not self.settings.splits_anew:
             yield (
-                f"split {self.split} is for files of no dataset, and records of datasets keep their splits: "
+                f"split {wanted} is for files of no dataset, and records of datasets keep their splits: "
                 f"{', '.join(kept)}"
             )
-        if self.splits_anew:
+        if self.settings.splits_anew:
             for dataset in inputs.datasets:
                 splits = tuple(dataset.manifest.splits)
                 if len(splits) > 1:
