@@ -13,14 +13,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shardmill.transforms.dataset.generations.statistics_file import statistics_files
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.flow.feature_values import FeatureColumn
+from shardmill.transforms.format.manifest.strict_json import is_readable
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.statistics.figures import Distinct, FeatureFigures, Level
 from shardmill.transforms.statistics.hashes import keys_of_rows
-from shardmill.transforms.statistics.stats_json import StatsProblem, parse_stats, stats_json
+from shardmill.transforms.statistics.stats_json import STATS_JSON, StatsProblem, parse_stats, stats_json
 from shardmill.transforms.statistics.tally import Tally
 
+from ..manifests import manifest_with
 from ..tiers import examples
 
 SCHEMA = Schema(
@@ -192,3 +195,39 @@ def test_a_damaged_document_is_told_from_a_whole_one(old: str, new: str) -> None
     assert old in data
     with pytest.raises(StatsProblem):
         parse_stats(data.replace(old, new, 1).encode(), 1, SCHEMA, LABELS)
+
+
+def wide_tally(first: int, rows: int) -> Tally:
+    return tally_of(
+        [(n, n % 3, str(n), n / 2, None, []) for n in range(first, first + rows)], level="full", first=first
+    )
+
+
+def files_of(tally: Tally, memory: int) -> bytes:
+    manifest = manifest_with(schema=SCHEMA, labels=LABELS)
+    return statistics_files(tally, manifest, memory)[STATS_JSON]
+
+
+def test_values_that_are_too_many_for_a_reader_of_the_file_are_estimated() -> None:
+    exact, few = files_of(wide_tally(0, 200), 1 << 30), 3 * 200 * 256
+    assert not is_readable(exact, few)
+    written = files_of(wide_tally(0, 200), few)
+    assert is_readable(written, few)
+    found = parse_stats(written, 1, SCHEMA, LABELS)
+    assert found is not None
+    features = found[1].splits["train"].features
+    assert [features[name].distinct for name in ("count", "name", "price")] == [Distinct(200, exact=False)] * 3
+    assert features["kind"].distinct == Distinct(3, exact=True)
+    assert files_of(found[0], few) == written
+    assert statistics_files(wide_tally(0, 200), manifest_with(schema=SCHEMA, labels=LABELS), 256) == {}
+
+
+@pytest.mark.parametrize("count", [300, 12_000])
+def test_values_that_are_estimated_early_add_up_to_those_that_are_estimated_late(count: int) -> None:
+    parts = [wide_tally(0, 250), wide_tally(250, count - 250)]
+    parts[0].estimate()
+    parts[0].merge(parts[1])
+    whole = wide_tally(0, count)
+    for tally in (parts[0], whole):
+        tally.estimate()
+    assert document_of(parts[0], 1) == document_of(whole, 1)

@@ -108,13 +108,21 @@ class Values:
             number += len(first[-1])
         return number >= _PROBE and len(least_of(np.concatenate([*map(_hashes, first)]), number)) > MOST_EXACT
 
+    def estimate(self) -> None:
+        """Give up the counts of more values than are shown."""
+        self.settle()
+        if self.counts is not None and len(self.counts) > TOP:
+            self._forget()
+
     def distinct(self) -> Distinct:
         self.settle()
         if self.counts is not None:
             return Distinct(len(self.counts), exact=True)
         self._keep_least()
+        if len(self.hashes) < _LEAST_HASHES:
+            return Distinct(len(self.hashes), exact=False)
         share = (int(self.hashes[-1]) + 1) / 2.0**64
-        return Distinct(max(round((len(self.hashes) - 1) / share), MOST_EXACT + 1), exact=False)
+        return Distinct(round((len(self.hashes) - 1) / share), exact=False)
 
     def top(self) -> tuple[ValueCount, ...]:
         """Return the most frequent values, none where they are not counted."""
@@ -136,8 +144,8 @@ class Values:
                 raise ValueError("values of several types are counted")
             return cls(counts)
         hashes = unpacked(document["hashes"], np.uint64)
-        if len(hashes) != _LEAST_HASHES:
-            raise ValueError(f"{len(hashes)} hashes, not {_LEAST_HASHES}")
+        if len(hashes) > _LEAST_HASHES:
+            raise ValueError(f"{len(hashes)} hashes, more than {_LEAST_HASHES}")
         return cls(None, hashes)
 
     def _wait(self, values: Any) -> None:

@@ -185,6 +185,13 @@ class Tally:
             if tally is not more:
                 tally.merge(more)
 
+    def estimate(self) -> None:
+        """Estimate from now on the values of features that have more than a few."""
+        for split in self.splits.values():
+            for feature in split.features.values():
+                if feature.distinct is not None:
+                    feature.distinct.estimate()
+
     def is_like(self, other: Tally) -> bool:
         kinds = [
             {(name, tally.kind, tally.lengths is None, tally.choices is None) for name, tally in split.features.items()}

@@ -84,7 +84,10 @@ def _of_dataset(root: str, level: Level, *, write: bool) -> tuple[_Shown, list[s
             written = write_statistics(root, manifest, files) if write else []
             return _Shown(known, manifest.schema, manifest.generation), written
         tally = count_records(counts := counts_of(root, manifest, level), level, _spread(counts))
-    written = write_statistics(root, manifest, statistics_files(tally, manifest)) if write else []
+    files = statistics_files(tally, manifest) if write else {}
+    if write and not files:
+        raise UsageError(f"{printable_path(root)}: its statistics are more than a file may hold; leave out --write")
+    written = write_statistics(root, manifest, files) if write else []
     statistics = tally.statistics(manifest.schema, manifest.labels)
     return _Shown(statistics, manifest.schema, manifest.generation), written
 

@@ -11,6 +11,7 @@ from typing import Final
 from ...errors import DamageError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import staged_sidecar
+from ...format.manifest.strict_json import MEMORY_LIMIT, is_readable
 from ...format.wording.printable import shell_path
 from ...statistics.figures import Statistics
 from ...statistics.stats_json import STATS_JSON, STATS_TFDV, StatsProblem, parse_stats, stats_json
@@ -34,13 +35,17 @@ def read_tally(root: str, manifest: Manifest) -> Tally | None:
     return None if found is None else found[0]
 
 
-def statistics_files(tally: Tally, manifest: Manifest) -> dict[str, bytes]:
+def statistics_files(tally: Tally, manifest: Manifest, memory: int = MEMORY_LIMIT) -> dict[str, bytes]:
+    """Return the files by their names: none where nobody could read `stats.json`, even with values estimated."""
     assert manifest.schema is not None
-    statistics = tally.statistics(manifest.schema, manifest.labels)
-    return {
-        STATS_JSON: stats_json(tally, statistics, manifest.generation),
-        STATS_TFDV: statistics_file(statistics),
-    }
+    for estimated in (False, True):
+        if estimated:
+            tally.estimate()
+        statistics = tally.statistics(manifest.schema, manifest.labels)
+        data = stats_json(tally, statistics, manifest.generation)
+        if len(data) <= _LIMIT and is_readable(data, memory):
+            return {STATS_JSON: data, STATS_TFDV: statistics_file(statistics)}
+    return {}
 
 
 def _read(root: str, manifest: Manifest) -> tuple[Tally, Statistics] | None:

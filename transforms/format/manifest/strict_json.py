@@ -60,7 +60,16 @@ def parse_json(data: bytes, *, window_bytes: int = _WINDOW_BYTES) -> Any:
         raise JsonError(printable(error)) from error
 
 
-def _check_shape(data: _Bytes, window_bytes: int) -> None:
+def is_readable(data: bytes, memory: int = MEMORY_LIMIT) -> bool:
+    """Return whether `parse_json` takes a document of this shape."""
+    try:
+        _check_shape(np.frombuffer(data, np.uint8), _WINDOW_BYTES, memory)
+    except JsonError:
+        return False
+    return True
+
+
+def _check_shape(data: _Bytes, window_bytes: int, memory: int = MEMORY_LIMIT) -> None:
     """Refuse a document by its brackets and commas, before an object is made of any of it."""
     depth = containers = commas = 0
     inside = escapes = False  # in a string; the window before ended with a backslash that escapes
@@ -78,8 +87,8 @@ def _check_shape(data: _Bytes, window_bytes: int) -> None:
         containers += int(np.count_nonzero(steps > 0))
         commas += int(np.count_nonzero(outside & (window == _COMMA)))
         taken = containers * _CONTAINER_BYTES + commas * _VALUE_BYTES
-        if taken > MEMORY_LIMIT:
-            raise JsonError(f"the document holds too many values: they would take over {MEMORY_LIMIT} bytes of memory")
+        if taken > memory:
+            raise JsonError(f"the document holds too many values: they would take over {memory} bytes of memory")
 
 
 def _string_ends(window: _Bytes, *, escaped: bool) -> _Flags:
