@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from ...format.wording.printable import quoted
 from ..registry.options import STRICT, InputPath, Options, check_classes
