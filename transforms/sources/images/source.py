@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -49,11 +49,13 @@ from .layout import (
     without_words,
 )
 from .listing import OF_FOLDERS, ImageListing, list_images
-from .options import ImagesInput
 from .order import shuffled
 from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
 from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_fields, image_place, image_schema
 from .table import ImageFile
+
+if TYPE_CHECKING:
+    from .options import ImagesInput
 
 _UNUSED: Final = "_unused_"
 
@@ -92,7 +94,7 @@ class ImageLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageSource(FileSource[ImagesInput]):
+class ImageSource(FileSource):
     """Images below root folders (or named one by one), one record each.
 
     A file name that is not UTF-8 is a reject: as a feature it would be another name. The order of a seed depends on
@@ -104,6 +106,7 @@ class ImageSource(FileSource[ImagesInput]):
 
     traits = OF_FOLDERS
 
+    options: ImagesInput
     known_classes: tuple[str, ...] | None = None
     limits: ImageLimits = field(default_factory=ImageLimits, compare=False, repr=False)
 

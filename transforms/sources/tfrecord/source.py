@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...format.flow.rows import Rows
 from ...format.manifest.details import ColumnEntry
@@ -38,9 +38,11 @@ from .agreement import (
 )
 from .inputs import InputFile, Inputs, find_inputs
 from .observed_schema import Observation
-from .options import TfrecordInput
 from .piece_reader import PieceReader, pass_over, read_runs, rows_without
 from .pieces import RecordsPiece, cut_run, is_compressed, whole_file
+
+if TYPE_CHECKING:
+    from .options import TfrecordInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ _OPAQUE: Final = _Agreement(Schema(()), opaque=True)
 
 
 @dataclass(frozen=True, slots=True)
-class TfrecordSource(FileSource[TfrecordInput]):
+class TfrecordSource(FileSource):
     """TFRecord files and datasets; where `records` is not given, they are opaque if no file holds an Example.
 
     Records of foreign files go to the split of the settings, those of a dataset keep theirs.
@@ -77,6 +79,7 @@ class TfrecordSource(FileSource[TfrecordInput]):
 
     traits = Traits(whole_records=True)
 
+    options: TfrecordInput
     shard_size: int | None = None
     in_turn: bool = False
     dataset: Stated | None = None
