@@ -61,7 +61,7 @@ class TestAFormatOfOneFolderAndOneLine:
             (
                 "zzz",
                 "=",
-                "keys here: paths, columns, exclude_columns, limit, where, splits, detect, check, format, sign",
+                "keys here: paths, columns, exclude_columns, limit, where, ignore, splits, detect, check, format, sign",
             ),
             ("delimiter", ";", "unknown key for kv; it is a key of csv input"),
             ("sign", 1, "--set"),
