@@ -17,6 +17,24 @@ BOXES_OF_TURNED: Final = (
     "images that were turned by EXIF, with boxes that were turned too, as if they were drawn on the stored image; if "
     "they were drawn on the upright one: --set image.boxes_on=turned"
 )
+SEEN: Final = {
+    (
+        "bmp",
+        "P",
+    ): "BMP images with a palette, of which TensorFlow gives the numbers of the colours, not the colours; to "
+    "write the colours: --set image.color=rgb --set image.encode.format=png",
+    ("png", "P"): "PNG images with a palette, which TensorFlow decodes to 3 channels, or 4 with transparency: "
+    "channels is 1, as stored",
+    (
+        "png",
+        "I;16",
+    ): "PNG images of gray with 16 bits, which TensorFlow decodes to 8 bits where no dtype=tf.uint16 is given",
+    ("png", "LA"): "PNG images of gray with transparency, which TensorFlow decodes to 2 channels where no other number "
+    "is given",
+    ("jpeg", "CMYK"): "JPEG images in CMYK, which TensorFlow decodes to 3 channels: channels is 4, as stored",
+}
+"""What TensorFlow makes of images that are stored in another way than most, by format and mode."""
+
 _PIXELS_IN_TFDS: Final = frozenset({"jpeg", "png", "bmp", "gif"})
 
 
@@ -29,6 +47,8 @@ def notes_of(facts: ImageFacts, fix: str, *, boxes: bool = False) -> list[str]:
     ['animated images, of which most readers decode the first frame only']
     """
     notes = [ANIMATED] if facts.animated else []
+    seen = SEEN.get((facts.format, facts.colorspace))
+    notes += [] if seen is None else [seen]
     if facts.format not in _PIXELS_IN_TFDS:
         of_all = "so that it gives image/encoded of all records as bytes, not pixels"
         notes.append(f"{facts.format} images, which TFDS does not decode, {of_all}; {fix}")

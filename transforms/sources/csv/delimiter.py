@@ -143,7 +143,7 @@ def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
         )
     if not likely:  # of ragged records, what the header says
         likely = [sign for sign in SIGNS if widths[sign] and widths[sign][0] > 1][:1]
-    if not likely and (found := _aligned(text, options)) is not None:
+    if not likely and (found := aligned_columns(text, options)) is not None:
         return _blanks(name, found, options)
     if not likely or likely == [","]:
         return Delimiter(",")
@@ -157,7 +157,7 @@ def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Aligned:
+class Aligned:
     """Records that runs of blanks cut into as many columns each, after lines that are `before` the header.
 
     A header that `lacks` has one name less. Some column has `numbers` alone.
@@ -169,8 +169,14 @@ class _Aligned:
     lacks: bool
     numbers: bool
 
+    @property
+    def keys(self) -> str:
+        """The options that read them, each with a blank in front."""
+        lines = " --set input.skip_lines=1" if self.before else ""
+        return f" --set input.trim=true{lines}{' --set input.row_names=row' if self.lacks else ''}"
 
-def _aligned(text: str, options: SampleOptions) -> _Aligned | None:
+
+def aligned_columns(text: str, options: SampleOptions) -> Aligned | None:
     options = replace(options, trim=True, comment=None)
     usual = usual_text(text.encode("utf-8", "replace"), options.dialect(" ")).decode("utf-8", "replace")
     rows = list(_records(usual, " ", options))
@@ -183,10 +189,10 @@ def _aligned(text: str, options: SampleOptions) -> _Aligned | None:
     lacks = widths[0] < widths[-1]
     if (lacks or before) and not numbers:  # lines of text, rather
         return None
-    return _Aligned(widths[-1], len(rows), before, lacks, numbers)
+    return Aligned(widths[-1], len(rows), before, lacks and options.row_names is None, numbers)
 
 
-def _blanks(name: str, found: _Aligned, options: SampleOptions) -> Delimiter:
+def _blanks(name: str, found: Aligned, options: SampleOptions) -> Delimiter:
     """Return what is to be said of records that no sign cuts, and blanks do; they are the delimiter with `trim`.
 
     Raises `AmbiguousDelimiter` where they are a table: some column has numbers alone.
@@ -194,9 +200,9 @@ def _blanks(name: str, found: _Aligned, options: SampleOptions) -> Delimiter:
     cut = f"{found.columns} columns in the first {found.records} records"
     if options.trim:
         return Delimiter(" ", f"{name}: the delimiter is a run of blanks: {cut}; if it is not: --set input.delimiter=,")
-    fix = "--set input.trim=true"
-    fix += f" --set input.skip_lines={options.skip_lines + found.before}" if found.before else ""
-    fix += " --set input.row_names=row" if found.lacks and options.row_names is None else ""
+    fix = found.keys.strip()
+    if found.before and options.skip_lines:
+        fix = fix.replace("skip_lines=1", f"skip_lines={options.skip_lines + 1}")
     if not found.numbers:
         return Delimiter(
             ",", f"{name}: no delimiter, so a record is one column; blanks give {cut}; to cut there: {fix}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, zip_longest
@@ -15,6 +16,7 @@ from ...format.schema.schema import Feature
 from ...format.wording.printable import printable
 from ..contract.selection import UNITE
 from ..contract.source import SourceEntry
+from ..registry.formats import LIBSVM
 from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
 from ..text.unpack import says_packed
@@ -69,6 +71,7 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     cells = header_cells(text, dialect_of(options), inner, entry.name, limits.columns, header=options.header)
     cells = cells if options.row_names is None else (options.row_names, *cells)
     _refuse_json(text, entry.name)
+    _refuse_libsvm(text, entry.name, options)
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:
         data = begin
@@ -236,6 +239,15 @@ def _refuse_json(text: bytes, file: str) -> None:
         except ValueError:
             return
         raise SourceError(file, "each line is a JSON object, not CSV; read it as JSON lines: --set input.format=jsonl")
+
+
+def _refuse_libsvm(text: bytes, file: str, options: CsvInput) -> None:
+    if "header" not in options.model_fields_set and LIBSVM.match(text):
+        raise SourceError(
+            file,
+            "the first line is in the form of LibSVM (label, then index:value), which is no table; to read each line "
+            f"as text: shardmill convert {shlex.quote(file)} -o out --format txt; as one column: --no-header",
+        )
 
 
 def dialect_of(options: CsvInput) -> Dialect:

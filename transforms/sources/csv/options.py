@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
@@ -16,6 +17,8 @@ _BY_NAME: Final = {"\\t": "\t", "tab": "\t", "space": " "}
 
 def _check_one_byte(value: str) -> str:
     value = _BY_NAME.get(value, value)
+    if re.fullmatch(r"\\x[0-7][0-9a-fA-F]", value):
+        value = chr(int(value[2:], 16))
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":
         raise ValueError(f"{quoted(value)} is not one ASCII character")
     return value

@@ -471,7 +471,11 @@ def _torn_cell(parser: Parser, text: bytes, cell: TornCell) -> CellError:
     signs = (chr(dialect.delimiter), quote.decode())
     others = (None if dialect.comment is None else chr(dialect.comment), parser.null_values)
     backslash = text[cell.closed - 1 : cell.closed] == b"\\" and dialect.escape is None
-    if not after.strip(b" \t") and not wrong_signs(*signs, None, *others, trim=True):
+    if text[cell.start : cell.closed + 1] == quote + b"N" + bytes([dialect.delimiter]) + quote:
+        null = f"{quote.decode()}N is the null of MySQL and Cloud SQL in files with quotes"
+        again = "export them with a backslash as the escape (gcloud sql export csv --escape=5C)"
+        fix = f"{null}; {again}, and then: --set 'input.null_values=[\\N]'"
+    elif not after.strip(b" \t") and not wrong_signs(*signs, None, *others, trim=True):
         fix = TRIM
     elif backslash and not wrong_signs(*signs, "\\", *others, trim=dialect.trim):
         fix = "if a backslash escapes quotes: --set 'input.escape=\\'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from itertools import islice
@@ -17,7 +18,7 @@ from ..contract.call import Call, typed_path
 from ..files.listing import expand_paths
 from ..files.open_file import is_object
 from ..files.skipped_names import is_other_file, pictures_below
-from .formats import FORMATS, HEAD_BYTES, format_of_first_bytes, format_of_name
+from .formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first_bytes, format_of_name
 
 _BESIDE: Final = 100
 _PICTURE_TABLES: Final = frozenset({b"metadata.csv", b"metadata.jsonl", b"metadata.parquet"})
@@ -43,10 +44,9 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
     choices = f"--set input.format={first} (or {', '.join(others)})"
     if not files:
         inside = shlex.quote(printable_path(os.path.join(paths[0], "*")))
-        raise UnclearFormat(
-            f"{printable_path(paths[0])}: holds no file of a known kind; name its files ({inside}), and say which they "
-            f"are: {choices}"
-        )
+        how = _how_unnamed_are_read(paths[0], base, call or Call())
+        fix = how or f"name its files ({inside}), and say which they are: {choices}"
+        raise UnclearFormat(f"{printable_path(paths[0])}: holds no file of a known kind; {fix}")
     if None in by_format:
         path = by_format[None]
         if why := _why_unknown(path, call or Call()):
@@ -159,6 +159,47 @@ _FOREIGN: Final = {
 """Files of other formats, and what reads them with the values that they have: pandas.read_json makes 123 of "00123"."""
 
 _PACKED: Final = {".7z": "7z x"}
+_CELLS_BETWEEN: Final = {"\x01": "\\x01", "|": "|", "\t": "tab", ";": ";", ",": ","}
+"""Delimiters of files without a suffix, as Hive (control-A) and Redshift write them, and how they are typed."""
+
+
+def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
+    """Return the command that reads the files of a folder on the disk by what the first one holds; none if unclear."""
+    folder = os.path.join(base, path)
+    names = sorted(name for name in os.listdir(folder) if name[0] not in "._") if os.path.isdir(folder) else []
+    files = [name for name in names if os.path.isfile(os.path.join(folder, name))]
+    if not files or len(files) < len(names):
+        return ""
+    with open(os.path.join(folder, files[0]), "rb") as file:
+        head = file.read(1 << 14)
+    lines = head.splitlines()[: 20 if head.endswith(b"\n") else -1] or head.splitlines()
+    ends = {os.path.splitext(name)[1] for name in files}
+    end = ends.pop() if len(ends) == 1 else ""
+    hidden = any(name[0] in "._" for name in os.listdir(folder))
+    pattern = os.path.join(glob.escape(path), f"{'[!_]' if hidden and not end else ''}*{end}")
+    if how := _options_for(lines):
+        command = f"shardmill {call.command} {shlex.quote(pattern)} -o {shlex.quote(call.output)} {how}"
+        return f"the first lines of {printable_path(files[0])} show how to read them: {command}"
+    return ""
+
+
+def _options_for(lines: Sequence[bytes]) -> str:
+    """Return the options that read lines: of objects, of LibSVM, or of cells between one sign; none if unclear."""
+    if not lines or b"\0" in lines[0]:
+        return ""
+    if lines[0].startswith(b"{") and lines[0].rstrip().endswith(b"}"):
+        return "--format jsonl"
+    if all(map(LIBSVM.match, lines)):
+        return "--format txt"
+    for sign, typed in _CELLS_BETWEEN.items():
+        counts = {line.count(sign.encode()) for line in lines}
+        if len(counts) == 1 and counts != {0}:
+            cells = [line.split(sign.encode()) for line in lines]
+            numbers = any(re.fullmatch(rb'"?-?[0-9]+([.][0-9]+)?"?', cell) for cell in cells[0])
+            nulls = any(b"\\N" in row for row in cells)
+            how = f"--format csv --delimiter {shlex.quote(typed)}{' --no-header' if numbers else ''}"
+            return how + (" --set 'input.null_values=[\\N]'" if nulls else "")
+    return ""
 
 
 def _why_unknown(path: bytes, call: Call) -> str | None:

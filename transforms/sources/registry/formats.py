@@ -8,6 +8,7 @@ without pyarrow.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -60,6 +61,9 @@ _TFRECORD: Final = tuple(
     suffix + end for end in ("", ".gz") for suffix in (".tfrecord", ".tfrecords", ".tfrec", ".record", "_tfrecord")
 )
 """The last one is of TFX: `data_tfrecord-00000-of-00012.gz`."""
+
+LIBSVM: Final = re.compile(rb"[-+]?[0-9][0-9.,eE+-]*( qid:[0-9]+)?( +[0-9]+:[-+]?[0-9.][0-9.eE+-]*)+\s*(#.*)?$")
+"""A line in the form of LibSVM: a label, and index:value."""
 
 HEAD_BYTES: Final = 512
 """How much of a file shows its format: tar has its mark at byte 257."""

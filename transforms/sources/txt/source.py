@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,15 +20,16 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
+from ..csv.delimiter import SampleOptions, aligned_columns
 from ..files.stamp import check_stamp
 from ..registry.file_source import FileSource
+from ..registry.formats import LIBSVM
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
 from ..text.open_text import is_utf8
 from ..text.pieces import TextPiece
 
 FIELD: Final = pa.field("text", pa.string(), nullable=False)
 _SHOWN: Final = 400
-_LIBSVM: Final = re.compile(rb"[-+]?[0-9][0-9.,eE+-]*( qid:[0-9]+)?( +[0-9]+:[-+]?[0-9.][0-9.eE+-]*)+\s*(#.*)?$")
 _LOOKED_AT: Final = 20
 
 
@@ -121,7 +121,11 @@ def _looks_like(piece: TextPiece, entry: SourceEntry, sizes: LineSizes) -> tuple
     said = f"{entry.name}: each line is a record of text"
     if len(lines) > 1 and len(tabs) == 1 and tabs != {0}:
         return (f"{said}, though the first lines look like a table with tabs; if it is one: --format csv",)
-    if all(_LIBSVM.match(line) for line in lines if line.strip()) and any(b":" in line for line in lines):
+    aligned = aligned_columns(b"\n".join(lines).decode("utf-8", "replace"), SampleOptions())
+    if aligned is not None and aligned.numbers and not any(b":" in line for line in lines):
+        fix = f"--format csv{aligned.keys}"
+        return (f"{said}, though the first lines look like a table that blanks align; if it is one: {fix}",)
+    if all(LIBSVM.match(line) for line in lines if line.strip()) and any(b":" in line for line in lines):
         return (f"{said}, and they look like LibSVM (label, then index:value): labels and values stay text",)
     if lines[0].startswith(b"{") and _is_json(lines[0]):
         return (f"{said}, though the first one is a JSON object; if all are: --format jsonl",)
