@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -346,16 +346,3 @@ class Source(Protocol):
         Raises:
             SourceError: a file is corrupt as a whole, or is not what it was when it was listed.
         """
-
-
-@runtime_checkable
-class OfPaths(Source, Protocol):
-    """A source of files: those that `paths` name, relative to the folder `base`."""
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """Files, folders and globs."""
-
-    @property
-    def base(self) -> str:
-        """A folder, the working folder where it is empty."""
