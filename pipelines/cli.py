@@ -254,8 +254,10 @@ def init(
 
         if not sources:
             from ..transforms.errors import UsageError
+            from ..transforms.format.wording.hints import Command as Proposed
 
-            raise UsageError("init: name the files, folders or globs to read: shardmill init data/*.csv -o sales.yaml")
+            example = Proposed("init", "FILES", "-o", "sales.yaml")
+            raise UsageError(f"init: name the files, folders or globs to read: {example}")
         write_starter(sources, output or "shardmill.yaml", session.screen, set_values=set_values or [], flags=given)
 
     answer(body, as_json=as_json, quiet=False, debug=debug)

@@ -49,6 +49,7 @@ from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema
 from .format.splits.splitter import DEFAULT_SPLIT
 from .format.tfrecord.framing import frame_records
+from .format.wording.hints import Command
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
 from .gather import KEYED, Gather, gathered_values, keyed, packed, unpacked
 from .second_pass import SecondPass, StepOverResults
@@ -183,7 +184,7 @@ class WriteShards(beam.PTransform):
                     f"this pipeline writes another dataset into {self._run.path}; for two splits of one dataset, write "
                     'both at once: train | "Train" >> EncodeExamples(schema) and val | "Val" >> EncodeExamples(schema, '
                     'split="val"), then (train, val) | beam.Flatten() | WriteShards(FOLDER, schema=schema); or write '
-                    "into two folders, and join them: shardmill merge A B -o C"
+                    f"into two folders, and join them: {Command('merge', 'A', 'B', '-o', 'C')}"
                 )
 
     def _own_spec(self) -> DatasetSpec:

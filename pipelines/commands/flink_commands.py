@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from ...transforms.format.wording.hints import Add, Set
+from ...transforms.format.wording.hints import Command as Proposed
 from .option_hints import Command
 from .session import Body, Session, run
 
@@ -98,12 +100,12 @@ def _is_up(cluster: Cluster) -> str:
     from ..engines.flink.cluster import default_folder
 
     managers = "1 task manager" if cluster.task_managers == 1 else f"{cluster.task_managers} task managers"
-    named = "" if Path(cluster.folder) == default_folder() else f" --folder {cluster.folder}"
+    named = [] if Path(cluster.folder) == default_folder() else ["--folder", cluster.folder]
+    where = Set("runner.master", cluster.master), Set("runner.worker_pool", cluster.worker_pool)
     return (
         f"Flink is up: {managers} of {cluster.slots} slots, http://{cluster.master}; logs in {cluster.folder}/logs\n"
-        f"Convert on it:  --runner flink --set runner.master={cluster.master} "
-        f"--set runner.worker_pool={cluster.worker_pool}\n"
-        f"Stop it:        shardmill flink down{named}"
+        f"Convert on it:  {Add('--runner', 'flink', *where)}\n"
+        f"Stop it:        {Proposed('flink', 'down', *named)}"
     )
 
 

@@ -24,7 +24,8 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.tfrecord.gzip_members import sniff_form
-from ...transforms.format.wording.printable import counted, more, printable, printable_path, shell_path
+from ...transforms.format.wording.hints import Command
+from ...transforms.format.wording.printable import counted, more, printable, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.sources.files.open_file import open_file
 from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
@@ -109,7 +110,7 @@ def _stopped_text(path: str) -> str | None:
     size = format_size(staged_by_dead_runs(storage))
     return (
         f"{where}: holds no dataset yet: {runs} stopped here ({done}; {size} staged). To resume: the same command "
-        f"again; to see what may go: shardmill gc {shell_path(where)} --older-than 0s"
+        f"again; to see what may go: {Command('gc', where, '--older-than', '0s')}"
     )
 
 
@@ -206,7 +207,7 @@ def _small_shards(overview: Overview, where: str) -> str | None:
         return None
     return (
         f"{shards:,} shards, where {needed:,} of {format_size(manifest.shard_size)} would hold all; to join them: "
-        f"shardmill rebuild {shell_path(where)} -o FOLDER"
+        f"{Command('rebuild', where, '-o', 'FOLDER')}"
     )
 
 
@@ -296,9 +297,9 @@ def _print_foreign(found: ForeignFiles, screen: Screen) -> None:
     screen.text(f"{where}: {counted(found.files, 'TFRecord file')}, {format_size(found.bytes)}{packed}", "bold")
     if found.stated is not None:
         whose = f"{counted(found.stated, 'record')}, as the manifest of dataset {found.dataset} states"
-        screen.text(f"{whose}; to see it: shardmill info {shell_path(found.dataset or '')}")
+        screen.text(f"{whose}; to see it: {Command('info', found.dataset or '')}")
         return
-    count = f"; to count and check them: shardmill verify {shell_path(where)}" if _is_one_file(found) else ""
+    count = f"; to count and check them: {Command('verify', where)}" if _is_one_file(found) else ""
     screen.text(f"No manifest says how many records there are{count}")
     if not found.records:
         screen.text("The first file holds no record.")
@@ -309,12 +310,12 @@ def _print_foreign(found: ForeignFiles, screen: Screen) -> None:
     elif found.schema is not None:
         screen.text(f"{seen} of the first file:\n")
         screen.table(schema_table(found.schema, reasons=False))
-    kept = "" if found.problem is None else " --records opaque"
-    merge = f"shardmill merge {shell_path(where)} -o FOLDER{kept}"
+    kept = [] if found.problem is None else ["--records", "opaque"]
+    merge = Command("merge", where, "-o", "FOLDER", *kept)
     if first_record_file(found.path) is None:
         screen.text(f"\nA dataset of them, with a manifest: {merge}")
         return
-    screen.text(f"\nA dataset of them where they are, unchanged: shardmill adopt {shell_path(where)}")
+    screen.text(f"\nA dataset of them where they are, unchanged: {Command('adopt', where)}")
     screen.text(f"A dataset of copies of their records: {merge}")
 
 

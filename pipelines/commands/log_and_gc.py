@@ -15,7 +15,8 @@ from ...transforms.dataset.generations.history import GenerationInfo, list_histo
 from ...transforms.dataset.reading.make_index import MadeIndex, make_indexes
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.durations import format_duration, parse_duration
-from ...transforms.format.wording.printable import counted, escaped, printable, printable_path, shell_path
+from ...transforms.format.wording.hints import Command
+from ...transforms.format.wording.printable import counted, escaped, printable, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.sources.tfrecord.inputs import find_inputs
 
@@ -134,7 +135,7 @@ def _print_garbage(report: GarbageReport, older_than: int, keep: int | None, scr
         if report.replaced:
             screen.text(f"Replaced, its shards are gone: generation {_numbers(report.replaced)}")
         if keep is not None and len(whole) > keep and not report.young:
-            command = f"shardmill rebuild {shell_path(shown_path(report.path))} -o FOLDER"
+            command = f"{Command('rebuild', shown_path(report.path), '-o', 'FOLDER')}"
             screen.text(f"An append keeps what it was appended to; to make one generation of all records: {command}")
     else:
         screen.text(f"No generation was committed in {shown_path(report.path)} yet.")

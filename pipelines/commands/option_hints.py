@@ -12,14 +12,17 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from ...transforms.format.wording.hints import Command as Proposed
+from ...transforms.format.wording.hints import Set
 from .session import Body, run
 
 _NEAR: Final = 0.8
 """So alike a guess must be to what was typed: --shard-sise is --shard-size, and --overwrite is not --no-wait."""
 
+_CONVERT: Final = Proposed("convert", "FILES", "-o", "FOLDER")
 _REPLACE: Final = (
     ("--overwrite", "to replace the dataset that is there: --overwrite"),
-    ("--force", "an append only adds; to replace the dataset: shardmill convert FILES -o FOLDER --overwrite"),
+    ("--force", f"an append only adds; to replace the dataset: {_CONVERT} --overwrite"),
 )
 
 _MEANT: Final = {
@@ -28,22 +31,24 @@ _MEANT: Final = {
     "--overwrite": _REPLACE,
     "--num-shards": (("--shard-size", "shards have a size here, and their number follows: --shard-size 256MiB"),),
     "--output-dir": (("--output", "the folder of the dataset: --output FOLDER"),),
-    "--input": (("--output", "what to read is named without an option: shardmill convert FILES -o FOLDER"),),
+    "--input": (("--output", f"what to read is named without an option: {_CONVERT}"),),
     "--num-workers": (("--workers", "how many work at once: --workers 4"),),
     "--sep": (("--delimiter", "what separates the columns: --delimiter ';'"),),
     "--header": (("--no-header", "the first line is the header; where it is none: --no-header"),),
-    "--names": (("--no-header", "names for the columns: --set 'input.names=[a, b]'"),),
-    "--encoding": (("--columns", "the encoding of text: --set input.encoding=cp1252"),),
+    "--names": (("--no-header", f"names for the columns: {Set('input.names', ['a', 'b'])}"),),
+    "--encoding": (("--columns", f"the encoding of text: {Set('input.encoding', 'cp1252')}"),),
     "--fields": (("--columns", "the columns to keep: --columns a,b"),),
     "--gzip": (("--compression", "compressed shards: --compression gzip"),),
     "--val-split": (("--split-fractions", "rows cut into splits: --split-fractions train=0.9,val=0.1"),),
-    "--stratify": (("--split-fractions", "exact in every class: --set split.by=exact --set split.stratify=COLUMN"),),
+    "--stratify": (
+        ("--split-fractions", f"exact in every class: {Set('split.by', 'exact')} {Set('split.stratify', 'COLUMN')}"),
+    ),
     "--group": (("--split-key", "rows of one value in one split: --split-key COLUMN"),),
-    "--folds": (("--split-fractions", "folds for cross-validation: --set split.folds=5"),),
+    "--folds": (("--split-fractions", f"folds for cross-validation: {Set('split.folds', 5)}"),),
     "--seed": (("--shuffle", "a random order of the records: --shuffle 7"),),
-    "--schema": (("--split-fractions", "the type of a column: --set schema.columns.NAME.type=string"),),
+    "--schema": (("--split-fractions", f"the type of a column: {Set('schema.columns.NAME.type', 'string')}"),),
     "--resume": (("--set", "the same command resumes by itself"),),
-    "--no-resume": (("--set", "to start over: --set runner.resume=false"),),
+    "--no-resume": (("--set", f"to start over: {Set('runner.resume', False)}"),),
     "--verbose": (("--debug", "the traceback of an unexpected error: --debug"),),
 }
 """What options of other tools are here: an option that the command must have, and the words."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import select
-import shlex
 import signal
 import sys
 import threading
@@ -20,6 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects, UsageError
+from ...transforms.format.wording.hints import Command, Set
 from ...transforms.stores.common.store_url import is_store_url
 from ..report.disk_errors import DiskError, disk_error
 from ..screens.streams import OutputError, discard_output
@@ -278,15 +278,12 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
         if isinstance(error, TooManyRejects):  # raised when all rows were read: so many suffice
             use = f"the same command with --max-rejects {error.counts['rejected']} resumes it"
         elif isinstance(error, DamageError):  # of what was staged: the same command would find it again
-            use = "--set runner.resume=false starts over"
+            use = f"{Set('runner.resume', False)} starts over"
         elif getattr(error, "again", True):
             use = "the same command resumes it"
         else:
-            where = shlex.quote(shown_path(os.path.dirname(os.path.dirname(session.staging))))
-            kept = "left behind"
-            use = (
-                f"to run again when that is fixed starts over; to see what may go: shardmill gc {where} --older-than 0s"
-            )
+            see = Command("gc", shown_path(os.path.dirname(os.path.dirname(session.staging))), "--older-than", "0s")
+            kept, use = "left behind", f"to run again when that is fixed starts over; to see what may go: {see}"
         line = f"{kept}: {_size_of(session.staging)} in {shown_path(session.staging)}; {use}"
         session.screen.err.print(line, soft_wrap=True, highlight=False)
 
@@ -294,10 +291,9 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
 def _left_in_store(staging: str) -> str:
     from ..screens.terminal import shown_path
 
-    where = shlex.quote(shown_path(os.path.dirname(os.path.dirname(staging))))
+    remove = Command("gc", shown_path(os.path.dirname(os.path.dirname(staging))), "--delete")
     return (
-        f"what was staged is in {shown_path(staging)}, and is not used again: shardmill gc {where} --delete removes "
-        f"it when it is a week old"
+        f"what was staged is in {shown_path(staging)}, and is not used again: {remove} removes it when it is a week old"
     )
 
 

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from ...transforms.errors import ConfigError
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
+from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import printable
 from ...transforms.sources.registry.formats import FORMATS
@@ -96,7 +97,9 @@ def unused_split(document: Document) -> list[Problem]:
     says = {key for key, value in rule.items() if value is not None}
     if split is None or not says or "of" in says or (split == DEFAULT_SPLIT and typed is None):
         return []  # a config that was written out has the default
-    text = "does not go with split, which says the split of every row; leave it out, or the rule (--set split=null)"
+    text = (
+        f"does not go with split, which says the split of every row; leave it out, or the rule ({Set('split', None)})"
+    )
     return [Problem(document.place(path), text if typed else f"{dotted(path)}: {text}")]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import string
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from ...transforms.errors import ConfigError, UsageError
 from ...transforms.format.manifest.naming import dataset_name
+from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import printable, printable_path
 from .checks import empty_checks
 from .errors import config_error, problems_of, unused_split
@@ -167,7 +167,7 @@ def _quotes_hint(path: Path, value: str, error: str) -> str:
     quoted = f'"{printable(value)}"'
     if value.startswith("[") and value.endswith("]"):
         quoted = "[" + ", ".join(f'"{printable(item.strip())}"' for item in value[1:-1].split(",")) + "]"
-    return f"; text with such signs needs quotes inside: --set {shlex.quote(f'{dotted(path)}={quoted}')}"
+    return f"; text with such signs needs quotes inside: {Set(dotted(path), quoted)}"
 
 
 def split_set(text: str) -> tuple[tuple[str, ...], str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import shlex
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
@@ -14,6 +13,7 @@ from ...transforms.format.manifest.naming import is_split_name
 from ...transforms.format.splits.by_time import microseconds, parse_moment
 from ...transforms.format.splits.exact_keys import MOST_EXACT_SPLITS
 from ...transforms.format.splits.splitter import MOST_SPLITS
+from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import printable, quoted
 from ...transforms.sources.registry.options import STRICT
 from ...transforms.sources.registry.options import SplitName as SplitName
@@ -26,8 +26,8 @@ _WAYS: Final = {
 }
 _OPTIONS: Final = {
     "fractions": "--split-fractions train=0.9,val=0.1",
-    "folds": "--set split.folds=5",
-    "column": "--set split.column=NAME",
+    "folds": f"{Set('split.folds', 5)}",
+    "column": f"{Set('split.column', 'NAME')}",
 }
 """The same as options, but for the longest."""
 
@@ -145,7 +145,7 @@ class SplitConfig(BaseModel):
                 raise Disagreement(name, "does not go with {}; leave it out", ways[0])
         if self.stratify is not None and self.by == "hash":
             fix = "does not go with by: hash, which counts nothing; set by: exact"
-            raise Disagreement("stratify", fix, typed="needs splits that are counted; add --set split.by=exact")
+            raise Disagreement("stratify", fix, typed=f"needs splits that are counted; add {Set('split.by', 'exact')}")
         if self.stratify is not None and self.key is not None:
             why = "does not go with {}: a group may have rows of several classes; leave one out"
             raise Disagreement("stratify", why, "key")
@@ -156,8 +156,8 @@ class SplitConfig(BaseModel):
     @property
     def options(self) -> str:
         parts = ",".join(f"{name}={share}" for name, share in (self.fractions or {}).items())
-        shares = f"--split-fractions {parts}" if parts else f"--set split.folds={self.folds}"
-        return f"{shares} --set split.by={self.by} --split-key {shlex.quote(self.key or '')}"
+        shares = Add("--split-fractions", parts) if parts else Set("split.folds", self.folds)
+        return str(Add(shares, Set("split.by", self.by), "--split-key", self.key or ""))
 
     @property
     def follows_source(self) -> bool:

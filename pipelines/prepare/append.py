@@ -21,9 +21,9 @@ from ...transforms.errors import SchemaError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
+from ...transforms.format.wording.hints import Command, set_constant
 from ...transforms.format.wording.nearest import NoColumnError, first_names
-from ...transforms.format.wording.options import set_constant
-from ...transforms.format.wording.printable import printable, printable_path, shell_path
+from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.sources.contract.call import typed_path
 from ...transforms.sources.contract.planning import make_plan
 from ...transforms.sources.contract.selection import refuse_columns
@@ -260,8 +260,7 @@ def _commands(conversion: Conversion, splits: Sequence[str]) -> str:
     if conversion.input is None:
         return ""
     paths = (path if "://" in path else os.path.join(conversion.base, path) for path in conversion.input.paths)
-    typed = " ".join(shell_path(typed_path(path)) for path in paths)
-    call = f"shardmill append {typed} -o {shell_path(typed_path(conversion.output.path))}"
+    call = Command("append", *map(typed_path, paths), "-o", typed_path(conversion.output.path))
     return "".join(f"\n  {call} --split {split}" for split in list(splits)[:_SHOWN_SPLITS])
 
 

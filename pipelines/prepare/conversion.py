@@ -24,6 +24,7 @@ from ...transforms.format.splits.exact import ExactSplits
 from ...transforms.format.splits.exact_keys import ExactKeySplits
 from ...transforms.format.splits.folders import FolderSplits, settling
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT, MOST_SPLITS, OneSplit, Splitter
+from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.nearest import nearest_name
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.format.wording.sizes import format_size
@@ -147,7 +148,7 @@ class Conversion:
             known = ", ".join(frozen.splits)
             cut = DEFAULT_SPLIT if DEFAULT_SPLIT in frozen.splits else frozen.splits[0]
             raise UsageError(
-                f"split: the source is in splits already ({known}); leave split out, or cut one: --set split.of={cut}"
+                f"split: the source is in splits already ({known}); leave split out, or cut one: {Set('split.of', cut)}"
             )
         for check in self.checks:
             check.check(frozen.schema)

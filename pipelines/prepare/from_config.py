@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ...transforms.errors import UsageError
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
+from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.pictures.facts import Check
@@ -308,7 +309,9 @@ def _files(config: Config) -> tuple[Files, ...]:
     pictures = tuple(rule.name or name for name, rule in rules if rule.image == "path")
     root = config.schema_.files_root
     if not names and root is not None:
-        raise UsageError("schema.files_root: no column names files; say which: --set schema.columns.NAME.file=path")
+        raise UsageError(
+            f"schema.files_root: no column names files; say which: {Set('schema.columns.NAME.file', 'path')}"
+        )
     if not names:
         return ()
     if root is not None:
@@ -320,7 +323,7 @@ def _files(config: Config) -> tuple[Files, ...]:
     elif any(is_store_url(path) for path in config.input.paths):
         raise UsageError(
             f"schema.columns: files that a table in a store names ({quoted(names[0])}) are not read from there yet; "
-            f"copy them here, and name their folder: --set schema.files_root=FOLDER"
+            f"copy them here, and name their folder: {Set('schema.files_root', 'FOLDER')}"
         )
     return (Files(names, min(config.limits.field_bytes, config.limits.record_bytes), root, pictures),)
 

@@ -17,7 +17,8 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
-from ...transforms.format.wording.printable import printable, printable_path, shell_path
+from ...transforms.format.wording.hints import Add, Command, Set
+from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.recognise.names import HELD_RULE, FileSplits
 from ...transforms.recognise.splits import GLOBS, KINDS_OF_RULES, OF_FILES, OFF, UNUSED, WORDS
 from ...transforms.sources.contract.call import typed_path
@@ -41,8 +42,8 @@ def dataset_in(path: str) -> Manifest:
     if not list_generations(path):
         raise TargetError(
             copy_in_part(path)
-            or f"{printable_path(path)}: holds no dataset to append to; make one: shardmill convert SOURCE... -o "
-            f"{shell_path(path)}"
+            or f"{printable_path(path)}: holds no dataset to append to; make one: "
+            f"{Command('convert', 'SOURCE', '-o', path)}"
         )
     return read_manifest(path)
 
@@ -118,14 +119,16 @@ def _refuse_other_functions(functions: Sequence[Mapping[str, str]], latest: Mani
     if list(functions) == known:
         return
     where, names = printable_path(typed_path(path)), ", ".join(printable(one["name"]) for one in known)
-    fix = "convert to a new dataset (-o); or from now on with it: --set accept_map=true (in Python accept_map=True)"
+    fix = (
+        f"convert to a new dataset (-o); or from now on with it: {Set('accept_map', True)} (in Python accept_map=True)"
+    )
     if not known:
         raise UsageError(f"map: {where} was made without a function; leave it out; {fix}")
     if not functions:
         call = f'from shardmill.pipelines import append; append("FILES", output="{where}", map=[{names}])'
         raise UsageError(
             f"{where} was made with {names}, which its rows go through; append from Python: {call}; or from now on "
-            f"without it: --set accept_map=true"
+            f"without it: {Set('accept_map', True)}"
         )
     mine = ", ".join(printable(one["name"]) for one in functions)
     if [one["name"] for one in functions] == [one["name"] for one in known]:
@@ -199,7 +202,7 @@ def as_held(how: FileSplits, latest: Manifest, rule: SplitConfig | None) -> File
     """
     conversion, splits = latest.conversion, list(latest.splits)
     if rule is None and len(splits) > 1:
-        how = replace(how, as_one=f"--split {DEFAULT_SPLIT if DEFAULT_SPLIT in splits else splits[0]}")
+        how = replace(how, as_one=Add("--split", DEFAULT_SPLIT if DEFAULT_SPLIT in splits else splits[0]))
     if "recognised" not in conversion:
         alone = len(splits) == 1 and "input" in conversion and "split" not in conversion
         return replace(how, held="none" if alone else "")
@@ -236,9 +239,9 @@ def _statistics_of(config: Config, latest: Manifest, where: str) -> str:
         known = None
     level = "none" if known is None else known.level
     if "stats" in config.model_fields_set and config.stats != level:
+        full = ["--full"] if config.stats == "full" else []
         raise UsageError(
             f'stats is "{config.stats}", and "{level}" in {where}: an append adds to what is counted; leave it out, or '
-            f"count all of it: shardmill stats {shell_path(config.output.path)} --write"
-            f"{' --full' if config.stats == 'full' else ''}"
+            f"count all of it: {Command('stats', config.output.path, '--write', *full)}"
         )
     return level

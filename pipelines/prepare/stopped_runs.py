@@ -24,6 +24,7 @@ from ...transforms.dataset.storage.contract import Storage
 from ...transforms.dataset.storage.storage_at import storage_at
 from ...transforms.errors import SourceError
 from ...transforms.format.manifest.naming import STAGING_FOLDER
+from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import counted, printable, printable_path
 from ...transforms.sources.contract.planning import Plan
 from ...transforms.sources.contract.source import Listing
@@ -35,7 +36,7 @@ _RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 _SHOWN_CHANGES: Final = 20
 
-FIX: Final = "--set runner.resume=false starts over"
+FIX: Final = f"{Set('runner.resume', False)} starts over"
 
 
 @dataclass(frozen=True, slots=True)

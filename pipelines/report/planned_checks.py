@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...transforms.format.flow.observers import Observer
 from ...transforms.format.manifest.manifest import Manifest
-from ...transforms.format.wording.options import set_list
+from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import printable
 from ...transforms.statistics.observe import STATISTICS
 
@@ -31,10 +31,11 @@ def unchecked_append(latest: Manifest, observers: Sequence[Observer]) -> tuple[s
     before = latest.details.checks.get("duplicates", {})
     if before.get("action") != "drop" or any(one.name == "duplicates" for one in observers):
         return ()
-    columns = f"{set_list('checks.duplicates.columns', before['columns'])} " if before["columns"] else ""
+    columns = [Set("checks.duplicates.columns", before["columns"])] if before["columns"] else []
+    compare = Add(*columns, Set("checks.duplicates.action", "drop"))
     return (
         f"generation {latest.generation} left out duplicate records, and new records are not looked at for them; to "
-        f"compare new records with each other, and with no earlier ones: {columns}--set checks.duplicates.action=drop",
+        f"compare new records with each other, and with no earlier ones: {compare}",
     )
 
 

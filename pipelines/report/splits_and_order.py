@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import printable
 
 if TYPE_CHECKING:
@@ -81,15 +81,13 @@ def share_warnings(
     """
     total = sum(found.values())
     expected = {name: total * share for name, share in asked.items()}
-    counted = "to split by counts: --set split.by=exact"
+    counted = f"to split by counts: {Set('split.by', 'exact')}"
     why = "records that a hash has split before, and equal ones, are not split evenly by a hash"
     if key is not None:
         why = f"rows of one {printable(key)} are in one split"
     if key is not None and classes:
-        name = shlex.quote(f"split.stratify={key}")
-        counted += (
-            f"; if its values are classes that every split needs, not --split-key: --set split.by=exact --set {name}"
-        )
+        exact = Add(Set("split.by", "exact"), Set("split.stratify", key))
+        counted += f"; if its values are classes that every split needs, not --split-key: {exact}"
     empty = [name for name, count in expected.items() if count >= 1 and not found[name]]
     uneven = [name for name, share in asked.items() if _is_far(found[name], total, share, grouped=key is not None)]
     for name in (empty or uneven)[:1]:

@@ -53,7 +53,8 @@ from ...transforms.format.manifest.naming import (
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.sidecars.record_index import index_data
 from ...transforms.format.sidecars.sidecar_files import sidecar_files
-from ...transforms.format.wording.printable import counted, printable, printable_path, shell_path
+from ...transforms.format.wording.hints import Command
+from ...transforms.format.wording.printable import counted, printable, printable_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
 from ...transforms.recognise.names import FileSplits, split_in_name
 from ...transforms.recognise.rules import recognise
@@ -107,10 +108,7 @@ def adopt_files(
         facts = list(run(_look_at, [os.path.join(folder, one) for one in names]))
     except SchemaError as error:
         what, _, _ = str(error).rpartition("; ")
-        where, out = shell_path(folder), shell_path(f"{folder}-dataset")
-        raise SchemaError(
-            f"{what}; merge them as plain bytes: shardmill merge {where} -o {out} --records opaque"
-        ) from error
+        raise SchemaError(f"{what}; merge them as plain bytes: {_merge(folder)} --records opaque") from error
     _check(folder, facts)
     storage = LocalStorage(os.path.abspath(folder))
     manifest = _manifest(splits, facts, name or dataset_name(os.path.abspath(folder)))
@@ -180,23 +178,25 @@ def _is_of_others(storage: Storage, name: str, wanted: Mapping[str, bytes]) -> b
     return storage.lies_at(name) and (name not in wanted or storage.read(name) != wanted[name])
 
 
+def _merge(folder: str) -> Command:
+    return Command("merge", folder, "-o", f"{folder}-dataset")
+
+
 def _files(folder: str, name: str | None, split: str | None) -> Listing:
     """Return the files of a folder, each with the split that its name states."""
     where = printable_path(folder)
     if is_store_url(folder):
         raise TargetError(
-            f"{where}: adopt works in a folder on a disk; to copy the files into a dataset: shardmill merge "
-            f"{shell_path(folder)} -o {shell_path(f'{folder}-dataset')}"
+            f"{where}: adopt works in a folder on a disk; to copy the files into a dataset: {_merge(folder)}"
         )
     if not os.path.isdir(folder):
         raise InputError(f"{where}: is no folder; adopt takes the folder that holds TFRecord files")
     if list_generations(folder) or os.path.lexists(os.path.join(folder, "manifest.json")):
-        raise TargetError(f"{where}: is a dataset, with a manifest of its own: shardmill info {shell_path(folder)}")
+        raise TargetError(f"{where}: is a dataset, with a manifest of its own: {Command('info', folder)}")
     if split is not None and not is_split_name(split):
         raise UsageError(f'--split: "{printable(split)}" is not {_NAME}')
     if name is not None and DATASET_NAME.fullmatch(name) is None:
         raise UsageError(f'--name: "{printable(name)}" is not {_NAME}')
-    merge = f"shardmill merge {shell_path(folder)} -o {shell_path(f'{folder}-dataset')}"
     root = os.path.abspath(folder)
     listing = list_entries([root], os.getcwd(), suffixes_of("tfrecord"), file_format="tfrecord")
     paths = [os.path.relpath(os.fsdecode(entry.path), root) for entry in listing.entries]
@@ -205,15 +205,15 @@ def _files(folder: str, name: str | None, split: str | None) -> Listing:
         raise UsageError(
             f"{where}: holds TFRecord files in folders within it ({printable(within[0])}), and a dataset that is "
             f"adopted has its files beside its manifest; to copy them into a dataset, with folders such as train/ and "
-            f"valid/ as splits: {merge}"
+            f"valid/ as splits: {_merge(folder)}"
         )
     odd = next((one for one in paths if not is_shard_path(one)), None)
     if odd is not None:
         raise UsageError(
             f"{printable_path(os.path.join(folder, odd))}: has a name that no manifest holds; rename it to letters, "
-            f"digits, . _ = and -, or copy all files into a dataset: {merge}"
+            f"digits, . _ = and -, or copy all files into a dataset: {_merge(folder)}"
         )
-    one = f"shardmill adopt {shell_path(folder)} --split train"
+    one = str(Command("adopt", folder, "--split", "train"))
     how = FileSplits(None if split is None else "none", one_split=one, call=Call("merge", f"{folder}-dataset"))
     listing = recognise(listing, [root], "/", how)
     if split is None:
@@ -270,7 +270,7 @@ def _check(folder: str, facts: Sequence[FileFacts]) -> None:
         lines = "\n  ".join([*damaged[:_SHOWN], *more])
         raise DamageError(
             f"{printable_path(folder)}: {counted(len(damaged), 'file')} of {len(facts):,} cannot be read to the end; "
-            f"copy what is intact, and adopt that: shardmill salvage FILE -o FOLDER\n  {lines}"
+            f"copy what is intact, and adopt that: {Command('salvage', 'FILE', '-o', 'FOLDER')}\n  {lines}"
         )
     empty = [found.path for found in facts if not found.records]
     if empty:
@@ -280,7 +280,7 @@ def _check(folder: str, facts: Sequence[FileFacts]) -> None:
     if len(forms) > 1:
         raise UsageError(
             f"{printable_path(forms[True])} is compressed, and {printable_path(forms[False])} is not; a dataset is one "
-            f"or the other: shardmill merge {shell_path(folder)} -o {shell_path(f'{folder}-dataset')} makes it so"
+            f"or the other: {_merge(folder)} makes it so"
         )
     kinds: dict[str, tuple[str, str]] = {}
     for found in facts:

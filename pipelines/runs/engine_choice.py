@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...transforms.errors import UsageError
+from ...transforms.format.wording.hints import Command
 from ..config.runners import AnyRunner, DataflowRunner, FlinkRunner, LocalRunner
 from ..engines.dataflow.engine import DataflowEngine
 from ..engines.engine import Engine
@@ -27,7 +28,7 @@ def require_waiting(engine: Engine) -> None:
     if not engine.waits:
         raise UsageError(
             "runner.wait: what is written is known when the job has ended, so this waits for it; leave the key out, or "
-            "submit with the command line: shardmill convert ... --no-wait"
+            f"submit with the command line: {Command('convert', '...', '--no-wait')}"
         )
 
 

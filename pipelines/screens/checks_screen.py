@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
 from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import counted
 from .terminal import Terminal, in_lines
 
@@ -50,7 +50,7 @@ def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
 
 def _leaks_fix(rule: Mapping[str, Any], column: str | None) -> str:
     """Return how values are kept in one split each, given the rule of the dataset and a feature of one value a row."""
-    keep, key = "to keep each in one split", f"--split-key {in_lines(shlex.quote(column or 'COLUMN'))}"
+    keep, key = "to keep each in one split", Add("--split-key", column or "COLUMN")
     if column is None and rule:
         return f"{keep}, add a column with one text or number for each, and split by it: {key}"
     if not rule:

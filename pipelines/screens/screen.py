@@ -15,7 +15,8 @@ from rich.text import Text
 
 from ...transforms.dataset.integrity.findings import Report
 from ...transforms.errors import ShardmillError
-from ...transforms.format.wording.printable import counted, redacted, shell_path
+from ...transforms.format.wording.hints import Command
+from ...transforms.format.wording.printable import counted, redacted
 from ...transforms.format.wording.sizes import format_size
 from ..report.summary import PlanReport, Submitted, Summary
 from .plan_screen import print_plan
@@ -57,7 +58,7 @@ class Screen(Terminal):
             self.text(f"The graph of job {job.name} was built, and nothing was sent.")
         elif not self.quiet:
             self.text(f"Submitted {job.job_id} ({job.name}). It commits {shown_path(job.path)} by itself.")
-            for what, command in {**job.commands, "then": f"shardmill log {shell_path(shown_path(job.path))}"}.items():
+            for what, command in {**job.commands, "then": f"{Command('log', shown_path(job.path))}"}.items():
                 self.text(f"  {what + ':':9}{command}")
             self.text(f"  {job.url}")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ...transforms.format.manifest.manifest import Manifest, SplitEntry
-from ...transforms.format.wording.printable import counted, printable, shell_path
+from ...transforms.format.wording.hints import Command
+from ...transforms.format.wording.printable import counted, printable
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.stores.common.schemes import STORES, scheme_of
 from ..report.reject_groups import rejects_text
@@ -121,7 +122,7 @@ def _ending(terminal: Terminal, summary: Summary) -> None:
         where = shown_path(summary.path)
         terminal.text(
             f"\nEarlier runs that did not finish left {format_size(summary.left_behind)} in {where}/.staging; "
-            f"to see what may go: shardmill gc {shell_path(where)} --older-than 0s",
+            f"to see what may go: {Command('gc', where, '--older-than', '0s')}",
             "yellow",
         )
     if summary.seconds < 1:

@@ -11,7 +11,8 @@ import yaml
 
 from ...transforms.errors import RunError, TargetError
 from ...transforms.format.manifest.naming import dataset_name
-from ...transforms.format.wording.printable import printable, shell_path
+from ...transforms.format.wording.hints import Command
+from ...transforms.format.wording.printable import printable
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.load import load_config, split_set
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ..screens.screen import Screen
 
 _FRAME: Final = """\
-{schema}# Run it: shardmill convert {file}
+{schema}# Run it: {run}
 #
 {found}
 version: 1
@@ -61,7 +62,7 @@ def starter_text(
     example = look.example if form.example_type is not None else shown[0]
     text = _FRAME.format(
         schema=schema_line(config),
-        file=shell_path(config) if config != "-" else "FILE",
+        run=Command("convert", config if config != "-" else "FILE"),
         format=section.format,
         paths=_flow(paths),
         input=form.starter(section, _flow(shown), "" if example is None else _flow(example)),
@@ -116,7 +117,7 @@ def write_starter(
     put_schema(os.path.dirname(config))
     if screen.as_json:
         screen.data({"command": "init", "path": config, "text": text})
-    screen.note(f"Wrote {printable(config)}; now: shardmill convert {shell_path(config)} --dry-run")
+    screen.note(f"Wrote {printable(config)}; now: {Command('convert', config, '--dry-run')}")
 
 
 def _set_in_text(text: str, path: Sequence[str], value: object) -> str:

@@ -645,7 +645,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         ["--set", "input.delimiter=,"],
         [
             'Warning: a.csv: 1 column, and its first line holds ";": wrong delimiter? declare it: '
-            "--set input.delimiter=';'"
+            "--set 'input.delimiter=;'"
         ],
         [{"a;b": "1;2"}],
     ),

@@ -18,6 +18,7 @@ from typing import Final
 
 from ..errors import UsageError
 from ..format.wording.extras import install_line
+from ..format.wording.hints import Set
 from .bmp import BMP_HEADER_SIZES, check_bmp
 from .facts import Check, Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, unsupported
 from .gif import check_gif
@@ -166,7 +167,7 @@ def _not_passed(name: str, *, by_key: bool) -> ImageProblem:
     if name in _CHECKERS:
         return unsupported(name, f"the format does not pass; add {name} to input.formats", name)
     if name in PILLOW_NAMES:
-        fix = "write all images as JPEG (--set image.encode.format=jpeg)"
+        fix = f"write all images as JPEG ({Set('image.encode.format', 'jpeg')})"
         fix += f", or let it pass: add {name} to input.formats" if by_key else ""
         return unsupported(name, f"TensorFlow cannot decode {name.upper()}; {fix}", name)
     return unsupported(name, "the format is not read; convert it to JPEG or PNG", name)

@@ -14,6 +14,7 @@ import re
 import struct
 from typing import Final
 
+from ..format.wording.hints import Set
 from .exif import EXIF, orientation_in
 from .facts import UPRIGHT, Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
 
@@ -81,7 +82,7 @@ def _refusal(marker: int, length: int, position: int) -> ImageProblem:
 
 
 def _junk(what: str, value: str) -> ImageProblem:
-    return corrupt("JPEG", f"{what} ({_PASSED_OVER}: --set input.check=decode)", value)
+    return corrupt("JPEG", f"{what} ({_PASSED_OVER}: {Set('input.check', 'decode')})", value)
 
 
 def may_be_passed_over(problem: ImageProblem, data: Content) -> bool:

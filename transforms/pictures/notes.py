@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..format.wording.hints import Set
 from .facts import UPRIGHT, ImageFacts
 
 ANIMATED: Final = "animated images, of which most readers decode the first frame only"
-APPLY: Final = "--set image.orientation=apply"
+APPLY: Final = f"{Set('image.orientation', 'apply')}"
 TURNED: Final = f"images with an EXIF orientation, which TensorFlow decodes without turning them; to turn them: {APPLY}"
 TURNED_UNDER_BOXES: Final = (
     "images with boxes and an EXIF orientation, which TensorFlow decodes without turning them: boxes that were drawn "
@@ -15,14 +16,14 @@ TURNED_UNDER_BOXES: Final = (
 )
 BOXES_OF_TURNED: Final = (
     "images that were turned by EXIF, with boxes that were turned too, as if they were drawn on the stored image; if "
-    "they were drawn on the upright one: --set image.boxes_on=turned"
+    f"they were drawn on the upright one: {Set('image.boxes_on', 'turned')}"
 )
 SEEN: Final = {
     (
         "bmp",
         "P",
     ): "BMP images with a palette, of which TensorFlow gives the numbers of the colours, not the colours; to "
-    "write the colours: --set image.color=rgb --set image.encode.format=png",
+    f"write the colours: {Set('image.color', 'rgb')} {Set('image.encode.format', 'png')}",
     ("png", "P"): "PNG images with a palette, which TensorFlow decodes to 3 channels, or 4 with transparency: "
     "channels is 1, as stored",
     (

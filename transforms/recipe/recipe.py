@@ -15,7 +15,7 @@ from ..errors import SchemaError
 from ..format.buffers.take import take_rows
 from ..format.flow.rejects import CellProblem, Place, warning_at
 from ..format.flow.rows import Notes, Origin, Rows
-from ..format.wording.options import set_column
+from ..format.wording.hints import set_column
 from ..format.wording.printable import printable
 from .step import (
     Column,

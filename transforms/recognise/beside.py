@@ -13,13 +13,12 @@ from __future__ import annotations
 import csv
 import os
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ..format.wording.hints import Command, Foreign, Set, set_column
 from ..format.wording.nearest import first_names
-from ..format.wording.options import set_column
-from ..format.wording.printable import printable, printable_path, shell_path
+from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import Call, typed_path
 from ..sources.files.open_file import is_object
 from .names import split_in_words
@@ -29,9 +28,9 @@ _HEAD_BYTES: Final = 8 << 10
 _TABLES: Final = (".csv", ".tsv")
 _ARCHIVES: Final = re.compile(r"\.(?:zip|tar|tgz|7z|rar|tar\.[a-z0-9]{2,3})$", re.IGNORECASE)
 _UNPACK: Final = {
-    ".zip": "unzip {file} -d {folder}",
-    ".7z": "7z x {file} -o{folder}",
-    ".rar": "unrar x {file} {folder}/",
+    ".zip": ("unzip", "{file}", "-d", "{folder}"),
+    ".7z": ("7z", "x", "{file}", "-o{folder}"),
+    ".rar": ("unrar", "x", "{file}", "{folder}/"),
 }
 _BOX: Final = re.compile(rb"(?:[0-9]+(?:\.0)?(?:[ \t]+[01]?\.?[0-9eE.+-]+){4,}[ \t]*(?:\r?\n|\Z))+")
 
@@ -44,16 +43,17 @@ def sidecars(pairs: Sequence[tuple[bytes, bytes]], call: Call, *, flat: bool) ->
     """
     for path, picture in pairs:
         folder, name = os.path.split(os.fsdecode(path))
-        shown, out = shell_path(typed_path(folder)), shell_path(call.output)
+        shown = typed_path(folder)
         suffix = os.path.splitext(name)[1].lower()
         what = f"{_shown(path)} has the name of the picture beside it ({printable(picture)}), and is not read"
         if suffix == ".txt" and _BOX.match(_head(path)):
-            option = shlex.quote(f"input.annotations.yolo={typed_path(folder)}")
-            yield f"{what}: it looks like boxes of YOLO; to read them: {_convert(call)} {shown} -o {out} --set {option}"
+            read = Command(call.command, shown, "-o", call.output, Set("input.annotations.yolo", shown))
+            yield f"{what}: it looks like boxes of YOLO; to read them: {read}"
         elif flat and not is_object(path):
-            tar = shell_path(f"{typed_path(folder).rstrip('/')}.tar")
-            pack = f"tar --sort=name -cf {tar} -C {shown} ."
-            yield f"{what}; to read both as one record: {pack} && {_convert(call)} {tar} -o {out}"
+            tar = f"{shown.rstrip('/')}.tar"
+            pack = Foreign("tar", "--sort=name", "-cf", tar, "-C", shown, ".")
+            read = Command(call.command, tar, "-o", call.output)
+            yield f"{what}; to read both as one record: {pack} && {read}"
         else:
             yield f"{what}: files beside pictures are read from archives of samples alone, without classes of folders"
 
@@ -67,11 +67,12 @@ def tables_of_pictures(notable: Sequence[bytes], roots: Sequence[str], call: Cal
             continue
         column, root = found
         away = root != os.path.dirname(os.fsdecode(path))
-        files_root = f" --set {shlex.quote(f'schema.files_root={typed_path(root)}')}" if away else ""
+        files_root = [Set("schema.files_root", typed_path(root))] if away else []
+        column_is = set_column(column, "image", "path")
+        read = Command(call.command, typed_path(os.fsdecode(path)), "-o", call.output, column_is, *files_root)
         yield (
             f'{_shown(path)} names pictures in its column "{printable(column)}", and is not read; to read its rows: '
-            f"{_convert(call)} {shell_path(typed_path(os.fsdecode(path)))} -o {shell_path(call.output)} "
-            f"{set_column(column, 'image', 'path')}{files_root}"
+            f"{read}"
         )
 
 
@@ -92,8 +93,8 @@ def archives_beside(notable: Sequence[bytes]) -> Iterator[str]:
     for path in packed[:1]:
         folder, name = os.path.split(path)
         ending = next((one for one in _UNPACK if name.lower().endswith(one)), "")
-        command = _UNPACK.get(ending, "tar -xf {file} -C {folder}")
-        how = command.format(file=shell_path(typed_path(path)), folder=shell_path(typed_path(folder)))
+        words = _UNPACK.get(ending, ("tar", "-xf", "{file}", "-C", "{folder}"))
+        how = Foreign(*(word.format(file=typed_path(path), folder=typed_path(folder)) for word in words))
         more = f" and {len(packed) - 1:,} more" if len(packed) > 1 else ""
         yield f"{_shown(os.fsencode(path))}{more}: not read; if rows name files in it, unpack it first: {how}"
 
@@ -124,10 +125,6 @@ def _head(path: bytes) -> bytes:
             return file.read(_HEAD_BYTES)
     except OSError:
         return b""  # it is not read, whatever it holds
-
-
-def _convert(call: Call) -> str:
-    return f"shardmill {call.command}"
 
 
 def _shown(path: bytes) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from ..format.wording.hints import Add, Set
 from ..sources.contract.call import Call
 
 SPLITS: Final = (
@@ -72,7 +73,7 @@ class FileSplits:
     one_split: str = field(default="", compare=False, repr=False)
     steps: bool = False
     held: str = ""
-    as_one: str = field(default="--set input.splits=none", compare=False, repr=False)
+    as_one: Add = field(default=Set("input.splits", "none"), compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
     @property

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import InputError, SourceError
+from ..format.wording.hints import Set
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import typed_path
 from ..sources.files.listing import list_file
@@ -118,7 +119,7 @@ def _split_name(given: Any, shown: str) -> str:
     if not _SPLIT.fullmatch(name):
         raise InputError(
             f'{shown}: calls a split "{printable(given)}", and the name of a split begins with a letter; say which '
-            f"files are of which split: --set 'input.splits={{train: GLOB, test: GLOB}}'"
+            f"files are of which split: {Set('input.splits', '{train: GLOB, test: GLOB}')}"
         )
     return name
 

@@ -10,10 +10,8 @@ What the user says comes before what is seen: `input.splits`, or a rule or a spl
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
 import re
-import shlex
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,8 +24,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..format.flow.rows import Rows
+from ..format.wording.hints import Add, Command, Set
 from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable, printable_path, shell_path
+from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import typed_path
 from ..sources.contract.source import Frozen, Listing, Recognised, Survey
 from .names import (
@@ -321,7 +320,7 @@ def _agree(one: Found, other: Found) -> bool:
 def _line(splits: Sequence[str | None], where: str) -> str:
     names = sorted({split for split in splits if split is not None})
     what = f"splits {', '.join(names)}" if len(names) > 1 else f"all files are of split {names[0]}"
-    more = "" if where == "input.splits" else "; to read all files as one split: --set input.splits=none"
+    more = "" if where == "input.splits" else f"; to read all files as one split: {Set('input.splits', 'none')}"
     return f"{what}, from {where}{more}"
 
 
@@ -330,7 +329,7 @@ def not_used(splits: Sequence[str], said: str, split: str) -> tuple[str, ...]:
     if list(splits) in ([], [split]):
         return ()
     cut = next((one for one in splits if kind_of(one) == "train"), splits[0])
-    fix = "" if said == HELD_RULE else f"; to cut one of them only: --set split.of={cut}"
+    fix = "" if said == HELD_RULE else f"; to cut one of them only: {Set('split.of', cut)}"
     return (f"the files are of splits ({', '.join(splits)}), which are not used, since {said} is for all rows{fix}",)
 
 
@@ -340,7 +339,7 @@ def _words_alone(seen: Seen, how: FileSplits) -> Iterable[str]:
     if root is not None and root != how.split and len(set(seen.roots)) == 1:
         yield (
             f'the folder "{printable(os.path.basename(seen.root))}" has the name of a split, and its rows go to '
-            f"{how.split}; to write them as {root}: --set output.split={root}"
+            f"{how.split}; to write them as {root}: {Set('output.split', root)}"
         )
     if any(not one for one in seen.names):
         return  # folders of pictures, whose classes are named anyway
@@ -370,7 +369,7 @@ def _by_words_of(seen: Seen) -> list[str]:
         if split is None:
             raise InputError(
                 f"{_shown(file)}: input.splits is names, and its name has no word for one split; leave the file out, "
-                f"or say which files are of which split: --set 'input.splits={{train: GLOB, test: GLOB}}'"
+                f"or say which files are of which split: {Set('input.splits', '{train: GLOB, test: GLOB}')}"
             )
         splits.append(split)
     return splits
@@ -419,23 +418,23 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     shown = ", ".join(_shown(by_split[split][0]) for split in ordered)
     beside = f", beside {_shown(others[0])}" if others else ""
     what = mixed.what if mixed.what not in ("files", "folders") else "names of files may mean splits"
-    union = " --set input.columns_differ=union" if how.unites and others else ""
+    union = [Set("input.columns_differ", "union")] if how.unites and others else []
     both = list(seen.typed) if not others else _named([f for s in ordered for f in by_split[s]], others)
-    choices = [(", ".join(ordered), f"{_command(how, both)} --set input.splits=names{union}")]
+    choices = [(", ".join(ordered), _command(how, both, Set("input.splits", "names"), *union))]
     if any(split and _word_in_path(one) != split for one, split in zip(seen.below, mixed.splits, strict=True)):
         choices = []  # words in names say something else
     if others and len(ordered) > 1:
         rest = [file for split in ordered[1:] for file in by_split[split]]
-        alone = _command(how, _named(by_split[ordered[0]], [*others, *rest]))
-        choices.append((f"{ordered[0]} alone", f"{alone}{_into(how, ordered[0])}"))
+        alone = _command(how, _named(by_split[ordered[0]], [*others, *rest]), *_into(how, ordered[0]))
+        choices.append((f"{ordered[0]} alone", alone))
     else:
         choices.append(("all files in one split", _as_one(seen, how)))
     return _choice(f"{what}: {shown}{beside}", *choices)
 
 
-def _into(how: FileSplits, split: str) -> str:
+def _into(how: FileSplits, split: str) -> list[Set]:
     """Return the option by which all rows go to a split; a convert may need none."""
-    return "" if split == how.split and how.call.command != "append" else f" --set output.split={split}"
+    return [] if split == how.split and how.call.command != "append" else [Set("output.split", split)]
 
 
 def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: FileSplits) -> str:
@@ -456,11 +455,11 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
     if mixed.words:
         shown = ", ".join(_shown(min(folders[split])) for split in splits)
         what = f"names of folders may mean splits: {shown}"
-    first = f"{_command(how, named)}{' --set input.splits=names' if mixed.words else ''}"
+    first = _command(how, named, *([Set("input.splits", "names")] if mixed.words else []))
     return _choice(
         what,
         (", ".join(splits), first),
-        (f"{splits[0]} alone", f"{_command(how, sorted(inner))}{_into(how, splits[0])}"),
+        (f"{splits[0]} alone", _command(how, sorted(inner), *_into(how, splits[0]))),
     )
 
 
@@ -489,7 +488,7 @@ def _command_of(seen: Seen, one: Stated, splits: Sequence[set[str]], how: FileSp
     below = set(seen.below)
     paths = [os.path.join(seen.root, glob) for _, globs in one.globs for glob in globs]
     if len(one.globs) == 1:
-        return f"{_command(how, paths)} --set output.split={one.globs[0][0]}"
+        return _command(how, paths, Set("output.split", one.globs[0][0]))
     inner = Seen.of(files, paths, "/")
     start = len(inner.root.rstrip("/")) + 1
 
@@ -503,8 +502,8 @@ def _command_of(seen: Seen, one: Stated, splits: Sequence[set[str]], how: FileSp
             return None
     except InputError:
         return None
-    value = json.dumps({split: some[0] if len(some) == 1 else list(some) for split, some in globs}, ensure_ascii=False)
-    return f"{_command(how, paths)} --set {shlex.quote(f'input.splits={value}')}"
+    value = {split: some[0] if len(some) == 1 else list(some) for split, some in globs}
+    return _command(how, paths, Set("input.splits", value))
 
 
 def _choice(what: str, *choices: tuple[str, str]) -> str:
@@ -514,12 +513,11 @@ def _choice(what: str, *choices: tuple[str, str]) -> str:
 
 
 def _as_one(seen: Seen, how: FileSplits) -> str:
-    return how.one_split or f"{_command(how, seen.typed)} {how.as_one}"
+    return how.one_split or _command(how, seen.typed, how.as_one)
 
 
-def _command(how: FileSplits, paths: Sequence[str]) -> str:
-    typed = " ".join(shell_path(typed_path(path)) for path in paths)
-    return f"shardmill {how.call.command} {typed} -o {shell_path(how.call.output)}"
+def _command(how: FileSplits, paths: Sequence[str], *options: Add) -> str:
+    return str(Command(how.call.command, *map(typed_path, paths), "-o", how.call.output, *options))
 
 
 def _named(files: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Final
 
 from ..errors import InputError, SourceError
+from ..format.wording.hints import Foreign, Set
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import Call, typed_path
 from ..sources.contract.source import SourceEntry
@@ -49,15 +50,16 @@ _PAGE: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)?<(?:!doctype\
 _STORE_ERROR: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?<(?:\w+:)?error[^>]*>\s*<code>\s*([A-Za-z.]+)", re.I
 )
-_MEANT: Final = "; if it is meant so: --set input.detect=none"
+_FETCH: Final = "not the file itself; fetch the files, then run again"
+_MEANT: Final = f"; if it is meant so: {Set('input.detect', 'none')}"
 
 
 def pointer(head: bytes) -> str | None:
     """Return what to do about a pointer."""
     if _LFS.match(head):
-        return "is a Git LFS pointer, not the file itself; fetch the files, then run again: git lfs pull"
+        return f"is a Git LFS pointer, {_FETCH}: {Foreign('git', 'lfs', 'pull')}"
     if _ANNEX.match(head):
-        return "is a pointer of git-annex, not the file itself; fetch the files, then run again: git annex get ."
+        return f"is a pointer of git-annex, {_FETCH}: {Foreign('git', 'annex', 'get', '.')}"
     return None
 
 
@@ -141,7 +143,7 @@ def refuse_tables(files: Sequence[str], roots: Iterable[str], call: Call) -> Non
         how = f"in Python: {call.of_data(read)}"
     else:
         how = "write its current rows to Parquet files with the program that keeps the table"
-    raise InputError(f"{what}; {how}; to read all files as they are: --set input.detect=none")
+    raise InputError(f"{what}; {how}; to read all files as they are: {Set('input.detect', 'none')}")
 
 
 def _folders(files: Sequence[str], roots: Iterable[str]) -> Iterator[str]:

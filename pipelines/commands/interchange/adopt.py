@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ....transforms.format.wording.printable import counted, printable_path, shell_path
+from ....transforms.format.wording.hints import Command
+from ....transforms.format.wording.printable import counted, printable_path
 from ....transforms.format.wording.sizes import format_size
 from ...runs.adopt import FileFacts, adopt_files
 from ...workers.worker_count import count_workers
@@ -42,7 +43,7 @@ def adopt_command(folder: str, name: str | None, split: str | None, screen: Scre
         screen.text("Its records are not all tf.train.Example, so there is no schema.", "yellow")
     for note in notes:
         screen.text(f"Note: {note}", "yellow")
-    screen.text(f"shardmill info {shell_path(shown_path(folder))} shows its features.")
+    screen.text(f"{Command('info', shown_path(folder))} shows its features.")
     return 0
 
 

@@ -11,7 +11,8 @@ from ....transforms.dataset.comparison.compare import Difference, FigureDifferen
 from ....transforms.dataset.comparison.sides import Side
 from ....transforms.dataset.generations.manifest_files import read_manifest
 from ....transforms.dataset.generations.opened_generation import OpenedGeneration
-from ....transforms.format.wording.printable import printable, shell_path
+from ....transforms.format.wording.hints import Command
+from ....transforms.format.wording.printable import printable
 from ....transforms.format.wording.sizes import format_size
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _print(sides: tuple[Side, Side], found: Difference, read: list[RecordDiffere
 def _not_compared(sides: tuple[Side, Side], found: Difference) -> Iterator[str]:
     """Yield which figures are not compared, as a side has fewer than the other or none, and what to do."""
     for side, level in zip(sides, found.levels, strict=True):
-        command = f"shardmill stats {shell_path(side.path)}"
+        command = f"{Command('stats', side.path)}"
         if level is None:
             fix = f"{command} --write"
             if side.manifest.schema is None:

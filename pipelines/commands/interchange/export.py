@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from ....transforms.format.sidecars.croissant import NAME as CROISSANT
 from ....transforms.format.sidecars.label_map import ONE as LABEL_MAP
 from ....transforms.format.sidecars.label_map import has_id_0
 from ....transforms.format.sidecars.sidecar_files import sidecar_files
-from ....transforms.format.wording.options import set_column
+from ....transforms.format.wording.hints import Set, set_column
 from ....transforms.format.wording.printable import counted, printable_path
 from ....transforms.format.wording.sizes import format_size
 
@@ -86,10 +85,12 @@ def _export_pictures(rows: ExportedRows, target: str) -> tuple[int, list[str]]:
 
 def _label_options(label: Feature, names: Sequence[str]) -> list[str]:
     """Return the options that read a column of names as a label again, with the numbers that the classes have."""
-    listed = set_column(label.name, "label", json.dumps(list(names), ensure_ascii=False))
+    listed, more = set_column(label.name, "label", list(names)), ""
     if len(names) > _SHOWN:
-        listed = f"{set_column(label.name, 'label', '[...]')} (all {len(names):,} classes, in the order of info --json)"
-    return [*([set_column(label.name, "null", "absent")] if label.nullable else []), listed]
+        listed = set_column(label.name, "label", "[...]")
+        more = f" (all {len(names):,} classes, in the order of info --json)"
+    absent = [set_column(label.name, "null", "absent")] if label.nullable else []
+    return [*map(str, absent), f"{listed}{more}"]
 
 
 def is_sidecar(name: str) -> bool:
@@ -112,7 +113,7 @@ def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Scre
     if name not in files and not manifest.labels:
         raise UsageError(
             f"{where}: no feature is a label, so there is no label map; a column becomes one where it is converted: "
-            f"--set schema.columns.NAME.label=true"
+            f"{Set('schema.columns.NAME.label', True)}"
         )
     if name not in files:
         maps = ", ".join(one for one in files if one.endswith(LABEL_MAP))
@@ -131,9 +132,9 @@ def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Scre
 
 def _below_1(manifest: Manifest) -> str:
     if manifest.source.format == "images":
-        fix = "--set input.label_offset=1"
+        fix = f"{Set('input.label_offset', 1)}"
     else:
-        fix = "with _unused_0 as the first class of its text: --set 'schema.columns.NAME.label=[_unused_0, ...]'"
+        fix = f"with _unused_0 as the first class of its text: {Set('schema.columns.NAME.label', '[_unused_0, ...]')}"
     return f"Warning: TensorFlow's Object Detection API takes no id below 1, and a class has 0; convert again {fix}"
 
 

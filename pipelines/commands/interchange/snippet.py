@@ -13,7 +13,8 @@ from ....transforms.format.manifest.naming import index_path
 from ....transforms.format.sidecars.croissant import NAME as CROISSANT
 from ....transforms.format.snippets.programs import READERS, program
 from ....transforms.format.snippets.subject import Subject
-from ....transforms.format.wording.printable import printable, printable_path, shell_path
+from ....transforms.format.wording.hints import Command
+from ....transforms.format.wording.printable import printable, printable_path
 
 if TYPE_CHECKING:
     from ...screens.screen import Screen
@@ -27,13 +28,12 @@ def snippet_command(reader: str, path: str, split: str | None, screen: Screen) -
     first = manifest.splits[subject.split].shards[0].path
     if reader == "dali" and not subject.gzip and storage_at(path).size(index_path(first, "text")) is None:
         raise UsageError(
-            f"{printable_path(path)}: DALI reads shards by text indexes, which are missing: shardmill index "
-            f"{shell_path(path)} --text"
+            f"{printable_path(path)}: DALI reads shards by text indexes, which are missing: "
+            f"{Command('index', path, '--text')}"
         )
     if reader == "mlcroissant" and storage_at(path).size(CROISSANT) is None:
         raise UsageError(
-            f"{printable_path(path)}: croissant.json is missing: shardmill export {shell_path(path)} -o "
-            f"{shell_path(f'{path}/{CROISSANT}')}"
+            f"{printable_path(path)}: croissant.json is missing: {Command('export', path, '-o', f'{path}/{CROISSANT}')}"
         )
     code = program(reader, subject)
     if screen.as_json:

@@ -15,7 +15,8 @@ from ....transforms.errors import DamageError, UsageError
 from ....transforms.format.manifest.manifest import Manifest
 from ....transforms.format.schema.schema import Schema
 from ....transforms.format.splits.splitter import DEFAULT_SPLIT
-from ....transforms.format.wording.printable import printable_path, shell_path
+from ....transforms.format.wording.hints import Command, Set
+from ....transforms.format.wording.printable import printable_path
 from ....transforms.sources.files.listing import holds_dataset
 from ....transforms.sources.registry.settings import Settings
 from ....transforms.sources.tfrecord.options import TfrecordInput
@@ -54,7 +55,7 @@ def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> in
     elif write:
         raise UsageError(
             f"{printable_path(path)}: --write writes beside the shards of a dataset, and this is none; make one: "
-            f"shardmill merge {shell_path(path)} -o FOLDER --set stats=true"
+            f"{Command('merge', path, '-o', 'FOLDER', Set('stats', True))}"
         )
     else:
         shown = _of_files(path, level)

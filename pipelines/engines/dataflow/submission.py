@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ....transforms.dataset.stage.spec import DatasetSpec
 from ....transforms.errors import RunError, UsageError
 from ....transforms.format.wording.extras import install_line
+from ....transforms.format.wording.hints import Set
 from ...config.runners import DataflowRunner
 from ...prepare.prepared import Prepared
 from ...prepare.staged_plan import PLAN_FILE
@@ -53,7 +54,7 @@ def check_dataflow(runner: DataflowRunner, beam_args: Sequence[str]) -> None:
         flag = arg.removeprefix("--").partition("=")[0]
         if flag in _OURS:
             key = _OURS[flag]
-            raise UsageError(f"--{flag}: is runner.{key} here; give it there: --set runner.{key}=...")
+            raise UsageError(f"--{flag}: is runner.{key} here; give it there: {Set(f'runner.{key}', '...')}")
     if not _is_installed():
         raise UsageError(f"runner.name: Dataflow needs packages that are not installed; {install_line('dataflow')}")
     _options(runner, "check", beam_args)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ....transforms.errors import RunError, UsageError
+from ....transforms.format.wording.hints import Command
 from .jars import cache_folder
 from .processes import (
     JOB_MANAGER,
@@ -86,7 +87,7 @@ def up(folder: Path, task_managers: int, slots: int, port: int, pool_port: int) 
     """
     held = cluster_of(folder)
     if held is not None and any(process.is_alive() for process in held.processes.values()):
-        raise UsageError(f"a cluster is up already at {held.master}; shardmill flink down stops it")
+        raise UsageError(f"a cluster is up already at {held.master}; {Command('flink', 'down')} stops it")
     _check_port("--port", port)
     _check_port("--pool-port", pool_port)
     _clear(folder)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from ....transforms.errors import RunError, UsageError
+from ....transforms.format.wording.hints import Command
 from ....transforms.format.wording.printable import escaped, printable_path
 from ....transforms.format.wording.sizes import format_size
 
@@ -33,7 +34,7 @@ CACHE_VARIABLE: Final = "SHARDMILL_CACHE_DIR"
 
 _PINNED: Final = Path(__file__).with_name("flink.jars")
 _FLINK: Final = "org.apache.flink:flink-runtime:"
-_ASK: Final = "shardmill flink install"
+_ASK: Final = str(Command("flink", "install"))
 
 
 @dataclass(frozen=True, slots=True)

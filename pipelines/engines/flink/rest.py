@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ....transforms.errors import RunError
+from ....transforms.format.wording.hints import Command
 from ....transforms.format.wording.printable import printable
 
 _SECONDS: Final = 10.0
@@ -126,7 +127,7 @@ class FlinkRest:
             why = getattr(error, "reason", error)
             raise RunError(
                 f"cannot reach Flink at {self.master}: {printable(str(why))}; see that it runs there and that "
-                f"runner.master is the address of its REST interface (shardmill flink up starts one on this machine)"
+                f"runner.master is the address of its REST interface ({Command('flink', 'up')} starts one here)"
             ) from error
 
 

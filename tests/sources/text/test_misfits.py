@@ -34,5 +34,5 @@ def test_keys_are_named_that_read_all_values_and_none_where_the_values_do_not_te
 ) -> None:
     kind, unit = ("float", None) if type_ == "float64" else ("int64", "us" if type_ in ("timestamp", "time") else None)
     found = missing_keys({"x": values}, {"x": Feature("x", kind, type_, unit=unit)})
-    shown = " ".join(one.removeprefix("--set ").strip("'").removeprefix("schema.columns.x.") for one in found)
+    shown = " ".join(str(one).removeprefix("--set ").strip("'").removeprefix("schema.columns.x.") for one in found)
     assert shown == (keys or "")

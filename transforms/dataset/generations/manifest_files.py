@@ -22,6 +22,7 @@ from ...format.manifest.naming import STAGING_FOLDER, generation_file, is_shard_
 from ...format.manifest.parser import parse_manifest, parse_overview
 from ...format.manifest.parts import LIMITS, parse_part, parts_named_in
 from ...format.manifest.strict_json import JsonError, parse_json
+from ...format.wording.hints import Command, Foreign
 from ...format.wording.printable import printable_path, shell_path
 from ...stores.common.store_url import is_store_url
 from ..storage.local_storage import linked_folder, no_such_path
@@ -89,7 +90,7 @@ def no_dataset(root: str) -> InputError:
         return no_such_path(root, os.fsencode(os.path.dirname(root) if os.path.isabs(root) else os.getcwd()))
     if not is_store_url(root) and os.path.isfile(root):
         folder, name = os.path.split(root)
-        ways = [f"see its records: shardmill inspect {shell_path(root)}"] if is_shard_path(name) else []
+        ways = [f"see its records: {Command('inspect', root)}"] if is_shard_path(name) else []
         if storage_at(folder or ".").lies_at("manifest.json"):
             ways.append(f"open its folder: {shell_path(folder or '.')}")
         return InputError(
@@ -100,8 +101,8 @@ def no_dataset(root: str) -> InputError:
     if first is None:
         return InputError(said)
     return InputError(
-        f"{said}, but TFRecord files. To make a dataset of them, without changing them: shardmill adopt "
-        f"{shell_path(root)}; inspect and verify also take a single file: {shell_path(os.path.join(root, first))}"
+        f"{said}, but TFRecord files. To make a dataset of them, without changing them: "
+        f"{Command('adopt', root)}; inspect and verify also take a single file: {shell_path(os.path.join(root, first))}"
     )
 
 
@@ -111,7 +112,7 @@ def copy_in_part(root: str) -> str | None:
         read_manifest(root)
     except (InputError, DamageError):
         return None
-    command = "" if is_store_url(root) else f": cp -r DATASET/. {shell_path(root)}"
+    command = "" if is_store_url(root) else f": {Foreign('cp', '-r', 'DATASET/.', root)}"
     return (
         f"{printable_path(root)}: manifests/ is missing beside manifest.json: this is a copy of a dataset without its "
         f"folders, which can be read, and not written to; copy the whole folder{command}"

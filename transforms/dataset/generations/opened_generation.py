@@ -21,7 +21,8 @@ from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import generation_file
 from ...format.manifest.parser import parse_overview
 from ...format.manifest.parts import LIMITS
-from ...format.wording.printable import printable_path, shell_path
+from ...format.wording.hints import Command
+from ...format.wording.printable import printable_path
 from ...stores.common.object_reader import ObjectReader
 from ...stores.common.store_url import is_store_url
 from ..records.record_file import open_regular
@@ -56,7 +57,7 @@ class OpenedGeneration:
         if opened.size != entry.bytes or (crc is not None and f"{crc:08x}" != entry.crc32c):
             raise DamageError(
                 f"{self.name(entry)}: changed while it was read, and is not the shard of the manifest: "
-                f"shardmill verify {shell_path(self.path)}"
+                f"{Command('verify', self.path)}"
             )
         return opened
 

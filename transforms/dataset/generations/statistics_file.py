@@ -12,7 +12,7 @@ from ...errors import DamageError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import staged_sidecar
 from ...format.manifest.strict_json import MEMORY_LIMIT, is_readable
-from ...format.wording.printable import shell_path
+from ...format.wording.hints import Command
 from ...statistics.figures import Statistics
 from ...statistics.stats_json import STATS_JSON, STATS_TFDV, StatsProblem, parse_stats, stats_json
 from ...statistics.tally import Tally
@@ -67,7 +67,7 @@ def _read(root: str, manifest: Manifest) -> tuple[Tally, Statistics] | None:
             # another process has published it, and removed it, at this moment
         except StatsProblem as problem:
             if STATS_JSON in manifest.sidecars:
-                again = f"make it again: shardmill stats {shell_path(root)} --write"
+                again = f"make it again: {Command('stats', root, '--write')}"
                 raise DamageError(f"{storage.path(path)}: {problem}; {again}") from problem
             # of another generation, as far as anyone knows
     return None

@@ -25,7 +25,8 @@ from ...format.buffers.payloads import Payloads
 from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import index_path
 from ...format.sidecars.record_index import offsets_in
-from ...format.wording.printable import counted, printable_path, shell_path
+from ...format.wording.hints import Command
+from ...format.wording.printable import counted, printable_path
 from ...stores.common.store_url import is_store_url
 from ..generations.opened_generation import OpenedGeneration
 from ..records.record_file import open_regular, scan_opened
@@ -162,7 +163,7 @@ class RecordAccess:
     def _cut(self, entry: ShardEntry, found: str) -> DamageError:
         return DamageError(
             f"{found}, the manifest states {entry.records} to byte {entry.bytes}: the file, or its index, was cut or "
-            f"replaced; shardmill verify {shell_path(self._path)} finds the place"
+            f"replaced; {Command('verify', self._path)} finds the place"
         )
 
     def _indexed(self, entry: ShardEntry) -> I64 | None:
@@ -184,7 +185,7 @@ class RecordAccess:
             except FileNotFoundError:
                 continue
             except ValueError as error:
-                fix = f"shardmill index --overwrite {shell_path(self._path)} makes it again"
+                fix = f"{Command('index', '--overwrite', self._path)} makes it again"
                 raise DamageError(f"{printable_path(storage.path(path))}: it is no index; {fix}") from error
         return None
 

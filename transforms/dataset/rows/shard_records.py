@@ -23,6 +23,7 @@ from ...format.buffers.checksum import crc32c, crc32c_of_lengths, crc32c_of_piec
 from ...format.buffers.payloads import Payloads
 from ...format.manifest.manifest import ShardEntry
 from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
+from ...format.wording.hints import Command
 from ...format.wording.printable import counted
 from ...stores.common.object_reader import ObjectReader
 from ..generations.opened_generation import OpenedGeneration
@@ -44,7 +45,7 @@ _MOST_AT_ONCE: Final = 8 << 20
 _HEADER: Final = "its header is damaged or cut"
 _DATA: Final = "its data do not have their CRC"
 _ENDS: Final = "the file ends before it"
-_INDEX: Final = "its index states a place that no record can have; shardmill index --overwrite makes it again"
+_INDEX: Final = f"its index states a place that no record can have; {Command('index', '--overwrite')} makes it again"
 
 ReadEach = Callable[[Sequence[tuple[int, int]]], list[bytes]]
 """Read so many bytes from an offset on, each (bytes, offset); fewer only at the end."""

@@ -26,6 +26,7 @@ from ...format.flow.observers import (
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ...format.splits.splitter import TOO_MANY_SPLITS
+from ...format.wording.hints import Command
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
 from ..shuffle.findings import leave_findings, read_findings
 from ..shuffle.respill import respill
@@ -45,7 +46,7 @@ _SHOWN_PROBLEMS = 20
 
 _OF_OWN_PIPELINES: Final = (
     "does a step of yours leave out rows? ReadRows(map=...) does it; are there two ReadRows before one WriteShards? "
-    "write two folders, and join them: shardmill merge A B -o C"
+    f"write two folders, and join them: {Command('merge', 'A', 'B', '-o', 'C')}"
 )
 
 

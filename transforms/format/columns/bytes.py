@@ -13,7 +13,7 @@ from ..buffers.arrow_memory import offsets_of, raw_values, valid_mask
 from ..buffers.views import BUFFER_LIMIT, I64, Views, inline_views, reference_views, words_of
 from ..schema.column_types import column_type, is_string
 from ..schema.schema import Feature
-from ..wording.options import set_column
+from ..wording.hints import set_column
 from ..wording.printable import VALUE_LIMIT, printable
 from .numbers import BadValues
 

@@ -25,7 +25,7 @@ from ..flow.feature_values import FeatureColumn
 from ..flow.rejects import CellError, CellProblem
 from ..schema.column_types import Form, form_of
 from ..schema.schema import Feature, Schema
-from ..wording.options import set_column
+from ..wording.hints import set_column
 from ..wording.printable import printable
 from .bytes import bytes_values
 from .lists import Cells, cells_of

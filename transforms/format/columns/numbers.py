@@ -18,7 +18,7 @@ from ..flow.blocks import Narrowing
 from ..flow.rejects import TYPE_IS_THE_DATASETS, UNIT_IS_THE_DATASETS, CellError
 from ..schema.column_types import DEFAULT_UNIT, UNITS
 from ..schema.schema import Feature
-from ..wording.options import set_column
+from ..wording.hints import set_column
 from ..wording.printable import printable
 
 F32 = npt.NDArray[np.float32]

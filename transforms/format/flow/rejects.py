@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..wording.hints import Command
 from ..wording.printable import safe_json
 
 CODES: Final = (
@@ -45,8 +46,9 @@ def warning_at(place: Place, text: str) -> str:
 
 
 TYPE_IS_THE_DATASETS: Final = "the type is the dataset's: fix the file"
+NEW_DATASET: Final = Command("convert", "...", "-o", "FOLDER")
 UNIT_IS_THE_DATASETS: Final = (
-    "the unit is the dataset's: fix the file, or convert all files to a new dataset (shardmill convert ... -o FOLDER)"
+    f"the unit is the dataset's: fix the file, or convert all files to a new dataset ({NEW_DATASET})"
 )
 """The fix of a cell that does not fit, in an append: there no other type can be declared."""
 

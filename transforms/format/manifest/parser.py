@@ -12,6 +12,7 @@ from ...errors import DamageError
 from ..flow.blocks import Narrowing
 from ..schema.column_types import is_kept_as, types_of_kind
 from ..schema.schema import Feature, Schema
+from ..wording.hints import Command
 from ..wording.printable import printable
 from .details import ALL_INDEXES, lengthened, take_details
 from .manifest import (
@@ -267,7 +268,7 @@ _MEMBERS: Final[dict[str, Take[Any]]] = {
     "format": only(lambda value: value == FORMAT, f"{FORMAT}: this is not a manifest of Shardmill"),
     "format_version": only(
         lambda value: value == FORMAT_VERSION and type(value) is int,
-        f"{FORMAT_VERSION}: convert again; or remove all but the shards, and run shardmill adopt",
+        f"{FORMAT_VERSION}: convert again; or remove all but the shards, and run {Command('adopt')}",
     ),
     "generation": integer(1),
     "parent": optional(integer(1)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shlex
 from typing import Any
 
 import pyarrow as pa
@@ -36,16 +35,6 @@ def has_json(kind: pa.DataType) -> bool:
     if not has_digits(kind):
         return False
     return all(has_json(kind.field(index).type) for index in range(kind.num_fields))
-
-
-def json_option(column: str) -> str:
-    """Return the option that keeps a column as JSON text.
-
-    >>> print(json_option("a b"))
-    --set 'schema.columns."a b".as=json'
-    """
-    name = column if column.isidentifier() else json.dumps(column, ensure_ascii=False)
-    return "--set " + shlex.quote(f"schema.columns.{name}.as=json")
 
 
 def _text(value: Any) -> str:

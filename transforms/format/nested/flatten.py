@@ -26,7 +26,8 @@ from ..buffers.views import I64
 from ..columns.lists import lists_of, plain_array
 from ..flow.rejects import CellError, CellProblem
 from ..schema.arrow_checks import run_values
-from .as_json import as_json, json_option
+from ..wording.hints import set_column
+from .as_json import as_json
 from .decimals import decimal_floats, decimal_text, scaled_integers
 from .keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, grid_of, is_any_list, is_flat, is_scalar, stored_type
 
@@ -183,7 +184,11 @@ class _Flattener:
     def _no_nulls(self, name: str, array: pa.Array, row_of: RowOf) -> None:
         if array.null_count:
             plain = "null is in a list; fill or drop nulls before"
-            fix = "" if self.source is None else f", or keep the column as JSON text: {json_option(self.source)}"
+            fix = (
+                ""
+                if self.source is None
+                else f", or keep the column as JSON text: {set_column(self.source, 'as', 'json')}"
+            )
             error = CellError(name, "NULL_IN_LIST", "null", str(array.type), plain + fix, plain)
             for row in np.unique(row_of(np.flatnonzero(np.asarray(array.is_null())))).tolist():
                 self.bad.setdefault((row, name), error)

@@ -13,7 +13,8 @@ from ..nested.keys import FLAT_VALUES, ROW_LENGTHS
 from ..schema.schema import Feature
 from ..sidecars.croissant import NAME as CROISSANT
 from ..sidecars.croissant import classes_of
-from ..wording.printable import printable, printable_path, shell_path
+from ..wording.hints import Command, Set
+from ..wording.printable import printable, printable_path
 from .subject import Subject
 
 _DTYPES: Final = {"int64": "tf.int64", "float": "tf.float32", "bytes": "tf.string"}
@@ -76,11 +77,11 @@ def _nothing_to_learn(subject: Subject) -> str:
     if subject.pictures and not subject.decoded:
         return (
             f"TensorFlow does not decode {printable(subject.pictures[0].name)}, as some pictures are WebP, or GIF "
-            f"beside others; convert them again with --set image.encode.format=jpeg"
+            f"beside others; convert them again with {Set('image.encode.format', 'jpeg')}"
         )
     return (
         "Keras needs numbers or pictures to learn from, and a label or a number to predict; make one of a column: "
-        "--set schema.columns.NAME.label=true"
+        f"{Set('schema.columns.NAME.label', True)}"
     )
 
 
@@ -89,9 +90,10 @@ def _tfds(subject: Subject) -> Mapping[str, Any]:
         why = "compressed datasets have none, nor do those whose output.sidecars lack tfds"
         if subject.manifest.details.adopted and not subject.gzip:
             why = "files that were adopted have none where their names are not those that TFDS takes"
+        rebuilt = "rebuild", subject.path, "-o", "out/for-tfds", "--compression", "none"
         raise UsageError(
-            f"{printable_path(subject.path)}: has no dataset_info.json, by which TFDS opens a folder; {why}: shardmill "
-            f"rebuild {shell_path(subject.path)} -o out/for-tfds --compression none --set 'output.sidecars=[tfds, tfx]'"
+            f"{printable_path(subject.path)}: has no dataset_info.json, by which TFDS opens a folder; {why}: "
+            f"{Command(*rebuilt, Set('output.sidecars', ['tfds', 'tfx']))}"
         )
     return {}
 
@@ -99,8 +101,8 @@ def _tfds(subject: Subject) -> Mapping[str, Any]:
 def _dali(subject: Subject) -> Mapping[str, Any]:
     if subject.gzip:
         raise UsageError(
-            f"{printable_path(subject.path)}: DALI reads no compressed shards; rebuild it: shardmill rebuild "
-            f"{shell_path(subject.path)} -o out/for-dali --compression none"
+            f"{printable_path(subject.path)}: DALI reads no compressed shards; rebuild it: "
+            f"{Command('rebuild', subject.path, '-o', 'out/for-dali', '--compression', 'none')}"
         )
     read = [one for one in subject.features if not one.nullable and (one.kind != "bytes" or one.shape == ())]
     if not read:

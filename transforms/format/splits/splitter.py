@@ -14,7 +14,6 @@ they set records aside, and say where these go when all are counted.
 from __future__ import annotations
 
 import json
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from ..buffers.views import I64
 from ..flow.feature_values import FeatureColumn
 from ..flow.rejects import CellError
 from ..schema.schema import Feature, Schema
+from ..wording.hints import Add
 from ..wording.nearest import NoColumnError, nearest_name
 from ..wording.printable import printable
 
@@ -197,7 +197,7 @@ def where_present(column: str) -> str:
         name = ".".join(parts)
     else:
         name = f"col({json.dumps(column, ensure_ascii=False)})"
-    return f"--where {shlex.quote(f'{name} is not None')}"
+    return str(Add("--where", f"{name} is not None"))
 
 
 def present_rows(column: FeatureColumn, rows: int) -> npt.NDArray[np.bool_]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from ...format.wording.hints import Set
 from ...limits.turns import PIXELS, taking_turns
 from ..facts import UPRIGHT, Content, ImageFacts, ImageProblem
 from .codec import Codec, Pixels
@@ -44,7 +45,7 @@ def _check_sides(name: str, width: int, height: int) -> None:
     most = _LONGEST.get(name)
     if most is not None and max(width, height) > most:
         text = f"{width} x {height} pixels, and a side of {name.upper()} has at most {most}; resize it, or write PNG"
-        raise ImageProblem("UNSUPPORTED", f"{text}: --set image.encode.format=png", value=f"{width}x{height}")
+        raise ImageProblem("UNSUPPORTED", f"{text}: {Set('image.encode.format', 'png')}", value=f"{width}x{height}")
 
 
 @dataclass(frozen=True, slots=True)

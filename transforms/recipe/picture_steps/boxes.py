@@ -25,8 +25,8 @@ from ...format.buffers.arrow_memory import raw_values, true_mask
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import empty_array
 from ...format.nested.keys import is_any_list, is_flat, stored_type
+from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import first_names
-from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ...pictures.masks import mask_png
 from ...pictures.notes import APPLY, BOXES_OF_TURNED
@@ -34,8 +34,8 @@ from ..step import Column, Stepped, is_text
 from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, OBJECTS, SIZE, Objects, fields_of, has_masks, keys_of, left_over
 from .placements import OUT_OF_FRAME, PLACEMENT, Placements, with_counts
 
-CLIP: Final = "--set schema.boxes=clip"
-NO_MASKS: Final = "--set input.annotations.masks=false"
+CLIP: Final = f"{Set('schema.boxes', 'clip')}"
+NO_MASKS: Final = f"{Set('input.annotations.masks', False)}"
 
 _NO_BOXES: Final = (
     '"objects" has no field "bbox" that is a list of boxes, [[x, y, width, height], ...], so that it becomes no boxes '
@@ -43,7 +43,7 @@ _NO_BOXES: Final = (
 )
 _NO_PICTURE: Final = (
     '"objects" has boxes, and there is not one picture that they are of ({}), so that they stay a column; name it: '
-    "--set schema.columns.NAME.name=image"
+    f"{Set('schema.columns.NAME.name', 'image')}"
 )
 
 _TURNED: Final = f" (perhaps it is turned by its EXIF orientation: {APPLY})"

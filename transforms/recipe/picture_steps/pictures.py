@@ -30,8 +30,8 @@ from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import ColumnRule
+from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import NoColumnError
-from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem
@@ -42,7 +42,7 @@ from .objects import OBJECTS, fields_of
 
 _DATA_URL: Final = re.compile(r"^\s*data:[^,]*;base64,")
 ENCODED: Final = "encoded"
-FIX: Final = "write all as JPEG or PNG: --set image.encode.format=jpeg"
+FIX: Final = f"write all as JPEG or PNG: {Set('image.encode.format', 'jpeg')}"
 ABSENT: Final = "absent"
 DROP_ROW: Final = "drop_row"
 ERROR: Final = "error"

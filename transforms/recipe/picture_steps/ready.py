@@ -25,6 +25,7 @@ from ...format.flow.rejects import CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule
+from ...format.wording.hints import Set
 from ...format.wording.nearest import NoColumnError
 from ...pictures.check import DECODED, ImageCheck
 from ...pictures.facts import UPRIGHT, Check, ImageFacts, ImageProblem
@@ -211,7 +212,7 @@ class ReadyByType:
         if not found:
             raise SchemaError(
                 "image: there is no picture to make ready; say which column holds pictures, or their paths: "
-                "--set schema.columns.NAME.image=path"
+                f"{Set('schema.columns.NAME.image', 'path')}"
             )
         boxes = self.boxes.step(columns)
         ordered = sorted(found, key=lambda name: name in self.options.masks)

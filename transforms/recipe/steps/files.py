@@ -22,8 +22,8 @@ from ...errors import RunError, SchemaError
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
+from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import NoColumnError
-from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 from ...sources.files.below_root import FileProblem, FilesBelow
 from ..step import Column, Stepped, as_text, is_text, with_column
@@ -115,7 +115,7 @@ class Files:
         if self._table is None:
             raise RunError(
                 "these rows are in no one file; name the folder of the files that they name: "
-                "--set schema.files_root=FOLDER"
+                f"{Set('schema.files_root', 'FOLDER')}"
             )
         return FilesBelow(os.path.dirname(self._table), self.most, "the folder of the table")
 

@@ -7,7 +7,6 @@ keep their numbers, and new ones come at the end.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -21,8 +20,8 @@ from ...format.buffers.arrow_memory import text_array
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.schema.arrow_types import plain_type
 from ...format.schema.column_types import is_string
+from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import NoColumnError, first_names
-from ...format.wording.options import set_column, set_list
 from ...format.wording.printable import printable
 from ..step import Column, Stepped, as_text, is_text, with_column
 
@@ -186,7 +185,7 @@ def numbers_note(names: Sequence[str], key: str, what: str = "folders") -> tuple
         return ()
     if in_order_of_numbers(names, key) == list(names):
         return (f'{what} are named by numbers: "{names[odd]}" is label {odd}',)
-    order = f"to order numbers: --set {shlex.quote(f'{key}=numeric')}"
+    order = f"to order numbers: {Set(key, 'numeric')}"
     return (f'{what} are named by numbers, in the order of text: "{names[odd]}" is label {odd}; {order}',)
 
 
@@ -200,7 +199,7 @@ def refuse_other_numbers(key: str, given: Sequence[str], dataset: Sequence[str])
         return
     new = [name for name in given if name not in dataset]
     classes = [*dataset, *new]
-    fix = f": {set_list(key, classes)}" if len(classes) <= _SHOWN else ""
+    fix = f": {Set(key, classes)}" if len(classes) <= _SHOWN else ""
     raise SchemaError(
         f'{printable(key)}: class {number} is "{printable(given[number])}", and "{printable(dataset[number])}" in the '
         f"dataset, whose classes keep their numbers; leave the key out, or give the dataset's classes first{fix}"

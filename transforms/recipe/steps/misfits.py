@@ -10,8 +10,8 @@ from pyarrow import types
 
 from ...format.schema.arrow_types import is_list, type_words
 from ...format.schema.column_types import is_binary, is_string
+from ...format.wording.hints import set_column
 from ...format.wording.nearest import nearest_name
-from ...format.wording.options import set_column
 from ...format.wording.printable import printable
 
 _BY_FUNCTION = "filter the rows by a function of yours, in Python: convert(..., map=function)"

@@ -24,6 +24,7 @@ from ...format.nested.flatten import empty_array, stored
 from ...format.nested.keys import MASK, is_flat, stored_type
 from ...format.schema.arrow_types import is_list
 from ...format.schema.column_types import is_binary, is_string
+from ...format.wording.hints import set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ..step import Column, Stepped, as_text, with_column
@@ -99,7 +100,7 @@ class Nulls:
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise SchemaError(
                 f'column "{name}": {value!r} is no value of its type, {printable(str(kind))}; '
-                f"give one: --set 'schema.columns.{name}.null={{fill: VALUE}}'"
+                f"give one: {set_column(name, 'null', '{fill: VALUE}')}"
             ) from error
 
 

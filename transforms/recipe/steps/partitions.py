@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from ...errors import SchemaError
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...sources.contract.selection import EVERY_COLUMN, Selection
 from ...sources.files.partitions import partition_values
@@ -80,7 +81,7 @@ class Partitions:
             if name in known:
                 raise SchemaError(
                     f'the files hold a column "{printable(name)}", and their folders name it too; to read the columns '
-                    "of the files alone: --set input.partitions=none"
+                    f"of the files alone: {Set('input.partitions', 'none')}"
                 )
         return [
             *columns,
@@ -114,5 +115,5 @@ def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str
 
     return (
         f"the folders of {one} name {shown(names)}, and those of {other} {shown(others)}; convert them apart, or leave "
-        f"these columns out: --set input.partitions=none"
+        f"these columns out: {Set('input.partitions', 'none')}"
     )

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from ...errors import SourceError
+from ...format.wording.hints import Foreign
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...recipe.picture_steps.objects import ID
@@ -95,7 +95,7 @@ def _add_classes(entry: SourceEntry, document: Mapping[str, Any], classes: dict[
             raise SourceError(
                 entry.name,
                 f"has more than {MOST_CLASSES:,} categories, which are no classes; leave out those without objects: "
-                f"jq '{_USED}' {shlex.quote(entry.name)} > smaller.json",
+                f"{Foreign('jq', _USED, entry.name)} > smaller.json",
             )
 
 

@@ -15,6 +15,7 @@ from ...format.flow.rows import Rows
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
+from ...format.wording.hints import Set
 from ...recipe.picture_steps.objects import OBJECTS
 from ...recipe.steps.label import numbers_note
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
@@ -80,7 +81,7 @@ class AnnotationSource:
         if self.kind == "voc" and self.options.names is None:
             raise SchemaError(
                 f"classes are numbered by the names in these files alone, and {dataset.name} has numbers already; give "
-                f"all classes in their order: --set 'input.annotations.classes=[cat, dog]'"
+                f"all classes in their order: {Set('input.annotations.classes', ['cat', 'dog'])}"
             )
         return replace(self, dataset=dataset.name)
 

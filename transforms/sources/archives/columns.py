@@ -14,7 +14,7 @@ from ...errors import SchemaError, SourceError, UsageError
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.sidecars.tfds import labels_file_name
-from ...format.wording.options import set_list
+from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import counted, printable
 from ...recipe.steps.label import MOST_CLASSES, in_order_of_numbers
 from ...recognise.names import is_split_folder
@@ -93,16 +93,14 @@ def check_names(found: Found) -> None:
         one = found.columns.get(name)
         if name == KEY or (one is not None and one.form is not Form.JSON):
             taken = "the key of each sample" if one is None else f'members ".{one.suffix}"'
-            fix = (
-                "" if one is None else f", or leave those members out: {set_list('input.ignore', [f'*.{one.suffix}'])}"
-            )
+            fix = "" if one is None else f", or leave those members out: {Set('input.ignore', [f'*.{one.suffix}'])}"
             raise SchemaError(
                 f'column "{printable(name)}" is a field of the .json members, and {taken} would be called so too; keep '
-                f"the text of JSON as one column: --set input.json=text{fix}"
+                f"the text of JSON as one column: {Set('input.json', 'text')}{fix}"
             )
 
 
-def check_kind(found: Found, name: str, unpack: str) -> None:
+def check_kind(found: Found, name: str, unpack: Foreign) -> None:
     """Raise `SourceError` for archives of tables; `unpack` is the command for the archive `name`."""
     table = next((one.suffix for one in found.columns.values() if f".{one.suffix}".endswith(_TABLES)), None)
     if table is not None and not found.pictures:
@@ -122,8 +120,8 @@ def check_numbers(found: Found, name: str) -> None:
             shown = " and ".join(f'".{printable(one)}"' for one in sorted(suffixes)[:2])
             raise SchemaError(
                 f"{name}: {len(suffixes)} kinds of members differ in a number only, such as {shown}; if the number is "
-                f"a part of the name: --set input.key=last_dot; if each number is a feature of one sample: --set "
-                f"input.key=first_dot"
+                f"a part of the name: {Set('input.key', 'last_dot')}; if each number is a feature of one sample: "
+                f"{Set('input.key', 'first_dot')}"
             )
 
 
@@ -146,7 +144,9 @@ class Folders:
             beside = next(one.suffix for one in found.columns.values() if one.form is not Form.PICTURE)
             return cls("flat", b"", (), (), f"folders are no classes, since .{beside} members are beside pictures")
         if found.folders is None:
-            raise UsageError("unclear folder layout: more than 100,000 folders in an archive; --set input.layout=flat")
+            raise UsageError(
+                f"unclear folder layout: more than 100,000 folders in an archive; {Set('input.layout', 'flat')}"
+            )
         root = _root_of(found.folders)
         below = [folder[len(root) :] for folder in found.folders]
         chosen = choose_layout(sorted(below), layout)
@@ -250,8 +250,8 @@ def _refuse_twins(names: Sequence[str]) -> None:
         if name in seen:
             raise SchemaError(
                 f'two columns would be named "{printable(name)}"; leave those members out: '
-                f"{set_list('input.ignore', [f'*.{name}'])}, or keep the text of JSON as one column: "
-                f"--set input.json=text"
+                f"{Set('input.ignore', [f'*.{name}'])}, or keep the text of JSON as one column: "
+                f"{Set('input.json', 'text')}"
             )
         seen.add(name)
 
@@ -268,7 +268,7 @@ def _class_numbers(one: ColumnEvidence | None, wanted: Wanted) -> tuple[str, ...
     if known and one.most >= len(known) and any(name != str(i) for i, name in enumerate(known)):
         raise SchemaError(
             f'column "{CLASS}": there is a class {one.most}, and the dataset has {len(known)} classes with names; give '
-            f"all of them in their order: {set_list(f'schema.columns.{CLASS}.label', [*known[:3], '...'])}"
+            f"all of them in their order: {Set(f'schema.columns.{CLASS}.label', [*known[:3], '...'])}"
         )
     return known + tuple(str(number) for number in range(len(known), min(one.most + 1, MOST_CLASSES)))
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from ...format.buffers.arrow_memory import array_of, binary_array, raw_values, text_array, true_mask
 from ...format.flow.rejects import CellError, CellProblem, Place, Reject
 from ...format.flow.rows import Rows
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ..archive_files.members import NOT_READ, Kind, MemberError
 from ..images.layout import FolderRole, Layout, role_of
@@ -155,7 +156,7 @@ class SampleReader:
         text = (
             f'the members of "{printable_path(sample.key)}" have {size:,} bytes together, more than '
             f"limits.record_bytes ({self.record_bytes:,}); keep fewer columns, or, if its members are no single "
-            f"sample, let keys end at the last dot: --set input.key=last_dot"
+            f"sample, let keys end at the last dot: {Set('input.key', 'last_dot')}"
         )
         return _SampleError(None, "RECORD_TOO_LARGE", text, f"{size} bytes", f"at most {self.record_bytes} bytes")
 
@@ -230,7 +231,7 @@ def _not_read(column: MemberColumn, code: str, text: str, name: bytes) -> _Sampl
 def _twice(column: MemberColumn, one: str, other: str) -> _SampleError:
     fix = "leave one out of the archive"
     if column.form is Form.PICTURE:
-        fix = f"call pictures by their suffix (--set input.pictures=suffix), or {fix}"
+        fix = f"call pictures by their suffix ({Set('input.pictures', 'suffix')}), or {fix}"
     text = f'"{one}" and "{other}" would both be the column "{column.name}" of one sample; {fix}'
     return _SampleError(column.name, "BAD_WIDTH", text, other, "one member of a kind in each sample")
 

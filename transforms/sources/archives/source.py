@@ -8,7 +8,6 @@ read         members from cut to cut; what is no row is a reject, as is the rest
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -21,7 +20,7 @@ from ...errors import SourceError
 from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Feature, Schema
-from ...format.wording.options import set_column
+from ...format.wording.hints import Foreign, Set, set_column
 from ...format.wording.printable import counted, printable
 from ...limits.turns import ROW_BYTES, Turn
 from ...recipe.steps.label import numbers_note
@@ -50,7 +49,7 @@ _PIECES: Final = 4096
 """About how many pieces archives are cut into, where these are of 1 to 64 MiB each."""
 _LEAST_PIECE: Final = 1 << 20
 _MOST_PIECE: Final = 64 << 20
-_UNPACK: Final = {"tar": "tar -xf", "zip": "unzip"}
+_UNPACK: Final = {"tar": ("tar", "-xf"), "zip": ("unzip",)}
 
 _APART: Final = 4
 """Bytes are fetched from a store as a range where this is at most so many times as long: zips may be in any order."""
@@ -94,7 +93,7 @@ class ArchiveSource(FileSource):
         if not found.samples:
             raise _no_sample(listing.entries, archives)
         first = listing.entries[0].name
-        check_kind(found, first, f"{_UNPACK[self.options.format]} {shlex.quote(first)}")
+        check_kind(found, first, Foreign(*_UNPACK[self.options.format], first))
         if self.naming.key == "first_dot" and not self.naming.key_is_chosen:
             check_numbers(found, first)
         folders = Folders.of(found, self.options.layout, numeric=self.options.labels == "numeric")
@@ -311,7 +310,7 @@ def _warnings(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence
     if dotted := [name for name in found.pictures if name[:1].isdigit()]:
         warnings.append(
             f'the pictures ".{found.columns[dotted[0]].suffix}" are the column "{printable(dotted[0])}", since a key '
-            f"ends at the first dot of a name; if dots are a part of names: --set input.key=last_dot"
+            f"ends at the first dot of a name; if dots are a part of names: {Set('input.key', 'last_dot')}"
         )
     for name in found.pictures:
         lacking = found.samples - found.columns[name].count

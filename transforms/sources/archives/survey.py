@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import SchemaError
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ..archive_files.members import Archive, Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import HEADERS, open_archive
@@ -290,5 +291,5 @@ def _repeated(digests: bytes) -> npt.NDArray[np.bool_]:
 def too_many_columns(name: str, member: bytes) -> SchemaError:
     return SchemaError(
         f"{name}: more than {MOST_COLUMNS} kinds of members, of which {printable_path(member)} is one: names have dots "
-        f"before their suffix; let keys end at the last dot: --set input.key=last_dot"
+        f"before their suffix; let keys end at the last dot: {Set('input.key', 'last_dot')}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
 from ...format.schema.arrow_checks import check_names, storage_type
+from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ...limits.turns import ROW_BYTES, Turn
 from ..contract.selection import Selection
@@ -110,7 +110,7 @@ def too_large(name: str, error: TooLarge, form: Form) -> SourceError:
         f"import sys, pyarrow as pa; r = pa.ipc.open_{kind}(sys.argv[1]); w = pa.ipc.new_file(sys.argv[2], r.schema); "
         f"[w.write_batch(b.slice(i, 1000)) for b in {batches} for i in range(0, b.num_rows, 1000)]; w.close()"
     )
-    return SourceError(name, f"{error}python -c '{program}' {shlex.quote(name)} new.arrow")
+    return SourceError(name, f"{error}{Foreign('python', '-c', program, name, 'new.arrow')}")
 
 
 def schema_of(data: pa.NativeFile, form: Form) -> pa.Schema:
@@ -193,12 +193,9 @@ def _batches(
 ) -> tuple[Form, list[BatchPlace]]:
     head = data.read(8)
     if head.startswith(FEATHER_V1):
-        name = shlex.quote(entry.name)
         program = "import sys, pyarrow.feather as f; f.write_feather(f.read_table(sys.argv[1]), sys.argv[2])"
-        raise SourceError(
-            entry.name, f"is a file of Feather V1, which is not read; write it again: python -c '{program}' {name} "
-            "new.feather"
-        )  # fmt: skip
+        again = Foreign("python", "-c", program, entry.name, "new.feather")
+        raise SourceError(entry.name, f"is a file of Feather V1, which is not read; write it again: {again}")
     stream = not head.startswith(FILE_MAGIC)
     selection.check_width(entry.name, count_columns(data, entry.bytes, most_columns, stream=stream), most_columns)
     if not stream:

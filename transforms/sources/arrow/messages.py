@@ -18,6 +18,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ...format.wording.hints import Set
 from ...limits.free_rows import free_rows, may_be_free
 from .flatbuffer import DamagedTable, Table
 
@@ -56,7 +57,7 @@ class TooLarge(Exception):
     def __init__(self, what: str, inflated: int, most: int) -> None:
         super().__init__(
             f"{what} takes {inflated} bytes when it is inflated, more than limits.batch_bytes ({most}); raise it: "
-            f"--set limits.batch_bytes={inflated}; or write the file again in smaller batches: "
+            f"{Set('limits.batch_bytes', inflated)}; or write the file again in smaller batches: "
         )
 
 

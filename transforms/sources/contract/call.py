@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from ...format.wording.hints import Python
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -13,13 +15,13 @@ class Call:
     command: str = "convert"
     output: str = "out"
 
-    def of_data(self, data: str) -> str:
+    def of_data(self, data: str) -> Python:
         """Return the call from Python with an expression that gives the data.
 
-        >>> Call("append", "out/a").of_data("frame")
-        "append(data=frame, output='out/a')"
+        >>> print(Call("append", "out/a").of_data("frame"))
+        append(data=frame, output='out/a')
         """
-        return f"{self.command}(data={data}, output={self.output!r})"
+        return Python(f"{self.command}(data={data}, output={self.output!r})")
 
 
 def typed_path(path: str) -> str:

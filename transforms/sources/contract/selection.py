@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
 from ...errors import SchemaError
+from ...format.wording.hints import Set
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 
@@ -131,17 +130,19 @@ def refuse_columns(where: str, count: int, most: int) -> None:
     if count > most:
         raise SchemaError(
             f"{where}{count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
-            f"--set limits.columns={count}"
+            f"{Set('limits.columns', count)}"
         )
 
 
 def refuse_far_more(name: str, count: int, most: int) -> None:
     if count > max(_WIDEST, 4 * most):
-        raise SchemaError(f"{name}: {count} columns, far over limits.columns: --set limits.columns={count} reads them")
+        raise SchemaError(
+            f"{name}: {count} columns, far over limits.columns: {Set('limits.columns', count)} reads them"
+        )
 
 
 EVERY_COLUMN: Final = Selection()
-UNITE: Final = "--set input.columns_differ=union"
+UNITE: Final = f"{Set('input.columns_differ', 'union')}"
 """The option that reads files whose columns differ."""
 
 
@@ -153,4 +154,4 @@ def exclude_columns(names: Sequence[str]) -> str:
     """
     if len(names) > _NAMED_COLUMNS:
         return f"name the {len(names)} columns in input.exclude_columns of a config"
-    return f"--set {shlex.quote(f'input.exclude_columns={json.dumps(list(names), ensure_ascii=False)}')}"
+    return str(Set("input.exclude_columns", names))

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ...errors import InputError, SourceError
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ..contract.source import SourceEntry
 from ..files.listing import expand_paths, list_file
@@ -139,7 +140,7 @@ def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
         both = " and ".join(f'"{printable(sign)}" gives {widths[sign][0]}' for sign in likely)
         raise AmbiguousDelimiter(
             f"{name}: the delimiter is unclear: {both} columns in the first {len(widths[','])} records; declare it: "
-            f"--set 'input.delimiter={printable(likely[0])}'"
+            f"{Set('input.delimiter', likely[0])}"
         )
     if not likely:  # of ragged records, what the header says
         likely = [sign for sign in SIGNS if widths[sign] and widths[sign][0] > 1][:1]
@@ -152,8 +153,11 @@ def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
     return Delimiter(
         likely[0],
         f'{name}: the delimiter is "{shown}": {columns} columns in the first {records} records; if it is not: '
-        f"--set input.delimiter=,",
+        f"{Set('input.delimiter', ',')}",
     )
+
+
+_COMMA: Final = Set("input.delimiter", ",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +176,9 @@ class Aligned:
     @property
     def keys(self) -> str:
         """The options that read them, each with a blank in front."""
-        lines = " --set input.skip_lines=1" if self.before else ""
-        return f" --set input.trim=true{lines}{' --set input.row_names=row' if self.lacks else ''}"
+        lines = f" {Set('input.skip_lines', 1)}" if self.before else ""
+        names = f" {Set('input.row_names', 'row')}" if self.lacks else ""
+        return f" {Set('input.trim', True)}{lines}{names}"
 
 
 def aligned_columns(text: str, options: SampleOptions) -> Aligned | None:
@@ -199,7 +204,7 @@ def _blanks(name: str, found: Aligned, options: SampleOptions) -> Delimiter:
     """
     cut = f"{found.columns} columns in the first {found.records} records"
     if options.trim:
-        return Delimiter(" ", f"{name}: the delimiter is a run of blanks: {cut}; if it is not: --set input.delimiter=,")
+        return Delimiter(" ", f"{name}: the delimiter is a run of blanks: {cut}; if it is not: {_COMMA}")
     fix = found.keys.strip()
     if found.before and options.skip_lines:
         fix = fix.replace("skip_lines=1", f"skip_lines={options.skip_lines + 1}")
@@ -211,7 +216,7 @@ def _blanks(name: str, found: Aligned, options: SampleOptions) -> Delimiter:
     also += ", with a header that lacks the name of the first" if found.lacks else ""
     raise AmbiguousDelimiter(
         f"{name}: no sign is the delimiter, and blanks give {cut}{also}; to cut there: {fix}; to read each line as one "
-        "column: --set input.delimiter=,"
+        f"column: {_COMMA}"
     )
 
 

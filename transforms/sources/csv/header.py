@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, zip_longest
@@ -13,6 +12,7 @@ import numpy as np
 
 from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
+from ...format.wording.hints import Command, Set
 from ...format.wording.printable import printable
 from ..contract.selection import UNITE
 from ..contract.source import SourceEntry
@@ -36,7 +36,7 @@ _NULL_NAMES: Final = frozenset((
 """What means null where it is the name of a column of numbers; "Na", "missing" and "unknown" may be names."""
 
 _LINE_CELLS: Final = 20
-_TRIM: Final = "; to take blanks off all cells: --set input.trim=true"
+_TRIM: Final = f"; to take blanks off all cells: {Set('input.trim', True)}"
 _SHOWN: Final = 5
 """Columns that a message shows of the first line, and a note of its names."""
 
@@ -188,7 +188,7 @@ def refuse_data_as_header(
         # a column without a name, beside an index or beside numbers that have a name in words
         of_pandas = known == [0] and (head.cells[0] == "" or len(numbers) > 1)
         if is_data or not (of_pandas or _are_even(known) or all(number in _YEARS for number in known)):
-            raise _looks_like_data(head.name, head.cells, "--set input.header=true", renamed=renamed)
+            raise _looks_like_data(head.name, head.cells, f"{Set('input.header', True)}", renamed=renamed)
         if known:
             what = f"{head.name}: the first line is the header, though it holds numbers"
             found.append(f"{what}: {_line(head.cells)}; if it is data: --no-header")
@@ -213,7 +213,7 @@ def _header_of_text(heads: Sequence[FileHead], head: FileHead) -> tuple[str, ...
 
 
 def _looks_like_data(file: str, cells: Sequence[str], else_: str, *, renamed: bool = False) -> SourceError:
-    names = "" if renamed else ", or with names of your own: --no-header --set 'input.names=[a, b, ...]'"
+    names = "" if renamed else f", or with names of your own: --no-header {Set('input.names', '[a, b, ...]')}"
     return SourceError(
         file,
         f"the first line looks like data, not like a header: {_line(cells)}; if it is data: --no-header{names}; if it "
@@ -238,7 +238,9 @@ def _refuse_json(text: bytes, file: str) -> None:
             json.loads(text)
         except ValueError:
             return
-        raise SourceError(file, "each line is a JSON object, not CSV; read it as JSON lines: --set input.format=jsonl")
+        raise SourceError(
+            file, f"each line is a JSON object, not CSV; read it as JSON lines: {Set('input.format', 'jsonl')}"
+        )
 
 
 def _refuse_libsvm(text: bytes, file: str, options: CsvInput) -> None:
@@ -246,7 +248,7 @@ def _refuse_libsvm(text: bytes, file: str, options: CsvInput) -> None:
         raise SourceError(
             file,
             "the first line is in the form of LibSVM (label, then index:value), which is no table; to read each line "
-            f"as text: shardmill convert {shlex.quote(file)} -o out --format txt; as one column: --no-header",
+            f"as text: {Command('convert', file, '-o', 'out', '--format', 'txt')}; as one column: --no-header",
         )
 
 
@@ -320,7 +322,7 @@ def _refuse_twins(names: Sequence[str], file: str) -> None:
                 file,
                 f'columns {seen[name]} and {i} are both named "{printable(name)}": one would overwrite the other; '
                 "if the first line is data: --no-header; if it is a header, rename one, or replace it by names of "
-                "your own: --set 'input.names=[a, b, ...]'",
+                f"your own: {Set('input.names', '[a, b, ...]')}",
             )
         seen[name] = i
 
@@ -334,5 +336,5 @@ def _delimiter_warning(cells: Sequence[str], file: str, options: CsvInput) -> tu
     shown = printable(other)
     return (
         f'{file}: 1 column, and its first line holds "{shown}": wrong delimiter? '
-        f"declare it: --set input.delimiter='{shown}'",
+        f"declare it: {Set('input.delimiter', shown)}",
     )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ...format.wording.hints import Set
 from ...format.wording.nearest import nearest_name
-from ...format.wording.options import set_list
 from ...format.wording.printable import printable, quoted
 from ..contract.call import Call
 
@@ -30,9 +30,9 @@ def no_such_column(name: str, known: Sequence[str], wanted: Sequence[str], *, na
     there = f"{known[0]} to {known[-1]}" if len(known) > 1 else known[0]
     text = f"without a header {'they are' if len(known) > 1 else 'it is'} {printable(there)}"
     if len(names) > len(known) or len(names) > _MOST_NAMES:
-        return f"{text}; to name all {len(known)} in their order: --set 'input.names=[a, b, ...]'"
+        return f"{text}; to name all {len(known)} in their order: {Set('input.names', '[a, b, ...]')}"
     which = "it" if len(known) == 1 else "all" if len(own) == len(known) else "all in their order"
-    return f"{text}; to name {which}: {set_list('input.names', names)}"
+    return f"{text}; to name {which}: {Set('input.names', names)}"
 
 
 def wrong_signs(

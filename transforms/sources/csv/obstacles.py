@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, binary_array, true_mask
-from ...format.wording.options import set_column, set_list
+from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import NUMBER, cell_bytes
 from ..text.cell_lists import look_of
@@ -149,7 +149,7 @@ def obstacle_notes(
         stay = f"{_columns([name for name, _ in few])} text: " if few else ""
         notes.append(
             f"{stay}the header comes again ({again}), as in files that were "
-            f"joined; to leave such lines out: --set input.repeated_header=drop"
+            f"joined; to leave such lines out: {Set('input.repeated_header', 'drop')}"
         )
     elif few:
         notes.append(_word_note(few, null_values, call))
@@ -165,12 +165,12 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], null_
     for name, _, commas in found[:_SHOWN]:
         options.append(set_column(name, sign, ","))
         options += [set_column(name, "thousands", ".")] if sign == "decimal" and commas.dots else []
-    options += [set_list("input.null_values", [*null_values, *nulls])] if nulls else []
+    options += [Set("input.null_values", [*null_values, *nulls])] if nulls else []
     first = f"fix {typos} in the file, then " if typos else ""
     more = "; the other columns alike" if len(found) > _SHOWN else ""
     return (
         f"{_columns([name for name, _, _ in found])} text: {found[0][2].shown} looks like a number with {what}, which "
-        f"is not read as one unless it is declared; {first}{' '.join(options)}{more}"
+        f"is not read as one unless it is declared; {first}{Add(*options)}{more}"
     )
 
 
@@ -183,7 +183,7 @@ def _word_note(found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str
         fixes.append(f"what is in quotes is never null here; in Python: {call.with_nulls(nulls)}")
     elif nulls:
         which = f"{_quoted(nulls)} {'means' if len(nulls) == 1 else 'mean'}" if typos else "that means"
-        fixes.append(f"if {which} null, in all columns: {set_list('input.null_values', [*null_values, *nulls])}")
+        fixes.append(f"if {which} null, in all columns: {Set('input.null_values', [*null_values, *nulls])}")
     if typos:
         which = _quoted(typos) if nulls else "it" if len(typos) == 1 else "them"
         fixes.append(f"fix {which} in the file, or add to input.null_values what means null")
@@ -291,8 +291,7 @@ def _note(kind: str, group: Sequence[tuple[str, Look]]) -> str:
     one = len(names) == 1
     columns = f"column{'' if one else 's'} {shown}{more}"
     keys = {LIST: ("as", "list"), PICTURE: ("image", "base64"), CODE: ("type", "string")}
-    fix = set_column(first, *keys[kind]) if kind in keys else ""
-    fix += "" if one else "; the others alike"
+    fix = f"{set_column(first, *keys[kind]) if kind in keys else ''}{'' if one else '; the others alike'}"
     match kind:
         case "list":
             return (
@@ -303,8 +302,6 @@ def _note(kind: str, group: Sequence[tuple[str, Look]]) -> str:
         case "code":
             return f"{columns}: {look.shown} is read as a number; if such values are codes: {fix}"
         case "quotes":
-            trim = (
-                "the quotes are part of the value, since a blank is in front; to take both off: --set input.trim=true"
-            )
-            return f"{columns}: {look.shown}: {trim}"
+            why = "the quotes are part of the value, since a blank is in front"
+            return f"{columns}: {look.shown}: {why}; to take both off: {Set('input.trim', True)}"
     return f"{columns} hold{'s' * one} objects as text, such as {look.shown}, and stay{'s' * one} text"

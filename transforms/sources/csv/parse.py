@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shlex
 from codecs import BOM_UTF8
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from ...format.buffers.arrow_memory import beginning_of, binary_array
 from ...format.buffers.views import BUFFER_LIMIT
 from ...format.flow.rejects import CellError, CellProblem, Reject
 from ...format.schema.schema import Feature
+from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, printable
 from ..contract.selection import refuse_far_more
 from ..registry.settings import Limits
@@ -30,6 +30,7 @@ from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
 from ..text.pieces import Cut
 from .hints import wrong_signs
 from .records.chunks import Chunk, CsvOrigin
+from .records.odd_dialects import ESCAPE
 from .records.quote_bits import LF, Dialect
 from .records.record_starts import TornCell, cell_delimiters, record_ends, torn_cells
 from .records.usual_text import padded, usual_text
@@ -216,8 +217,7 @@ def not_utf8(origin: CsvOrigin, names: Sequence[str], at: int) -> str:
     where, also = f"line {line}", ""
     if column < len(names):
         where += f', column "{printable(names[column])}"'
-        key = names[column] if re.fullmatch(r"[\w-]+", names[column]) else f'"{printable(names[column])}"'
-        also = f"; or read the column as bytes: --set {shlex.quote(f'schema.columns.{key}.type=binary')}"
+        also = f"; or read the column as bytes: {set_column(names[column], 'type', 'binary')}"
     byte = f" at byte {origin.chunk.before.offset + at}" if origin.located else ""
     return f"{where}: not UTF-8{byte} (0x{text[at]:02x}); {encoding_hint(text[at:])}{also}"
 
@@ -311,7 +311,8 @@ def _narrowed(column: pa.Array) -> pa.Array:
 _ROOM: Final = 64
 """Blanks and blank lines around a header that comes again."""
 
-TRIM: Final = "if blanks around cells are no part of them: --set input.trim=true"
+_NULL_N: Final = Set("input.null_values", "[\\N]")
+TRIM: Final = f"if blanks around cells are no part of them: {Set('input.trim', True)}"
 
 _EXACT_CELLS: Final = 32_768
 """Cells that pyarrow parses one by one; of later ones before version 26 a NUL is misread (apache/arrow#50481)."""
@@ -392,19 +393,19 @@ def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
     plural = "" if actual == 1 else "s"
     if actual < wanted:
         fix = (
-            "add the cells that it lacks (--set input.short_rows=null makes them null), or quote the value whose line "
-            "break cuts the row"
+            f"add the cells that it lacks ({Set('input.short_rows', None)} makes them null), or quote the value whose "
+            "line break cuts the row"
         )
     elif _is_trailing(parser, actual, row):
         fix = f'take the delimiter "{printable(chr(dialect.delimiter))}" off its end'
     else:
         fix = f'quote the values that hold the delimiter "{printable(chr(dialect.delimiter))}"'
         if parser.names[0].startswith("#") and dialect.comment is None:
-            fix += "; or, if lines that begin with # are comments: --set 'input.comment=#'"
+            fix += f"; or, if lines that begin with # are comments: {Set('input.comment', '#')}"
         elif wanted == 1:
-            fix += "; or, if the header is further down: --set input.skip_lines=N"
+            fix += f"; or, if the header is further down: {Set('input.skip_lines', 'N')}"
         elif b'\\"' in row and dialect.escape is None:
-            fix += "; or, if a backslash escapes quotes: --set 'input.escape=\\'"
+            fix += f"; or, if a backslash escapes quotes: {ESCAPE}"
         elif _has_blank_quote(parser, row):
             fix = f"a blank is before a quote, so that the value is not quoted; {TRIM}"
     message = f"has {actual} column{plural} instead of {wanted}: {shown}; fix the row: {fix}"
@@ -436,7 +437,7 @@ def _large_records(parser: Parser, origin: CsvOrigin, entry: int) -> dict[int, R
         begin, size = int(origin.starts()[record]), int(sizes[record])
         shown = printable(text[begin : begin + 400])
         message = (
-            f"{size} bytes are more than limits.record_bytes ({limit}); raise it: --set limits.record_bytes={size}"
+            f"{size} bytes are more than limits.record_bytes ({limit}); raise it: {Set('limits.record_bytes', size)}"
         )
         error = CellError(None, "RECORD_TOO_LARGE", shown, f"at most {limit} bytes", message)
         rejects[record] = Reject(entry, origin.place_of_record(record), (error,))
@@ -474,11 +475,11 @@ def _torn_cell(parser: Parser, text: bytes, cell: TornCell) -> CellError:
     if text[cell.start : cell.closed + 1] == quote + b"N" + bytes([dialect.delimiter]) + quote:
         null = f"{quote.decode()}N is the null of MySQL and Cloud SQL in files with quotes"
         again = "export them with a backslash as the escape (gcloud sql export csv --escape=5C)"
-        fix = f"{null}; {again}, and then: --set 'input.null_values=[\\N]'"
+        fix = f"{null}; {again}, and then: {_NULL_N}"
     elif not after.strip(b" \t") and not wrong_signs(*signs, None, *others, trim=True):
         fix = TRIM
     elif backslash and not wrong_signs(*signs, "\\", *others, trim=dialect.trim):
-        fix = "if a backslash escapes quotes: --set 'input.escape=\\'"
+        fix = f"if a backslash escapes quotes: {ESCAPE}"
     else:
         fix = f"write each quote within the value twice: {2 * quote.decode()}"
     names = parser.names
@@ -500,7 +501,7 @@ def _without_large_fields(
     for row in rows.tolist():
         size = int(sizes[row])
         text = (
-            f"is {size} bytes long, more than limits.field_bytes ({limit}); raise it: --set limits.field_bytes={size}"
+            f"is {size} bytes long, more than limits.field_bytes ({limit}); raise it: {Set('limits.field_bytes', size)}"
         )
         cell = beginning_of(values, row, 4 * VALUE_LIMIT)
         found.append(problem_of(row, cell, "FIELD_TOO_LARGE", text, column, type_noun(target)))

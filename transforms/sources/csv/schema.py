@@ -15,7 +15,7 @@ from ...errors import SourceError
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature
-from ...format.wording.options import set_list
+from ...format.wording.hints import Set
 from ..text.declared import declared_type
 from ..text.open_text import is_transparent
 from .infer_types import Evidence, explain, join_evidence, look_at_columns
@@ -149,28 +149,29 @@ def refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEviden
         rows = sum(found.rows for _, found in pairs)
         if rows and sum(found.too_wide for _, found in pairs) == rows:
             columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
-            instead = f"--no-header --set input.skip_lines={pairs[0][0].header_lines}"
+            instead = f"--no-header {Set('input.skip_lines', pairs[0][0].header_lines)}"
             if sum(found.trailing for _, found in pairs) == rows:
                 last = next(name for i in count(len(names)) if (name := f"column_{i}") not in names)
                 raise SourceError(
                     pairs[0][0].name,
                     f"every row that was read ({rows}) ends with a delimiter, and the header does not; take it off, or "
-                    f"read an empty column more and leave it out: {instead} {set_list('input.names', [*names, last])} "
-                    f"--set 'input.exclude_columns=[{last}]'",
+                    f"read an empty column more and leave it out: {instead} {Set('input.names', [*names, last])} "
+                    f"{Set('input.exclude_columns', f'[{last}]')}",
                 )
             also = ""
             if any(found.blank_quotes for _, found in pairs):
                 also = f"; or, as a blank is before a quote, {TRIM}"
             elif sum(found.by_one for _, found in pairs) == rows:
                 also = (
-                    "; or, if the header lacks the name of the first column, as R writes it: --set input.row_names=row"
+                    "; or, if the header lacks the name of the first column, as R writes it: "
+                    f"{Set('input.row_names', 'row')}"
                 )
-            before = "--set 'input.comment=#'" if names[0].startswith("#") else "--set input.skip_lines=N"
+            before = Set("input.comment", "#") if names[0].startswith("#") else Set("input.skip_lines", "N")
             if len(names) == 1 and names[0].isdecimal():  # a count of the rows
-                before, also = f"--set input.skip_lines={pairs[0][0].header_lines}", ""
+                before, also = Set("input.skip_lines", pairs[0][0].header_lines), ""
             raise SourceError(
                 pairs[0][0].name,
                 f"every row that was read ({rows}) has more than the {columns} of the header; fix the header, skip "
                 f"lines before it ({before}), name the delimiter (--delimiter SIGN), or name the columns instead "
-                f"({instead} --set 'input.names=[a, b, ...]'){also}",
+                f"({instead} {Set('input.names', '[a, b, ...]')}){also}",
             )

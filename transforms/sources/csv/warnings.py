@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator, Sequence
 
-from ...format.wording.printable import printable
+from ...format.wording.hints import Add, set_column
 from .header import FileHead
 from .parse import Parser
 from .pieces import CsvPiece
@@ -66,9 +64,8 @@ def _empty_rows(
     key = next((c for i, c in enumerate(parser.kept) if sum(e.columns[i].nulls for e in seen) == count), None)
     fix = ""
     if whole and key is not None:
-        key = key if re.fullmatch(r"[\w-]+", key) else f'"{printable(key)}"'
-        option = shlex.quote(f"schema.columns.{key}.nullable=false")
-        fix = f"; to reject {'it' if count == 1 else 'them'}: --set {option} --max-rejects {count}"
+        reject = Add(set_column(key, "nullable", False), "--max-rejects", str(count))
+        fix = f"; to reject {'it' if count == 1 else 'them'}: {reject}"
     which = "" if whole else " of those that were looked at"
     what = "1 row has no value, and becomes" if count == 1 else f"{count:,} rows{which} have no value, and become"
     yield f"{_some(names)}: {what} {'an empty record' if count == 1 else 'empty records'}{fix}"

@@ -10,11 +10,11 @@ Nothing is opened: names that a walk passes over anyway are all that is looked a
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...format.wording.hints import Command, Set
 from ...format.wording.printable import printable_path
 from ..contract.call import typed_path
 
@@ -32,19 +32,23 @@ class AnnotationFile:
     path: bytes
     beside: bool
 
-    def hint(self, folders: Sequence[bytes]) -> str:
+    def hint(self, folders: Sequence[bytes], split_of: Callable[[str], str | None]) -> str:
+        """Return the command that reads the file; `split_of` gives the split whose name a folder has."""
         folder = os.path.dirname(self.path)
         files, pictures = folder, folder if self.beside else _pictures_of(folder, folders)
         if self.kind == "coco":
             files = self.path
         elif self.kind == "yolo":
             files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
-        shown = "PICTURES" if pictures is None else shlex.quote(_shown(pictures))
-        key = shlex.quote(f"input.annotations.{self.kind}={_shown(files)}")
+        shown = "PICTURES" if pictures is None else _shown(pictures)
+        split = next(filter(None, map(split_of, reversed(shown.split("/")))), "train")
+        given = [Set(f"input.annotations.{self.kind}", _shown(files))]
+        given += [Set("output.split", split)] if split != "train" else []
+        read = Command("convert", shown, "-o", "OUT", *given)
         where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
         return (
             f"{_shown(self.path)} has the name of {_KINDS[self.kind]} annotations, which are not read; to "
-            f"read them: shardmill convert {shown} -o OUT --set {key}{where}"
+            f"read them: {read}{where}"
         )
 
 

@@ -16,6 +16,7 @@ import stat
 from typing import Final
 
 from ...errors import SourceError
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
 from .stamp import not_here
 
@@ -76,7 +77,7 @@ class FilesBelow:
             raise FileProblem("OUTSIDE_ROOT", f'"{shown}" is a URL, which is not fetched; {fix}')
         if path.startswith("/") or ".." in path.split("/"):
             what = "is an absolute path" if path.startswith("/") else 'has ".." in it'
-            fix = f"write it as it is below {self._shown}, or name another root: --set schema.files_root=FOLDER"
+            fix = f"write it as it is below {self._shown}, or name another root: {Set('schema.files_root', 'FOLDER')}"
             raise FileProblem("OUTSIDE_ROOT", f'"{shown}" {what}; {fix}')
 
     def _read(self, path: str) -> bytes:
@@ -152,7 +153,7 @@ class FilesBelow:
         slashes = ', and a path has "/" between its folders' if "\\" in path else ""
         text = (
             f'"{printable(path)}" is not below {self._shown}: {reason}{slashes}; restore it, fix the path, or name '
-            f"another root: --set schema.files_root=FOLDER"
+            f"another root: {Set('schema.files_root', 'FOLDER')}"
         )
         return FileProblem("MISSING_FILE", text)
 

@@ -22,7 +22,7 @@ from typing import Final
 from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
 from ...format.buffers.checksum import crc32c
-from ...format.wording.printable import printable_path
+from ...format.wording.printable import printable_path, shell_path
 from ..contract.source import Listing, SourceEntry, Traits
 from .file_names import has_suffix
 from .object_listing import find_objects, look_at_object, object_name
@@ -150,8 +150,19 @@ def _find(
         if none_new:
             wanted = ", ".join(suffixes)
             but = " that input.ignore does not leave out" if found.left.counts["ignored"] else ""
-            raise InputError(f"{printable_path(path)}: the folder holds no file with one of the suffixes {wanted}{but}")
+            every = shell_path(os.path.join(path, "*"))
+            fix = f"; to read all files of it: {every}" if _has_files(path, root) else ""
+            raise InputError(
+                f"{printable_path(path)}: the folder holds no file with one of the suffixes {wanted}{but}{fix}"
+            )
     return found
+
+
+def _has_files(path: str, root: bytes) -> bool:
+    if is_object(os.fsencode(path)):
+        return False
+    with os.scandir(os.path.join(root, os.fsencode(path))) as entries:
+        return any(entry.is_file() and not entry.name.startswith((b".", b"_")) for entry in entries)
 
 
 def list_entries(

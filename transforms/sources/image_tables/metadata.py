@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import InputError
+from ...format.wording.hints import Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
 from ...recognise.names import is_split_folder
@@ -29,7 +30,7 @@ from ..files.skipped_names import why_skipped
 SUFFIXES: Final = ("csv", "jsonl", "parquet")
 """What a table beside pictures may be: the suffix is what `input.format` calls it too."""
 
-ALONE: Final = "--set input.metadata=none"
+ALONE: Final = f"{Set('input.metadata', 'none')}"
 _NAMES: Final = frozenset(f"metadata.{suffix}" for suffix in SUFFIXES)
 _LINES: Final = 1000
 """Lines of JSON whose keys are looked at for the columns that name pictures."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 from ...errors import InputError
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
 from ..registry.format import Resolved
 from .metadata import ALONE, find_metadata
@@ -45,10 +45,10 @@ def _not_excluded(columns: Mapping[str, str], given: Mapping[str, Any], also: st
     left = {name: of for name, of in columns.items() if not any(fnmatchcase(name, one) for one in globs)}
     if not left:
         name, feature = next(iter(columns.items()))
-        option = shlex.quote(f"input.exclude_columns=[{feature}/filename]")
+        leave = Set("input.exclude_columns", f"[{feature}/filename]")
         raise InputError(
             f'"{printable(name)}" names the pictures, and input.exclude_columns leaves it out; to leave out the paths '
-            f"alone: --set {option}{also}"
+            f"alone: {leave}{also}"
         )
     return left
 

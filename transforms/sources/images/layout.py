@@ -19,8 +19,8 @@ from glob import escape
 from typing import Final, Literal
 
 from ...errors import UsageError
+from ...format.wording.hints import Set
 from ...format.wording.nearest import first_names
-from ...format.wording.options import set_list
 from ...format.wording.printable import printable
 from ...pictures.facts import ImageProblem
 from ...recognise.names import is_split_folder, level_of, split_in_words, split_of_folder
@@ -50,7 +50,7 @@ _SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 def _choices(*, splits: bool) -> str:
     drawn = {layout: text for layout, text in _DRAWN.items() if splits or "split" not in layout}
-    lines = [f"  {f'--set input.layout={layout}':<30} {text}" for layout, text in drawn.items()]
+    lines = [f"  {Set('input.layout', layout)!s:<30} {text}" for layout, text in drawn.items()]
     return "\n".join(["choose one of:", *lines])
 
 
@@ -206,7 +206,7 @@ def empty_classes(folders: Iterable[bytes], layout: Layout, classes: Sequence[st
 def refuse_labels(layout: Layout) -> None:
     """Raise `UsageError` where classes are given for folders without classes."""
     if "label" not in layout:
-        fix = "where they are: --set input.layout=split_label" if layout == "split" else "read the folder above"
+        fix = f"where they are: {Set('input.layout', 'split_label')}" if layout == "split" else "read the folder above"
         raise UsageError(
             f"input.labels: the folders are no classes (layout {layout}: {_DRAWN[layout].split()[0]}); leave it out, "
             f"or {fix}"
@@ -227,7 +227,7 @@ def unknown_warning(names: Sequence[str], classes: Sequence[str], ignored: Seque
     unknown = [name for name in names if name not in known]
     if len(unknown) < 2:
         return tuple(f"{_unknown(name, classes, ignored)}; its images are rejects" for name in unknown)
-    leave = set_list("input.ignore", [*ignored, *map(escape, unknown)]) if len(unknown) <= _FEW else "input.ignore"
+    leave = Set("input.ignore", [*ignored, *map(escape, unknown)]) if len(unknown) <= _FEW else "input.ignore"
     return (
         f"{len(unknown):,} folders are no classes of input.labels: {first_names(unknown, _FEW)}; their images are "
         f"rejects; add them to the list, or leave them out: {leave}",
@@ -235,8 +235,8 @@ def unknown_warning(names: Sequence[str], classes: Sequence[str], ignored: Seque
 
 
 def _unknown(name: str, classes: Sequence[str], ignored: Sequence[str]) -> str:
-    leave = set_list("input.ignore", [*ignored, escape(name)])
-    add = f"add it: {set_list('input.labels', [*classes, name])}" if len(classes) < _FEW else "add it to input.labels"
+    leave = Set("input.ignore", [*ignored, escape(name)])
+    add = f"add it: {Set('input.labels', [*classes, name])}" if len(classes) < _FEW else "add it to input.labels"
     return f'"{printable(name)}" is no class: {first_names(classes, _FEW)}; {add}, or leave its folder out: {leave}'
 
 
@@ -258,6 +258,6 @@ def class_warnings(names: Sequence[str], layout: Layout) -> tuple[str, ...]:
             listed = first_names(splits, _FEW)
             right = "split_label" if any("/" in name for name in splits) else "split"
             all_are = len(splits) == len(names)
-            fix = f"--set input.layout={right}" if all_are else "keep them in a folder of their own"
+            fix = f"{Set('input.layout', right)}" if all_are else "keep them in a folder of their own"
             warnings.append(f"classes are named like splits: {listed}; if they are splits: {fix}")
     return tuple(warnings)

@@ -20,7 +20,7 @@ import numpy as np
 from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
 from ...format.wording.printable import printable_path
-from ...recognise.names import is_split_folder
+from ...recognise.names import is_split_folder, split_of_folder
 from ..contract.source import Listing, SourceEntry, Traits
 from ..files.listing import entry_name
 from ..files.object_listing import match_url
@@ -252,7 +252,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         images=images.with_folders(moved[images.folders]),
         as_one=apex is not None and any(_is_part(facts.folder) for facts in found),
         hints=tuple(
-            one.hint([entry.path for entry in entries])
+            one.hint([entry.path for entry in entries], split_of_folder)
             for _, one in sorted(walk.annotations.items())
             if not is_object(one.path)
         ),

@@ -21,6 +21,7 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject, warning_at
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
+from ...format.wording.hints import Set
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem
@@ -66,8 +67,8 @@ _LARGEST_IMAGE: Final = 2**30
 """The buffer of a batch must stay below 2 GiB: a view's offsets are int32."""
 
 _FIX: Final = (
-    "write all as JPEG or PNG (--set image.encode.format=jpeg), or leave them out "
-    "(--set 'input.formats=[jpeg,png,bmp]')"
+    f"write all as JPEG or PNG ({Set('image.encode.format', 'jpeg')}), or leave them out "
+    f"({Set('input.formats', ['jpeg', 'png', 'bmp'])})"
 )
 
 

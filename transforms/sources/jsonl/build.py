@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...format.buffers.arrow_memory import binary_array, bitmap_of, raw_values, valid_mask
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
-from ...format.wording.options import set_column
+from ...format.wording.hints import set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column, holds_integer
 from .strict import Number, Value

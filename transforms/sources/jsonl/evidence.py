@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.buffers.arrow_memory import true_mask
-from ...format.wording.options import set_column
+from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import printable
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
@@ -135,7 +135,7 @@ def check_columns(name: str, columns: Mapping[str, Evidence], most: int) -> None
     if count > most:
         raise SchemaError(
             f"{name}: {count} keys are more than limits.columns ({most}), as if each were a value; keep some: "
-            f"input.columns, or raise it: --set limits.columns={count}"
+            f"input.columns, or raise it: {Set('limits.columns', count)}"
         )
 
 

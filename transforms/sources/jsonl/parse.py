@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, raw_values, true_mask, valid_mask
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
-from ...format.wording.options import set_column
+from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column
 from ..text.lines import I64, LineOrigin, Lines, origin_of
@@ -189,7 +189,7 @@ class _Work:
         for name in members:
             if name not in self.known:
                 what = f'has a key "{printable(name)}" that no row has that was looked at for types'
-                fix = f"declare it: {set_column(name, 'type', 'TYPE')}, or --set schema.infer=full"
+                fix = f"declare it: {set_column(name, 'type', 'TYPE')}, or {Set('schema.infer', 'full')}"
                 raise LineError("BAD_WIDTH", f"{what}; {fix}")
         return members
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -14,6 +13,7 @@ import pyarrow as pa
 from ...errors import SourceError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Schema
+from ...format.wording.hints import Foreign
 from ...format.wording.nearest import nearest_name
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import check_stamp
@@ -164,8 +164,8 @@ def _refuse_no_lines(
 def _jq(found: PieceEvidence, name: str) -> str:
     newer = "of version 1.7 or newer, which keeps all digits"
     if "is an array" in found.first_reject:
-        return f"; if the file is one array: jq -c '.[]' {shlex.quote(name)} ({newer})"
-    return f"; if objects go over several lines: jq -c . {shlex.quote(name)} ({newer})" if found.rows > 1 else ""
+        return f"; if the file is one array: {Foreign('jq', '-c', '.[]', name)} ({newer})"
+    return f"; if objects go over several lines: {Foreign('jq', '-c', '.', name)} ({newer})" if found.rows > 1 else ""
 
 
 def _check_count(pieces: Sequence[TextPiece], count: int) -> None:

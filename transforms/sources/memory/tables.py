@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column, storage_type, times_within
+from ...format.wording.hints import Python
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..numpy.array_columns import column_of_array
@@ -220,9 +221,21 @@ def _mixed_frame(frame: Any, names: Sequence[str], error: BaseException) -> Sche
             values = [None if missing else value for value, missing in zip(column, column.isna(), strict=True)]
             known = frame.columns[index]
             label = f"frame[{printable(repr(known) if isinstance(known, str) else known)}]"
-            fix = f'give the column one type, as with {label} = {label}.astype("string")'
-            return mixed_column_error("DataFrame", name, values, reason, fix=fix)
+            return mixed_column_error("DataFrame", name, values, reason, fix=_fix_of(column, label))
     return SchemaError(f"DataFrame: {reason_of(error)}; give each column one type, as with astype")
+
+
+def _fix_of(column: Any, label: str) -> str:
+    """Return the line of Python that makes a column of a frame one that is read with the same values."""
+    kinds = {type(value) for value in column if value is not None}
+    if type(column.dtype).__name__ == "SparseDtype":
+        return f"read its values: {Python(f'{label} = {label}.sparse.to_dense()')}"
+    if kinds == {np.ndarray}:
+        return f"make lists of the arrays: {Python(f'{label} = [array.tolist() for array in {label}]')}"
+    if any(issubclass(kind, complex | np.complexfloating) for kind in kinds):
+        return "split it into a column of real and one of imaginary parts"
+    text = f'{label} = {label}.astype("string")'
+    return f"give the column one type, as with {Python(text)}"
 
 
 def _of_arrays(arrays: Mapping[Any, Any]) -> MemoryTable:

@@ -6,12 +6,11 @@ x_train.npy  y_train.npy   the same in files of their own
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...errors import SchemaError
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ..contract.source import SourceEntry
 from .npy import NpyHeader
@@ -33,9 +32,9 @@ def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str
     groups = {rows: names for rows, names in _by_rows(headers).items() if rows > 1}
     if not groups or (others and not entry.path.lower().endswith(b".npy")):
         return ()
-    commands = ["--set input.rows=true"]
+    commands = [f"{Set('input.rows', True)}"]
     if len(groups) > 1 or any(not header.shape for header in headers.values()):
-        commands = [f"--set input.rows=true --set {_columns(names)}" for names in groups.values()]
+        commands = [f"{Set('input.rows', True)} {_columns(names)}" for names in groups.values()]
     choices = ", or ".join(f"{command} ({rows:,} rows)" for command, rows in zip(commands, groups, strict=True))
     tables = _tables(headers)
     if others:
@@ -44,7 +43,7 @@ def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str
     if not tables:
         return (f"{entry.name}: is one record with all of its arrays; if the first axis is the row: {choices}",)
     what = f"{entry.name}: {_sizes(tables, {name: name for name in headers})}"
-    one = "or keep one record with all arrays: --set input.rows=false"
+    one = f"or keep one record with all arrays: {Set('input.rows', False)}"
     if len(groups) == 1:
         raise SchemaError(f"{what}; choose: {choices}; {one}")
     raise SchemaError(f"{what}; {_TOGETHER}; {one}")
@@ -85,8 +84,8 @@ def _by_rows(headers: Headers) -> dict[int, list[str]]:
 
 
 def same_rows(headers: Headers) -> str:
-    return ", or ".join(f"--set {_columns(names)}" for names in _by_rows(headers).values())
+    return ", or ".join(str(_columns(names)) for names in _by_rows(headers).values())
 
 
-def _columns(names: Sequence[str]) -> str:
-    return shlex.quote(f"input.columns={json.dumps(list(names))}")
+def _columns(names: Sequence[str]) -> Set:
+    return Set("input.columns", names)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 
 HEADER_READ_BYTES: Final = 16 * 1024
@@ -86,8 +87,8 @@ class NpyHeader:
         if kind is not None:
             raise NpyError(
                 "BAD_DTYPE",
-                f"it holds {kind} (dtype {self.descr}), which only rows do; make each row a record: --set "
-                "input.rows=true, or in Python convert(data={...})",
+                f"it holds {kind} (dtype {self.descr}), which only rows do; make each row a record: "
+                f"{Set('input.rows', True)}, or in Python convert(data={{...}})",
                 self.descr,
                 _KNOWN,
             )

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from ...errors import SchemaError, SourceError
 from ...format.schema.arrow_checks import check_names, in_unit, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...limits.free_rows import free_rows, may_be_free
 from ..contract.selection import Selection
@@ -37,7 +38,7 @@ _MAGIC: Final = b"PAR1"
 _ENCRYPTED_MAGIC: Final = b"PARE"
 _SMALLEST: Final = 12
 WRITE_AGAIN: Final = "copy or write the file again"
-_UNCHECKED: Final = "--set input.checksums=false"
+_UNCHECKED: Final = f"{Set('input.checksums', False)}"
 _DAMAGED: Final = "its Parquet footer is damaged"
 _UNSUPPORTED: Final = (
     ("map keys must be annotated as required", "map keys that are required, as the format demands"),

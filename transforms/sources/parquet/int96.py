@@ -27,7 +27,7 @@ from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.fit_times import fit_times
 from ...format.schema.column_types import DEFAULT_UNIT, UNITS, is_binary
 from ...format.schema.schema import Feature
-from ...format.wording.options import set_column
+from ...format.wording.hints import set_column
 
 RAW_BYTES: Final = 12
 _RAW: Final = np.dtype([("nanos", "<i8"), ("day", "<i4")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from ...format.flow.rows import RowOrigin, Rows
 from ...format.schema.arrow_checks import check_batch, fix_of_value, in_unit, storage_column, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.schema.schema import ColumnRule, Schema
+from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
@@ -250,14 +250,14 @@ def _decoded(columns: _Columns, read: ReadAt, piece: ParquetPiece, batch_rows: i
         raise SourceError(piece.name, unreadable(error, f"{where} is damaged")) from error
 
 
-def _unpack(name: str, rows: int) -> str:
+def _unpack(name: str, rows: int) -> Foreign:
     """Return the command that writes a file so that no page of it is small for its values, with so many rows a time."""
     program = (
         "import sys, pyarrow.parquet as p; f = p.ParquetFile(sys.argv[1]); "
         'w = p.ParquetWriter(sys.argv[2], f.schema_arrow, use_dictionary=False, compression="NONE"); '
         f"[w.write_batch(b) for b in f.iter_batches({rows})]; w.close()"
     )
-    return f"python -c {shlex.quote(program)} {shlex.quote(name)} new.parquet"
+    return Foreign("python", "-c", program, name, "new.parquet")
 
 
 def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:

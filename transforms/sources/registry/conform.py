@@ -22,6 +22,7 @@ from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
 import pyarrow as pa
 
 from ...errors import SchemaError
+from ...format.flow.rejects import NEW_DATASET
 from ...format.manifest.details import ColumnEntry
 from ...format.nested.keys import is_flat
 from ...format.nested.type_documents import type_of_document
@@ -30,6 +31,7 @@ from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
 from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of
@@ -40,7 +42,7 @@ from ..contract.selection import UNITE
 from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 
 _STEPS: Final = "give the steps that the dataset was made with"
-_RETYPE: Final = "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE"
+_RETYPE: Final = f"declare the dataset's type, where the values fit: {Set('schema.columns.NAME.type', 'TYPE')}"
 _WRITTEN: Final = (
     "or give the keys that read its text, as the dataset was made (strip, decimal, thousands, negative, format)"
 )
@@ -305,7 +307,7 @@ def _refuse_other_types(dataset: DatasetSchema, columns: Sequence[ColumnEntry]) 
             own = _shown(found[column.name]) if column.name in found else "of another type"
             raise SchemaError(
                 f'column "{printable(column.name)}" is {_shown(column.type)} in {dataset.name}, and {own} in the '
-                f"source; give it that type before, or convert to a new dataset (shardmill convert ... -o FOLDER)"
+                f"source; give it that type before, or convert to a new dataset ({NEW_DATASET})"
             )
 
 
@@ -339,12 +341,12 @@ def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retyp
         if missing:
             fixes.append(f"read missing columns as nulls: {UNITE}")
         if "added" in hows:
-            fixes.append("keep only the columns that the dataset has: --set 'input.columns=[NAME, ...]'")
+            fixes.append(f"keep only the columns that the dataset has: {Set('input.columns', '[NAME, ...]')}")
         if "re-typed" in hows:
             texts = {one.name for one in found if one.type == "string" and marked.get(one.name) == "re-typed"}
             fixes.append(f"{retype}; {_WRITTEN}" if texts and retype == _RETYPE else retype)
     other = "or convert" if fixes else "convert"
-    return f"{', and '.join(fixes)}{'; ' if fixes else ''}{other} to a new dataset (shardmill convert ... -o FOLDER)"
+    return f"{', and '.join(fixes)}{'; ' if fixes else ''}{other} to a new dataset ({NEW_DATASET})"
 
 
 def _forms(source: Source, found: Schema, dataset: DatasetSchema) -> dict[str, ColumnRule]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
-import shlex
 from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
 from ...errors import InputError
 from ...format.manifest.naming import is_list_path
-from ...format.wording.printable import printable_path
+from ...format.wording.hints import Add, Command, Foreign, Set
+from ...format.wording.printable import printable_path, shell_path
 from ...recognise.beside import archives_beside, is_archive
 from ..contract.call import Call, typed_path
 from ..files.listing import expand_paths
@@ -41,9 +42,9 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
     for path in files if len(paths) == 1 and not glob.has_magic(paths[0]) else _without_notes(files):
         by_format.setdefault(_format_of(path), path)
     first, *others = FORMATS
-    choices = f"--set input.format={first} (or {', '.join(others)})"
+    choices = f"{Set('input.format', first)} (or {', '.join(others)})"
     if not files:
-        inside = shlex.quote(printable_path(os.path.join(paths[0], "*")))
+        inside = shell_path(os.path.join(paths[0], "*"))
         how = _how_unnamed_are_read(paths[0], base, call or Call())
         fix = how or f"name its files ({inside}), and say which they are: {choices}"
         raise UnclearFormat(f"{printable_path(paths[0])}: holds no file of a known kind; {fix}")
@@ -52,14 +53,20 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
         if why := _why_unknown(path, call or Call()):
             raise InputError(f"{_shown(path)}: {why}")
         if kind := _kind_by_content(path):
-            found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: --set input.format={kind}"
+            found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Set('input.format', kind)}"
             raise UnclearFormat(f"{_shown(path)}: its name shows no format, and {found}")
         raise UnclearFormat(f"{_shown(path)}: unknown kind of file; say which it is: {choices}")
     if len(by_format) > 1:
         found = ", ".join(f"{_shown(path)} is {kind}" for kind, path in by_format.items())
-        choices = " or ".join(f"--set input.format={kind}" for kind in by_format)
-        raise UnclearFormat(f"the paths hold several kinds of files ({found}); say which to read: {choices}")
+        options = " or ".join(f"{Set('input.format', kind)}" for kind in by_format)
+        fix = "name the files of one kind" if _is_named(paths, base) else f"say which to read: {options}"
+        raise UnclearFormat(f"the paths hold several kinds of files ({found}); {fix}")
     return str(next(iter(by_format)))
+
+
+def _is_named(paths: Sequence[str], base: str) -> bool:
+    """Return whether a path names a file, which is read whatever the format."""
+    return any(os.path.isfile(os.path.join(base, path)) for path in paths)
 
 
 def _without_lists(files: list[bytes]) -> list[bytes]:
@@ -147,7 +154,7 @@ def unsupported(kind: str, how: str, name: str, call: Call) -> str:
 
 _FOREIGN: Final = {
     (".json",): (
-        "JSON is read where each line is an object (--set input.format=jsonl); one array",
+        f"JSON is read where each line is an object ({Set('input.format', 'jsonl')}); one array",
         "json.loads(pathlib.Path({path}).read_bytes())",
     ),
     (".orc",): ("ORC files are not supported yet;", "pyarrow.orc.read_table({path})"),
@@ -158,7 +165,8 @@ _FOREIGN: Final = {
 }
 """Files of other formats, and what reads them with the values that they have: pandas.read_json makes 123 of "00123"."""
 
-_PACKED: Final = {".7z": "7z x"}
+_MOST_JSON: Final = 16 << 20
+_PACKED: Final = {".7z": ("7z", "x")}
 _CELLS_BETWEEN: Final = {"\x01": "\\x01", "|": "|", "\t": "tab", ";": ";", ",": ","}
 """Delimiters of files without a suffix, as Hive (control-A) and Redshift write them, and how they are typed."""
 
@@ -178,28 +186,29 @@ def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
     hidden = any(name[0] in "._" for name in os.listdir(folder))
     pattern = os.path.join(glob.escape(path), f"{'[!_]' if hidden and not end else ''}*{end}")
     if how := _options_for(lines):
-        command = f"shardmill {call.command} {shlex.quote(pattern)} -o {shlex.quote(call.output)} {how}"
+        command = Command(call.command, pattern, "-o", call.output, how)
         return f"the first lines of {printable_path(files[0])} show how to read them: {command}"
     return ""
 
 
-def _options_for(lines: Sequence[bytes]) -> str:
+def _options_for(lines: Sequence[bytes]) -> Add | None:
     """Return the options that read lines: of objects, of LibSVM, or of cells between one sign; none if unclear."""
     if not lines or b"\0" in lines[0]:
-        return ""
+        return None
     if lines[0].startswith(b"{") and lines[0].rstrip().endswith(b"}"):
-        return "--format jsonl"
+        return Add("--format", "jsonl")
     if all(map(LIBSVM.match, lines)):
-        return "--format txt"
+        return Add("--format", "txt")
     for sign, typed in _CELLS_BETWEEN.items():
         counts = {line.count(sign.encode()) for line in lines}
         if len(counts) == 1 and counts != {0}:
             cells = [line.split(sign.encode()) for line in lines]
             numbers = any(re.fullmatch(rb'"?-?[0-9]+([.][0-9]+)?"?', cell) for cell in cells[0])
             nulls = any(b"\\N" in row for row in cells)
-            how = f"--format csv --delimiter {shlex.quote(typed)}{' --no-header' if numbers else ''}"
-            return how + (" --set 'input.null_values=[\\N]'" if nulls else "")
-    return ""
+            header = ["--no-header"] if numbers else []
+            given = [Set("input.null_values", "[\\N]")] if nulls else []
+            return Add("--format", "csv", "--delimiter", typed, *header, *given)
+    return None
 
 
 def _why_unknown(path: bytes, call: Call) -> str | None:
@@ -207,11 +216,31 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
     name, shown = os.fsdecode(path).lower(), _shown(path)
     for suffixes, (kind, how) in _FOREIGN.items():
         if name.endswith(suffixes):
-            return unsupported(kind, how, shown, call)
+            return unsupported(kind, _rows_of(path, how) if ".json" in suffixes else how, shown, call)
     for suffix, command in _PACKED.items():
         if name.endswith(suffix):
-            return f"is an archive, which is not read; unpack it first: {command} {shlex.quote(shown)}"
+            return f"is an archive, which is not read; unpack it first: {Foreign(*command, shown)}"
     return None
+
+
+def _rows_of(path: bytes, document_of: str) -> str:
+    """Return what gives the rows of a JSON document: an array, the only array of an object, or an object as one row."""
+    if is_object(path) or not os.path.isfile(path) or os.path.getsize(path) > _MOST_JSON:
+        return document_of
+    try:
+        with open(path, "rb") as file:
+            document = json.loads(file.read())
+    except (OSError, ValueError, RecursionError):
+        return document_of  # converting it says what is wrong
+    if not isinstance(document, dict):
+        return document_of
+    rows = [key for key, value in document.items() if _are_rows(value)]
+    key = repr(rows[0]).replace("{", "{{").replace("}", "}}") if len(rows) == 1 else ""
+    return f"{document_of}[{key}]" if key else f"[{document_of}]"
+
+
+def _are_rows(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
 
 
 def _kind_by_content(path: bytes) -> str | None:

@@ -45,7 +45,7 @@ from ...format.buffers.arrow_memory import (
 )
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.schema.column_types import natural_type
-from ...format.wording.options import set_column, set_list
+from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
@@ -413,13 +413,14 @@ def _cell_problem(
 ) -> CellProblem:
     code, text = problem
     value = printable(cell)
+    fix: str | Set
     also = ""
     if code == "PRECISION_LOSS" and not pa.types.is_floating(target):
         fix = set_column(column, "unit", "ns")
     elif code == "BAD_UTF8":
         fix, also = f"{set_column(column, 'type', 'binary')}, or input.encoding", ", or set input.encoding"
     elif code == "BAD_TYPE" and null_words and cell in _NULL_WORDS:
-        also = f", or, if it means null, {set_list('input.null_values', ['', cell.decode()])}"
+        also = f", or, if it means null, {Set('input.null_values', ['', cell.decode()])}"
         fix = f"{set_column(column, 'type', 'string')}{also}"
     elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
         fix = set_column(column, "type", "float64")
@@ -459,7 +460,8 @@ def number_options(cell: str, target: pa.DataType, column: str, keys: Mapping[st
     wanted["type"] = (
         "float64" if natural is None or (found["fraction"] and pa.types.is_integer(target)) else natural.name
     )
-    return " ".join(set_column(column, key, value) for key, value in wanted.items() if value and value != keys.get(key))
+    options = (set_column(column, key, value) for key, value in wanted.items() if value and value != keys.get(key))
+    return str(Add(*options))
 
 
 def problem_of(row: int, cell: Any, code: str, text: str, column: str, expected: str) -> CellProblem:

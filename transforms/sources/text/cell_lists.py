@@ -29,7 +29,7 @@ from ...format.flow.rejects import CellProblem
 from ...format.schema.arrow_types import is_list
 from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule
-from ...format.wording.options import set_column
+from ...format.wording.hints import set_column
 from ...format.wording.printable import printable
 from ...recipe.step import Column, Stepped, as_text, is_text, with_column
 from .cast import cast_column, problem_of

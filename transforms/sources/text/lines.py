@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from ...errors import SourceError
 from ...format.flow.rejects import Place
+from ...format.wording.hints import Set
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_file, open_unbuffered, read_blocks
 from .open_text import BLOCK_BYTES, sniff_text, stream_text
@@ -31,7 +32,7 @@ I64 = npt.NDArray[np.int64]
 _LF: Final = 10
 _CR: Final = 13
 _BLANKS: Final = b" \t\r"
-_AS_UTF8: Final = "write it as UTF-8: iconv -f {wide} -t utf-8 {name}"
+_AS_UTF8: Final = "write it as UTF-8: {rewrite}"
 _HEAD_BYTES: Final = 400
 """How much of a line that is too large is kept for its message."""
 
@@ -97,10 +98,10 @@ class Lines:
         size = self.large or int(self.ends[line] - self.starts[line])
         if size > record_bytes:
             said = f"{size} bytes are more than limits.record_bytes ({record_bytes}); raise it: "
-            return "RECORD_TOO_LARGE", f"{said}--set limits.record_bytes={size}"
+            return "RECORD_TOO_LARGE", f"{said}{Set('limits.record_bytes', size)}"
         if self.large is not None:
             said = f"a value in its {size} bytes is more than limits.field_bytes ({self.field_bytes}); raise it: "
-            return "FIELD_TOO_LARGE", f"{said}--set limits.field_bytes={size}"
+            return "FIELD_TOO_LARGE", f"{said}{Set('limits.field_bytes', size)}"
         if self.has_many_values(line):
             said = f"more than {MOST_VALUES:,} values in one line of JSON; "
             return "RECORD_TOO_LARGE", f"{said}write arrays of that size as .npy files or Parquet"

@@ -25,7 +25,7 @@ from ...format.flow.rows import Rows
 from ...format.schema.column_types import DEFAULT_UNIT, column_type
 from ...format.schema.difference import same_feature
 from ...format.schema.schema import ColumnRule, Feature, Schema
-from ...format.wording.options import set_column
+from ...format.wording.hints import Add, Set, set_column
 from ...recipe.step import Column
 from ..contract.planning import first_pieces
 from ..contract.source import Frozen, Survey, Task
@@ -73,17 +73,17 @@ def refuse_misfits(
     }
     found = Schema(tuple(inferred[feature.name] if feature.name in misfits else feature for feature in cast))
     options = missing_keys(misfits, wanted)
-    fix = f"give the keys that the dataset was made with; these read the values: {' '.join(options)}; or "
+    fix = f"give the keys that the dataset was made with; these read the values: {Add(*options)}; or "
     refuse_others(dataset, found, f"{fix if options else ''}leave its rows out, where others fit: --max-rejects N")
 
 
-def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Feature]) -> list[str]:
+def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Feature]) -> list[Set]:
     """Return the options that read text as the features of its columns, none for those where none are found.
 
     >>> print(*missing_keys({"n": ["12 %", "3 %"]}, {"n": Feature("n", "float", "float64")}))
     --set schema.columns.n.strip=% --set schema.columns.n.type=float64
     """
-    options = []
+    options: list[Set] = []
     for name, cells in values.items():
         reads = (one for one in _candidates(name, cells, features[name]) if _reads(one, cells))
         found = list(islice(reads, 2))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SourceError
+from ...format.wording.hints import Foreign, Set
 from ..contract.source import ListedFile
 from ..files.open_file import DiskErrors, expect, open_file
 from ..registry.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
@@ -38,13 +38,13 @@ _WITHOUT_MARK: Final = (("utf-16-le", 2, 0), ("utf-16-be", 2, 1), ("utf-32-le", 
 """Encodings whose mark may be missing, the bytes of a character, and which of them ASCII has: the others are 0."""
 
 _MAGIC_BYTES: Final = 10
-_FOREIGN: Final = ((re.compile(rb"PK\x03\x04"), "is a ZIP archive (as Excel files are)", "unzip"),)
+_FOREIGN: Final = ((re.compile(rb"PK\x03\x04"), "is a ZIP archive (as Excel files are)", ("unzip",)),)
 """What begins files that are taken for text by their suffix, and how they are unpacked."""
 
 _NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
 _IN_NO_TEXT: Final = frozenset(range(32)) - frozenset(b"\t\n\v\f\r\x1a\x1b")
-_DECLARE_WIDE: Final = "declare it: --set input.encoding={wide}"
-_DECLARE: Final = "--set input.encoding=ENCODING"
+_DECLARE_WIDE: Final = "declare it: {declare}"
+_DECLARE: Final = f"{Set('input.encoding', 'ENCODING')}"
 
 _SINGLE_BYTE_FROM: Final = 100
 """An encoding of one byte a character gives a meaning to at least this many of the 128 high bytes; one of several
@@ -174,7 +174,7 @@ def encoding_hint(text: bytes) -> str:
         return f"probably no text but a binary file, as it holds byte 0x{min(controls):02x}; if it is text: {_DECLARE}"
     if set(text) & _NOT_IN_CP1252:
         return f"declare its encoding, such as shift_jis or cp1251: {_DECLARE}"
-    return "probably Windows text: --set input.encoding=cp1252"
+    return f"probably Windows text: {Set('input.encoding', 'cp1252')}"
 
 
 def is_utf8(text: bytes) -> bool:
@@ -191,19 +191,24 @@ def is_utf8(text: bytes) -> bool:
 def _refuse_foreign(head: bytes, name: str) -> None:
     for begins, what, command in _FOREIGN:
         if begins.match(head):
-            raise SourceError(name, f"{what}, which is not read; unpack it first: {command} {shlex.quote(name)}")
+            raise SourceError(name, f"{what}, which is not read; unpack it first: {Foreign(*command, name)}")
     kind = format_of_first_bytes(head)
     if kind is not None:
-        raise SourceError(name, f"is {FORMATS[kind].called}; read it as one: --set input.format={kind}")
+        raise SourceError(name, f"is {FORMATS[kind].called}; read it as one: {Set('input.format', kind)}")
 
 
 def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
+    def fixed(wide: str) -> str:
+        return fix.format(
+            declare=Set("input.encoding", wide), rewrite=Foreign("iconv", "-f", wide, "-t", "utf-8", name)
+        )
+
     for mark, wide in _OTHER_BOMS:
         if head.startswith(mark):
             shown = wide.upper()
             raise SourceError(
                 name,
-                f"is {shown} by its byte order mark, not {encoding}; {fix.format(wide=wide, name=shlex.quote(name))}",
+                f"is {shown} by its byte order mark, not {encoding}; {fixed(wide)}",
             )
     start = head[: _MAGIC_BYTES // 4 * 4]
     for wide, width, place in _WITHOUT_MARK:
@@ -211,8 +216,7 @@ def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
             shown, zeros = wide[:6].upper(), "every second byte is 0" if width == 2 else "three of four bytes are 0"
             raise SourceError(
                 name,
-                f"is {shown} without a byte order mark ({zeros}), not {encoding}; "
-                + fix.format(wide=wide, name=shlex.quote(name)),
+                f"is {shown} without a byte order mark ({zeros}), not {encoding}; {fixed(wide)}",
             )
 
 

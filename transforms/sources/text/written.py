@@ -27,7 +27,7 @@ from ...errors import SchemaError
 from ...format.flow.rejects import CellProblem
 from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule
-from ...format.wording.options import set_column
+from ...format.wording.hints import Add, set_column
 from ...format.wording.printable import printable, quoted
 from ...recipe.step import Column, Stepped, as_text, is_text, with_column
 from .cast import cast_column, number_options, problem_of, type_noun
@@ -123,7 +123,7 @@ class Written:
         raise SchemaError(
             f'column "{printable(self.column)}": strip: {quoted(given)} takes {taken} off numbers, which '
             "makes other numbers of them; what strip names is taken off on both sides of a minus: "
-            + " ".join(set_column(self.column, *key) for key in keys)
+            f"{Add(*(set_column(self.column, *key) for key in keys))}"
         )
 
     def _stripped(self, text: pa.Array) -> pa.Array:

@@ -15,6 +15,7 @@ from ...errors import SchemaError
 from ...format.manifest.details import ColumnEntry
 from ...format.schema.difference import differing_features, schemas_side_by_side
 from ...format.schema.schema import Feature, Schema
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from .inputs import InputDataset
 from .observed_schema import Observation, observe_together
@@ -32,7 +33,7 @@ class Stated:
     columns: tuple[ColumnEntry, ...] = ()
 
 
-_OPAQUE = "or make a new dataset of all records as plain bytes: --set input.records=opaque"
+_OPAQUE = f"or make a new dataset of all records as plain bytes: {Set('input.records', 'opaque')}"
 
 _FIX = f"records stay as they are: convert one of the sources again so that both agree, {_OPAQUE}"
 

@@ -22,7 +22,7 @@ from ...dataset.generations.manifest_files import locate_shard, read_manifest
 from ...dataset.generations.opened_generation import OpenedGeneration
 from ...errors import InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
-from ...format.wording.printable import shell_path
+from ...format.wording.hints import Command
 from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import Recognised, SourceEntry
@@ -166,7 +166,7 @@ class _Finder:
             self.opened[index].check()
             raise InputError(
                 f"{entry.name}: {entry.bytes} bytes, the manifest states {shard.bytes}; it was cut or replaced: "
-                f"shardmill verify {shell_path(folder)}"
+                f"{Command('verify', root)}"
             )
         return InputFile(entry, index, split, shard.records, shard.crc32c)
 

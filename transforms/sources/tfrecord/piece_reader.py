@@ -26,6 +26,7 @@ from ...format.flow.rows import RowOrigin
 from ...format.schema.schema import Schema
 from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
 from ...format.tfrecord.scan import WRONG_DATA, Damage, is_record_header
+from ...format.wording.hints import Command, Set
 from ..contract.source import Frozen, ListedFile
 from ..files.open_file import expect, open_file, open_listed, open_unbuffered, size_of
 from .pieces import RecordsPiece
@@ -35,7 +36,7 @@ CUT_A_RECORD: Final = "a record was cut in two"
 
 _FIXES: Final = {
     WRONG_DATA: "copy the file again",
-    NO_EXAMPLE: "to keep such records as they are: --set input.records=opaque",
+    NO_EXAMPLE: f"to keep such records as they are: {Set('input.records', 'opaque')}",
 }
 
 
@@ -217,7 +218,7 @@ class PieceReader:
             if is_record_header(head) and piece.stop < damage.offset + length <= piece.stamp[0]:
                 return SourceError(piece.name, f"{CUT_A_RECORD} at byte {piece.stop}: it holds what looks like records")
         damage = Damage(self._records_before() + damage.record, damage.offset, damage.reason)
-        fix = "nothing behind it can be read in turn; shardmill salvage copies the intact records of a file"
+        fix = f"nothing behind it can be read in turn; {Command('salvage')} copies the intact records of a file"
         return SourceError(piece.name, f"{damage}; {fix}")
 
 

@@ -19,6 +19,7 @@ from ...format.flow.rows import Rows
 from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import DEFAULT_SPLIT
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recognise.rules import recognise
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
@@ -230,7 +231,7 @@ class TfrecordSource(FileSource):
                     cut = DEFAULT_SPLIT if DEFAULT_SPLIT in splits else splits[0]
                     yield (
                         f"{dataset.name}: is split again, so that records of one of its splits ({', '.join(splits)}) "
-                        f"may go to another; to cut one of them: --set split.of={cut}"
+                        f"may go to another; to cut one of them: {Set('split.of', cut)}"
                     )
         if foreign and found.labels:
             names = ", ".join(map(printable, sorted(found.labels)))

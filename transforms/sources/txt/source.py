@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -18,6 +17,7 @@ from ...format.flow.rejects import CellError, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
+from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..csv.delimiter import SampleOptions, aligned_columns
@@ -104,7 +104,7 @@ def _error(text: bytes, name: str, large: tuple[str, str] | None) -> CellError |
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        fix = f"write the file as UTF-8: iconv -f cp1252 -t utf-8 {shlex.quote(name)}"
+        fix = f"write the file as UTF-8: {Foreign('iconv', '-f', 'cp1252', '-t', 'utf-8', name)}"
         at = f"not UTF-8 at byte {error.start + 1} of the line (0x{text[error.start]:02x})"
         return CellError("text", "BAD_UTF8", shown, "text", f"{at}; {fix}, or the encoding that it has")
     return None

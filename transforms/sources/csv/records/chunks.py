@@ -25,7 +25,7 @@ from ....format.flow.rejects import Place
 from ...files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_unbuffered
 from ...text.open_text import BLOCK_BYTES
 from ...text.pieces import Cut, TextJob
-from .odd_dialects import without_escapes
+from .odd_dialects import ESCAPE, without_escapes
 from .quote_bits import CR, LF, Dialect, Scratch
 from .record_starts import BlockScan, RecordEnds, first_odd_run, quote_states, record_ends, safe_cut, scan_block
 
@@ -480,5 +480,6 @@ def unclosed_quote(name: str, offset: int) -> SourceError:
     return SourceError(
         name,
         f"the quote at byte {offset} is never closed: all that follows it would be one value; close it, or, where "
-        "quotes are plain text, set another input.quote; where a backslash escapes them: --set 'input.escape=\\'",
+        "quotes are plain text, set another input.quote; where a backslash escapes them: "
+        f"{ESCAPE}",
     )

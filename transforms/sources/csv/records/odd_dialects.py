@@ -21,11 +21,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ....format.wording.hints import Set
 from .quote_bits import CR, LF, Bytes, Dialect
 
 Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+ESCAPE: Final = Set("input.escape", "\\")
 _MEANS_NOTHING: Final = b"x_01234567"
 
 

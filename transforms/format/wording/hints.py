@@ -1,0 +1,78 @@
+"""What a message proposes to type: commands of ours, options for the one that ran, Python, other programs.
+
+No other module builds commands and settings for messages, or quotes for a shell. tests/test_hints.py checks this, and
+that each command, option and key exists.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .printable import shell_path
+
+
+class Add:
+    """Options to add to the command that ran.
+
+    >>> print(Add("--no-header", Set("input.names", ["a", "b"])))
+    --no-header --set 'input.names=["a", "b"]'
+    """
+
+    def __init__(self, *words: str | Add) -> None:
+        self.words: tuple[str, ...] = tuple(
+            part for word in words for part in ((word,) if isinstance(word, str) else word.words)
+        )
+
+    def __str__(self) -> str:
+        return " ".join(map(shell_path, self.words))
+
+
+class Set(Add):
+    """The option that sets a key, with the value as a config reads it.
+
+    >>> print(Set("input.trim", True), Set("input.null_values", ["", "-"]), Set("split", None))
+    --set input.trim=true --set 'input.null_values=["", "-"]' --set split=null
+    """
+
+    def __init__(self, key: str, value: Any) -> None:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        super().__init__("--set", f"{key}={text}")
+
+
+class Command(Add):
+    """A command of ours: its name, paths, options and settings.
+
+    >>> print(Command("merge", "my data", "-o", "FOLDER", Set("stats", True)))
+    shardmill merge 'my data' -o FOLDER --set stats=true
+    """
+
+    def __init__(self, *words: str | Add) -> None:
+        super().__init__("shardmill", *words)
+
+
+class Foreign(Add):
+    """A command of another program, such as `git lfs pull`."""
+
+
+class Python(str):
+    """A line of Python, such as `convert(data=frame, output='out')`."""
+
+    __slots__ = ()
+
+
+def set_column(name: str, key: str, value: Any) -> Set:
+    """Return the option that sets a key of a column.
+
+    >>> print(set_column("price", "decimal", ","), set_column("unit price", "thousands", "."))
+    --set schema.columns.price.decimal=, --set 'schema.columns."unit price".thousands=.'
+    """
+    return Set(f"schema.columns.{_quoted(name)}.{key}", value)
+
+
+def set_constant(name: str, value: str) -> Set:
+    return Set(f"schema.constants.{_quoted(name)}", value)
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else json.dumps(name, ensure_ascii=False)
