@@ -26,6 +26,9 @@ _BEYOND_TYPE: Final = (
 )
 """What Arrow says of a decimal or a time of day that its type does not have, and the fix."""
 
+PERIOD: Final = b"pandas.period"
+"""What pandas calls its Periods in Arrow, and the key of the metadata that say so here."""
+
 _VIEWED: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 """Types whose values Arrow neither takes nor decodes, and those of the same values."""
 
@@ -54,6 +57,14 @@ def _without_viewed_words(kind: pa.DataType) -> pa.DataType:
         value = _without_viewed_words(kind.value_type)
         return kind if value == kind.value_type else with_value_type(kind, value)
     return kind
+
+
+def period_mark(column: pa.Field) -> dict[bytes, bytes] | None:
+    """Return the metadata that say of a column that its numbers are Periods of pandas, by what pandas writes."""
+    name = (column.metadata or {}).get(b"ARROW:extension:name", b"")
+    if isinstance(column.type, pa.BaseExtensionType):  # pandas is loaded
+        name = column.type.extension_name.encode()
+    return {PERIOD: b""} if name == PERIOD else None
 
 
 def storage_column(column: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
-from ...format.schema.arrow_checks import check_names, storage_type
+from ...format.schema.arrow_checks import check_names, period_mark, storage_type
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ...limits.turns import ROW_BYTES, Turn
@@ -226,5 +226,6 @@ def _nulls(
         counted = f"{nulls:,} {'run of ' * runs}null{'s' * (nulls != 1)}"
         reasons.append(counted if nulls else "no nulls")
         # A column of nulls is nullable without rows too; what a union holds is not counted.
-        fields.append(pa.field(column.name, kind, bool(nulls) or pa.types.is_null(kind) or pa.types.is_union(kind)))
+        nullable = bool(nulls) or pa.types.is_null(kind) or pa.types.is_union(kind)
+        fields.append(pa.field(column.name, kind, nullable, metadata=period_mark(column)))
     return fields, reasons

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ...format.schema.schema import Feature
 from ...format.wording.hints import Set
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable, quoted
@@ -15,6 +17,9 @@ _MOST_NAMES: Final = 20
 """A list of more names is not a command that anybody reads."""
 
 _MOST_FILES: Final = 8
+
+_FEWEST_NUMBERED: Final = 32
+"""From here on columns that are named by numbers, such as the pixels of a picture, are said to be many features."""
 
 
 def no_such_column(name: str, known: Sequence[str], wanted: Sequence[str], *, named: bool) -> str:
@@ -80,14 +85,44 @@ class PandasCall:
         >>> print(PandasCall(("a.csv",), ";", "utf-8", None).with_nulls(["-"]))
         convert(data=pandas.read_csv('a.csv', sep=';', na_values=['-']), output='out')
         """
+        return self.call.of_data(self._frame({"na_values": list(nulls)}))
+
+    def with_list(self, name: str, prefix: str) -> str:
+        """Return the call in which the columns of a prefix and a number are one list."""
+        some = f"(some := all.filter(regex={f'^{re.escape(prefix)}[0-9]+$'!r}))"
+        return self.call.of_data(
+            f"{self._frame({})}.pipe(lambda all: all.drop(columns={some}.columns)"
+            f".assign(**{{{name!r}: some.values.tolist()}}))"
+        )
+
+    def _frame(self, more: dict[str, object]) -> str:
+        """Return the expression that reads the files, with more options."""
         options = {"sep": self.delimiter, "encoding": self.encoding}
         usual = {"sep": ",", "encoding": "utf-8"}
         given: dict[str, object] = {key: value for key, value in options.items() if value != usual[key]}
-        given["na_values"] = list(nulls)
+        given |= more
         if self.names is not None:
             given |= {"header": None, "names": list(self.names)}
         text = "".join(f", {key}={value!r}" for key, value in given.items())
         if len(self.files) == 1:
-            return self.call.of_data(f"pandas.read_csv({self.files[0]!r}{text})")
+            return f"pandas.read_csv({self.files[0]!r}{text})"
         files = list(self.files) if len(self.files) <= _MOST_FILES else "files"
-        return self.call.of_data(f"pandas.concat(pandas.read_csv(file{text}) for file in {files})")
+        return f"pandas.concat(pandas.read_csv(file{text}) for file in {files})"
+
+
+def numbered_notes(features: Sequence[Feature], names: Sequence[str], call: PandasCall) -> tuple[str, ...]:
+    """Return the note that columns of numbers, such as `pixel0` to `pixel783`, become a feature each."""
+    numbers = {feature.name for feature in features if feature.kind != "bytes"}
+    found: dict[str, list[int]] = {}
+    for name in names:
+        parts = re.fullmatch(r"(.*\D)(0|[1-9][0-9]*)", name)
+        if parts is not None and name in numbers:
+            found.setdefault(parts[1], []).append(int(parts[2]))
+    return tuple(
+        f'the {len(many)} columns "{printable(prefix)}{many[0]}" to "{printable(prefix)}{many[-1]}" become a feature '
+        f"each; to have them as one list: {call.with_list(prefix.rstrip('_-. '), prefix)}"
+        for prefix, many in found.items()
+        if len(many) >= _FEWEST_NUMBERED
+        and many == list(range(many[0], many[0] + len(many)))
+        and prefix.rstrip("_-. ") not in ("", *names)
+    )

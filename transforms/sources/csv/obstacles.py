@@ -131,11 +131,16 @@ def find_obstacles(
 
 
 def obstacle_notes(
-    found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str], delimiter: str, call: PandasCall, again: str
+    found: Sequence[tuple[str, Obstacles]],
+    null_values: Sequence[str],
+    delimiter: str,
+    call: PandasCall,
+    again: str,
+    without_first: str,
 ) -> tuple[str, ...]:
     """Return what is to be said of columns that stay text, one line of each kind, with what can be done.
 
-    `again` is where the header comes again.
+    `again` is where the header comes again; `without_first` are the options that leave the first row out.
     """
     notes = []
     for sign in ("decimal", "thousands"):
@@ -152,7 +157,10 @@ def obstacle_notes(
             f"joined; to leave such lines out: {Set('input.repeated_header', 'drop')}"
         )
     elif few:
-        notes.append(_word_note(few, null_values, call))
+        note = _word_note(few, null_values, call)
+        firsts = all(len(one.words) == 1 and next(iter(one.words.values())).endswith(" row 1") for _, one in few)
+        also = f"; if that row is no data, such as units, leave it out: {without_first}"
+        notes.append(f"{note}{also}" if without_first and firsts else note)
     return tuple(notes)
 
 

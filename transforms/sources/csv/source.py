@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from ...format.flow.rows import Rows
-from ...format.schema.schema import Schema
+from ...format.schema.schema import Feature, Schema
+from ...format.wording.hints import Add, Set
 from ...format.wording.nearest import NoColumnError
 from ...limits.turns import ROW_BYTES, taking_turns
 from ..contract.lacking import apart_warning, files_apart, lacking_files
@@ -35,7 +36,7 @@ from .header import (
     sep_lines,
     shared_names,
 )
-from .hints import PandasCall, no_such_column
+from .hints import PandasCall, no_such_column, numbered_notes
 from .infer_types import AUTO_ROWS
 from .obstacles import Obstacles, look_notes, obstacle_notes
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
@@ -106,7 +107,7 @@ class CsvSource(TableSource):
             *compressed_files(heads),
             *sep_lines(heads),
             *of_header,
-            *self._notes(listing, kept_text, names, next((found.again for found in seen if found.again), "")),
+            *self._notes(listing, kept_text, features, names, next((found.again for found in seen if found.again), "")),
             *look_notes(looks),
         )
         fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in features)
@@ -181,13 +182,23 @@ class CsvSource(TableSource):
         return no_such_column(name, names, wanted, named=self.options.header or self.options.names is not None)
 
     def _notes(
-        self, listing: Listing, kept_text: Sequence[tuple[str, Obstacles]], names: tuple[str, ...], again: str
+        self,
+        listing: Listing,
+        kept_text: Sequence[tuple[str, Obstacles]],
+        features: Sequence[Feature],
+        names: tuple[str, ...],
+        again: str,
     ) -> tuple[str, ...]:
         options = self.options
         named = options.header and options.names is None
         files = tuple(entry.name for entry in listing.entries)
         call = PandasCall(files, options.delimiter, options.encoding, None if named else names, self.settings.call)
-        return obstacle_notes(kept_text, options.null_values, options.delimiter, call, again)
+        skipped = Add(Set("input.skip_lines", options.skip_lines + 1), Set("input.names", names))
+        without_first = str(skipped) if named and len(files) == 1 else ""
+        return (
+            *obstacle_notes(kept_text, options.null_values, options.delimiter, call, again, without_first),
+            *numbered_notes(features, names, call),
+        )
 
     def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:
         """Scan all plain files that hold a record: the scan of each, by its index in the listing."""

@@ -39,6 +39,7 @@ MAX_LABEL_OFFSET: Final = 1000
 _PARTS: Final = frozenset({
     "image", "images", "img", "imgs", "jpegimages", "mask", "masks", "label", "labels", "annotation", "annotations",
     "segmentation", "segmentations", "segmentationclass", "segmentationobject", "gt", "groundtruth", "ground_truth",
+    "panoptic",
 })  # fmt: skip
 """Names of folders, in lower case, that hold a part of each example, and not a class."""
 
@@ -104,8 +105,9 @@ def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = 
         raise UsageError(
             f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {first}{_choices(splits=splits)}"
         )
-    if {_shown(name).lower() for name in names} <= _PARTS:
-        raise UsageError(f"unclear folder layout: {_parts_text(names)}; {first or 'or '}{_choices(splits=splits)}")
+    parts = [name for name in names if _is_part(name)]
+    if parts and all(_is_part(name) or is_split_folder(name) for name in names):
+        raise UsageError(f"unclear folder layout: {_parts_text(parts)}; {first or 'or '}{_choices(splits=splits)}")
     return found[depth]
 
 
@@ -156,6 +158,11 @@ def _parts_text(names: Iterable[bytes]) -> str:
     if "," not in listed:
         return f"{listed} looks like a part of each example, not a class; read that folder by its own path"
     return f"{listed} look like parts of each example, not classes; read one of these folders by its own path"
+
+
+def _is_part(name: bytes) -> bool:
+    """Tell `masks`, and `panoptic_train2017` beside `train2017`."""
+    return _shown(name).lower() in _PARTS or name.lower().startswith(b"panoptic_")
 
 
 def _shown(name: bytes) -> str:

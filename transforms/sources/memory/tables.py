@@ -206,7 +206,7 @@ def _of_dataframe(frame: Any) -> MemoryTable:
         if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name.startswith("pandas."):
             raise SchemaError(
                 f'DataFrame: column "{printable(field.name)}": {field.type.extension_name} has no feature; '
-                "convert it, as with astype"
+                f"{_fix_of_extension(frame, names.index(field.name))}"
             )
     return MemoryTable("DataFrame", table.schema.remove_metadata(), table.to_batches(), tuple(warnings))
 
@@ -219,10 +219,20 @@ def _mixed_frame(frame: Any, names: Sequence[str], error: BaseException) -> Sche
             pa.array(column, from_pandas=True)
         except CONVERSION_ERRORS as reason:
             values = [None if missing else value for value, missing in zip(column, column.isna(), strict=True)]
-            known = frame.columns[index]
-            label = f"frame[{printable(repr(known) if isinstance(known, str) else known)}]"
+            label = _label_of(frame.columns[index])
             return mixed_column_error("DataFrame", name, values, reason, fix=_fix_of(column, label))
     return SchemaError(f"DataFrame: {reason_of(error)}; give each column one type, as with astype")
+
+
+def _label_of(name: Any) -> str:
+    return f"frame[{printable(repr(name) if isinstance(name, str) else name)}]"
+
+
+def _fix_of_extension(frame: Any, index: int) -> str:
+    label = _label_of(frame.columns[index])
+    if type(frame.dtypes.iloc[index]).__name__ == "PeriodDtype":
+        return f"to have the times at which its periods begin: {Python(f'{label} = {label}.dt.to_timestamp()')}"
+    return f"to have text: {Python(f'{label} = {label}.astype(str)')}"
 
 
 def _fix_of(column: Any, label: str) -> str:

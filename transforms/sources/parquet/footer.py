@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import SchemaError, SourceError
-from ...format.schema.arrow_checks import check_names, in_unit, storage_type
+from ...format.schema.arrow_checks import check_names, in_unit, period_mark, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
@@ -244,7 +244,7 @@ def _footer_of(
         if unit is not None and has_int96(file.schema, leaves[first : first + leaf_count(field.type)]):
             kind = in_unit(kind, unit)
         first += leaf_count(field.type)
-        chosen.append(pa.field(field.name, kind, nullable=nullable))
+        chosen.append(pa.field(field.name, kind, nullable=nullable, metadata=period_mark(field)))
         reasons.append(reason)
     checksums = _has_checksums(opened, chunk_groups)
     names = tuple(schema.names)

@@ -20,6 +20,7 @@ from ...format.buffers.payloads import Payloads
 from ...format.decode.decode_examples import ExampleDecoder
 from ...format.encode.example_proto import feature_values, iter_features, other_message, parse_example
 from ...format.schema.schema import Feature, Kind, Schema
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 
 _TYPES: Final[dict[str, str]] = {"int64": "int64", "float": "float32", "bytes": "binary"}
@@ -104,7 +105,7 @@ class Observation:
         elif seen.kind != kind:
             raise SchemaError(
                 f'{self.name}: feature "{printable(name)}" holds {seen.kind} values in some records and {kind} values '
-                f"in others; such records have no schema: --records opaque"
+                f"in others; such records have no schema; to keep them as plain bytes: {Set('input.records', 'opaque')}"
             )
         return seen
 

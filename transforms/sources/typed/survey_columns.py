@@ -11,9 +11,12 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.nested.keys import is_flat
 from ...format.nested.unsupported import refuse_unsupported, without_json
+from ...format.schema.arrow_checks import PERIOD
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
+from ...format.wording.hints import Python
 from ...format.wording.nearest import NoColumnError
+from ...format.wording.printable import printable
 from ..contract.lacking import apart_warning
 from ..contract.selection import Selection, exclude_columns
 from ..contract.source import Frozen, UnitedFrozen
@@ -61,8 +64,18 @@ def survey_columns(
     if len(shared) > MANY_COLUMNS:
         many = f"{first.name}: {len(shared)} columns are read for every row; input.columns keeps only some"
         warnings = (many, *warnings)
+    periods = [column.name for column in shared if PERIOD in (column.metadata or {})]
+    warnings += tuple(_period_warning(name) for name in periods)
     frozen = UnitedFrozen(schema, fields=shared) if selection.union else Frozen(schema)
     return SurveyedColumns(frozen, tuple(choices), tuple(shared), warnings)
+
+
+def _period_warning(name: str) -> str:
+    label = f"frame[{printable(repr(name))}]"
+    return (
+        f'column "{printable(name)}" holds Periods of pandas: written are their plain numbers, such as months since '
+        f"1970; to have times, write the file again after {Python(f'{label} = {label}.dt.to_timestamp()')}"
+    )
 
 
 def _feature(column: pa.Field, rule: ColumnRule | None, reason: str, file: str) -> tuple[Feature, Choice]:
