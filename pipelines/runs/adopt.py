@@ -175,7 +175,9 @@ def _begun(folder: str) -> Manifest | None:
 
 def _is_of_others(storage: Storage, name: str, wanted: Mapping[str, bytes]) -> bool:
     """Return whether a file is there, and is not what an adoption that did not end has left."""
-    return storage.lies_at(name) and (name not in wanted or storage.read(name) != wanted[name])
+    if storage.size(name) is None:  # it is not there, or a link or folder of others
+        return storage.lies_at(name)
+    return name not in wanted or storage.read(name) != wanted[name]
 
 
 def _merge(folder: str) -> Command:
@@ -212,6 +214,12 @@ def _files(folder: str, name: str | None, split: str | None) -> Listing:
         raise UsageError(
             f"{printable_path(os.path.join(folder, odd))}: has a name that no manifest holds; rename it to letters, "
             f"digits, . _ = and -, or copy all files into a dataset: {_merge(folder)}"
+        )
+    linked = next((one for one in paths if os.path.islink(os.path.join(folder, one))), None)
+    if linked is not None:
+        raise UsageError(
+            f"{printable_path(os.path.join(folder, linked))}: a link; a dataset's files are its own: move there what "
+            f"it leads to, or copy all files into a dataset: {_merge(folder)}"
         )
     one = str(Command("adopt", folder, "--split", "train"))
     how = FileSplits(None if split is None else "none", one_split=one, call=Call("merge", f"{folder}-dataset"))

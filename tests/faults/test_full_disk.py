@@ -12,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
+from shardmill.pipelines import convert
 
 Program = Callable[..., dict[str, Any]]
 Say = Callable[[str, str], None]
@@ -95,3 +98,36 @@ def test_the_engine_and_worker_processes_tell_a_full_disk_too(namespace: tuple[s
         assert "nothing was committed; the staged work is in out/.staging/" in errors[0]
         assert "Traceback" not in ended.stderr
         assert not [line for line in ended.stderr.splitlines() if line.startswith("out/") and ".staging" not in line]
+
+
+FILLING = {
+    "export out -o room/rows.parquet": "room/rows.parquet",
+    "export out -o room/rows.arrow": "room/rows.arrow",
+    "export out -o room/rows.jsonl": "room/rows.jsonl",
+    "export out -o room/rows.csv": "room/rows.csv",
+    "export pictures -o room/all": "room/.all.",
+    "report out -o room/report.html": "room/report.html",
+}
+
+
+@pytest.mark.thorough("six commands load their libraries")
+def test_a_full_disk_is_told_by_export_and_report_with_the_file_and_leaves_nothing_there(
+    namespace: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{i},{i * 7919 % 10007}{'x' * 40}\n" for i in range(5000)))
+    (tmp_path / "pets/cat").mkdir(parents=True)
+    for number in range(4):
+        noise = np.random.default_rng(number).integers(0, 256, (60, 80, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(tmp_path / f"pets/cat/{number}.png")
+    for source, out in (("a.csv", "out"), ("pets", "pictures")):
+        convert({"input": {"paths": [str(tmp_path / source)]}}, output=tmp_path / out)
+    (tmp_path / "room").mkdir()
+    shardmill = f"{sys.executable} -m shardmill.pipelines"
+    lines = [f"{shardmill} {command} -q; echo $? $(find room -mindepth 1) >&2" for command in FILLING]
+    script = "\n".join(["mount -t tmpfs -o size=8k none room", *lines])
+    ended = subprocess.run([*namespace, "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    told = ended.stderr.splitlines()
+    assert told[1::2] == ["1"] * len(FILLING), ended.stderr
+    for line, path in zip(told[::2], FILLING.values(), strict=True):
+        assert line.startswith(f"error: No space left on device: {path}"), line
+        assert line.endswith("; make room there, and run the command again")

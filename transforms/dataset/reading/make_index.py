@@ -18,7 +18,6 @@ from typing import Any
 from ...format.manifest.naming import IndexKind, index_path
 from ...format.sidecars.record_index import index_data
 from ...format.wording.printable import printable_path
-from ..generations.manifest_files import check_own_folders
 from ..records.record_file import open_regular
 from ..records.record_offsets import read_offsets
 from ..records.record_scan import tell_form
@@ -63,7 +62,6 @@ def make_indexes(
         names[os.path.dirname(path)].append(index_path(os.path.basename(path), kind))
     with ExitStack() as held:
         for folder, own in sorted(names.items()):  # in one order, so that two commands do not wait for each other
-            check_own_folders(folder)
             storage = storage_at(folder)
             held.enter_context(hold_sidecars(storage))
             if isinstance(storage, LocalStorage):

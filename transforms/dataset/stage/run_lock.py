@@ -57,6 +57,7 @@ def hold_sidecars(storage: Storage) -> Iterator[None]:
     if not storage.has_locks:  # versions are compared there: see `publish`
         yield
         return
+    check_own_folders(storage.root)
     path = storage.path(f"{STAGING_FOLDER}/sidecars.lock")
     file = _locked(path, wait=True)
     try:
