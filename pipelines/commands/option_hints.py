@@ -35,7 +35,7 @@ _MEANT: Final = {
     "--num-workers": (("--workers", "how many work at once: --workers 4"),),
     "--sep": (("--delimiter", "what separates the columns: --delimiter ';'"),),
     "--header": (("--no-header", "the first line is the header; where it is none: --no-header"),),
-    "--names": (("--no-header", f"names for the columns: {Set('input.names', ['a', 'b'])}"),),
+    "--names": (("--no-header", f"names for the columns: {Set('input.names', '[a, b]')}"),),
     "--encoding": (("--columns", f"the encoding of text: {Set('input.encoding', 'cp1252')}"),),
     "--fields": (("--columns", "the columns to keep: --columns a,b"),),
     "--gzip": (("--compression", "compressed shards: --compression gzip"),),

@@ -93,7 +93,7 @@ def _tfds(subject: Subject) -> Mapping[str, Any]:
         rebuilt = "rebuild", subject.path, "-o", "out/for-tfds", "--compression", "none"
         raise UsageError(
             f"{printable_path(subject.path)}: has no dataset_info.json, by which TFDS opens a folder; {why}: "
-            f"{Command(*rebuilt, Set('output.sidecars', ['tfds', 'tfx']))}"
+            f"{Command(*rebuilt, Set('output.sidecars', '[tfds, tfx]'))}"
         )
     return {}
 

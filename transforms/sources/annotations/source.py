@@ -81,7 +81,7 @@ class AnnotationSource:
         if self.kind == "voc" and self.options.names is None:
             raise SchemaError(
                 f"classes are numbered by the names in these files alone, and {dataset.name} has numbers already; give "
-                f"all classes in their order: {Set('input.annotations.classes', ['cat', 'dog'])}"
+                f"all classes in their order: {Set('input.annotations.classes', '[cat, dog]')}"
             )
         return replace(self, dataset=dataset.name)
 

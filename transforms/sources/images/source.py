@@ -68,7 +68,7 @@ _LARGEST_IMAGE: Final = 2**30
 
 _FIX: Final = (
     f"write all as JPEG or PNG ({Set('image.encode.format', 'jpeg')}), or leave them out "
-    f"({Set('input.formats', ['jpeg', 'png', 'bmp'])})"
+    f"({Set('input.formats', '[jpeg,png,bmp]')})"
 )
 
 
