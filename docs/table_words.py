@@ -23,7 +23,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.header": "`false`: the first line is data, and `names` gives the columns",
     "input.names": "column names where there is no header, or instead of it",
     "input.row_names": "the name of the first column, where the header has none for it, as R writes it",
-    "input.encoding": "any encoding of Python, like `latin-1`",
+    "input.encoding": "any encoding of Python, like `latin-1`; of a zip, that of names that are not marked as UTF-8",
     "input.null_values": "unquoted cells that are null",
     "input.skip_lines": "lines before the header that are not read",
     "input.comment": "a sign like `#`: lines that begin with it are no rows",

@@ -25,14 +25,18 @@ _HEAD_BYTES: Final = 16
 
 
 class OpenArchive(Archive, Protocol):
-    """An archive that can be asked to fetch what will be read."""
+    """An archive that can be asked to fetch what will be read; `guessed` is a name whose encoding is a guess."""
+
+    guessed: bytes
 
     def expect(self, start: int, stop: int | None) -> None:
         """Announce which bytes will be read, or without a `stop` that members will be looked at."""
 
 
 class _Tar(TarArchive):
-    def __init__(self, file: ListedFile, opened: OpenFile, window: int) -> None:
+    guessed = b""
+
+    def __init__(self, file: ListedFile, opened: OpenFile, window: int, encoding: str | None) -> None:  # noqa: ARG002
         self._opened, self._size = opened, size_of(opened)
         packing = sniff_packing(read_at(opened)(_HEAD_BYTES, 0))
         self.streamed = packing is not None
@@ -68,20 +72,20 @@ def _unpacked(file: ListedFile, packing: str) -> Iterator[bytes]:
 class _Zip(ZipArchive):
     streamed = False
 
-    def __init__(self, file: ListedFile, opened: OpenFile, window: int) -> None:  # noqa: ARG002 - as a tar archive
+    def __init__(self, file: ListedFile, opened: OpenFile, window: int, encoding: str | None) -> None:  # noqa: ARG002
         self._opened = opened
-        super().__init__(read_at(opened), size_of(opened))
+        super().__init__(read_at(opened), size_of(opened), encoding)
 
     def expect(self, start: int, stop: int | None) -> None:
         directory = (self.directory.start, self.directory.stop)
         expect(self._opened, [directory] if stop is None else [(start, stop), directory])
 
 
-_OPEN: Final[dict[str, Callable[[ListedFile, OpenFile, int], OpenArchive]]] = {"tar": _Tar, "zip": _Zip}
+_OPEN: Final[dict[str, Callable[[ListedFile, OpenFile, int, str | None], OpenArchive]]] = {"tar": _Tar, "zip": _Zip}
 
 
 @contextmanager
-def open_archive(file: ListedFile, kind: str, window: int) -> Iterator[OpenArchive]:
+def open_archive(file: ListedFile, kind: str, window: int, encoding: str | None = None) -> Iterator[OpenArchive]:
     """Read `window` bytes at once. Raises `SourceError` where the archive cannot be read."""
     with open_listed(file, open_unbuffered) as opened, DiskErrors(file.name):
-        yield _OPEN[kind](file, opened, window)
+        yield _OPEN[kind](file, opened, window, encoding)

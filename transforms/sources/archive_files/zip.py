@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 from isal import isal_zlib
 
+from ...format.wording.printable import printable_path
 from ..files.open_file import ReadAt
 from .members import Damage, Kind, Member, MemberError
 from .tar import PlainBytes
@@ -53,7 +54,7 @@ _STORED, _DEFLATED = 0, 8
 _METHODS: Final = {9: "deflate64", 12: "bzip2", 14: "LZMA", 93: "zstd", 95: "xz", 99: "AES"}
 _ENCRYPTED_FLAG: Final = 1
 _UTF8_FLAG: Final = 1 << 11
-_ON_WINDOWS, _ON_UNIX = 0, 3
+_ON_UNIX = 3
 _ZIP64: Final = 1
 _MASK: Final = 0xFFFFFFFF
 _AGAIN: Final = "make or copy the archive again"
@@ -72,11 +73,14 @@ class _Directory:
 class ZipArchive:
     """A zip archive, open to read; `read_at` reads anywhere in its `size` bytes.
 
+    `encoding` is that of names that are not marked as UTF-8; without it `guessed` is one that is not UTF-8.
+
     Raises:
         Damage: there is no central directory that fits.
     """
 
-    def __init__(self, read_at: ReadAt, size: int) -> None:
+    def __init__(self, read_at: ReadAt, size: int, encoding: str | None = None) -> None:
+        self._encoding, self.guessed = encoding, b""
         self._read_at, self._size = read_at, size
         self._source = PlainBytes(read_at, size, _WINDOW)
         self.directory = _find_directory(read_at, size)
@@ -181,7 +185,17 @@ class ZipArchive:
         if _MASK in (size, packed, header):
             size, packed, header = _wide(more[names:], at, size, packed, header)
         host = made >> 8
-        name = _name(more[:names], utf8=bool(flags & _UTF8_FLAG), windows=host == _ON_WINDOWS)
+        name = more[:names]
+        if not name.isascii() and not flags & _UTF8_FLAG:
+            try:
+                name = name.decode(self._encoding or "utf-8").encode()
+            except UnicodeDecodeError as error:
+                if self._encoding is not None:
+                    what = f"the name {printable_path(name)} is not {self._encoding}; give its input.encoding"
+                    raise Damage(at, "CORRUPT", what) from error
+                name = self.guessed = name.decode("cp437").encode()
+        if name != self.guessed or b"/" not in name:  # in a wrong guess it may be half of a letter
+            name = name.replace(b"\\", b"/")
         kind = _kind(name, mode >> 16 if host == _ON_UNIX else 0, encrypted=bool(flags & _ENCRYPTED_FLAG))
         where = header + self.directory.before
         return Member(at, where, name, where, size, kind, packed, method, crc), end
@@ -252,20 +266,6 @@ def _wide(extra: bytes, at: int, *values: int) -> list[int]:
             return found
         extra = extra[4 + length :]
     raise Damage(at, "CORRUPT", f"an entry of the central directory lacks its sizes (zip64); {_AGAIN}")
-
-
-def _name(name: bytes, *, utf8: bool, windows: bool) -> bytes:
-    r"""Return a name in UTF-8 with slashes: without a flag it is in code page 437, though many write UTF-8.
-
-    >>> _name(b"caf\x82", utf8=False, windows=False), _name(b"a\\b.jpg", utf8=False, windows=True)
-    (b'caf\xc3\xa9', b'a/b.jpg')
-    """
-    if not utf8 and not name.isascii():
-        try:
-            name.decode()
-        except UnicodeDecodeError:
-            name = name.decode("cp437").encode()
-    return name.replace(b"\\", b"/") if windows and b"/" not in name else name
 
 
 def _kind(name: bytes, mode: int, *, encrypted: bool) -> Kind:

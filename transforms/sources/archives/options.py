@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..registry.options import FileOptions
+from ..registry.options import Encoding, FileOptions
 
 
 class ArchiveInput(FileOptions):
@@ -17,3 +17,10 @@ class ArchiveInput(FileOptions):
     key: Literal["first_dot", "last_dot"] | None = None
     pictures: Literal["image", "suffix"] = "image"
     json_: Annotated[Literal["columns", "text"], Field(alias="json")] = "columns"
+
+
+class ZipInput(ArchiveInput):
+    """Zip archives; `encoding` is that of names that are not marked as UTF-8."""
+
+    format: Literal["zip"] = "zip"
+    encoding: Encoding | None = None

@@ -21,7 +21,7 @@ from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Foreign, Set, set_column
-from ...format.wording.printable import counted, printable
+from ...format.wording.printable import counted, printable, printable_path
 from ...limits.turns import ROW_BYTES, Turn
 from ...recipe.steps.label import numbers_note
 from ...recognise.beside import is_archive
@@ -80,6 +80,10 @@ class ArchiveSource(FileSource):
     def union(self) -> bool:
         return True
 
+    @property
+    def _encoding(self) -> str | None:
+        return getattr(self.options, "encoding", None)  # tar has none
+
     def following(self, dataset: DatasetSchema) -> Self:
         numbers = frozenset(one.name for one in dataset.schema if one.type != "label")
         return replace(self, nested=nested_columns(dataset), labels=dict(dataset.labels), numbers=numbers)
@@ -87,7 +91,7 @@ class ArchiveSource(FileSource):
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Look at all archives; return their columns, and pieces of whole samples."""
         piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
-        walk = Walk(self.options.format, self.naming, piece_bytes, self.limits, self.selection)
+        walk = Walk(self.options.format, self.naming, piece_bytes, self.limits, self.selection, self._encoding)
         archives = run(partial(look_at_archive, walk=walk), listing.entries, heavy=True)
         found = Found.of(archives)
         if not found.samples:
@@ -112,6 +116,7 @@ class ArchiveSource(FileSource):
             (*_warnings(listing.entries, archives, found), *class_warnings(folders.classes, folders.layout)),
             detected=(
                 *_detected(found, folders, self.options.layout),
+                *_guessed(listing.entries, archives),
                 *(numbers_note(folders.classes, "input.labels") if self.labels is None else ()),
             ),
             fields=columns.fields,
@@ -163,7 +168,7 @@ class ArchiveSource(FileSource):
             return
         batch: list[Numbered] = []
         held = 0
-        with open_archive(pieces[0], self.options.format, WHOLE) as archive, Turn(ROW_BYTES) as turn:
+        with open_archive(pieces[0], self.options.format, WHOLE, self._encoding) as archive, Turn(ROW_BYTES) as turn:
             first, last = min(piece.first for piece in pieces), max(piece.last for piece in pieces)
             if last - first <= _APART * sum(piece.bytes for piece in pieces):
                 archive.expect(first, last)
@@ -341,3 +346,15 @@ def _detected(found: Found, folders: Folders, layout: str) -> tuple[str, ...]:
         parts.append("1 class" if count == 1 else f"{count} classes")
     what = f"{' and '.join(parts)}, from the names of folders" if parts else "pictures without classes"
     return (f"layout {folders.layout}: {what} (input.layout)",)
+
+
+def _guessed(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence]) -> Iterator[str]:
+    """Yield that names of a zip are in an encoding that it does not say."""
+    for entry, one in zip(entries, archives, strict=True):
+        if one.guessed:
+            yield (
+                f"{entry.name}: names that are not marked as UTF-8 are read as cp437, such as "
+                f"{printable_path(one.guessed)}; if that looks wrong, name their encoding (shift_jis, gbk, cp1252): "
+                f"{Set('input.encoding', 'ENCODING')}"
+            )
+            return

@@ -55,6 +55,7 @@ class Walk:
     piece_bytes: int
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
     selection: Selection = field(default_factory=Selection)
+    encoding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class ArchiveEvidence:
     """What an archive shows. `damage` says why nothing more can be read from an offset on, with a code.
 
     `folders` are those of pictures, None where they are too many. `again` are samples whose keys came back.
+    `guessed` is a name whose encoding is a guess.
     """
 
     samples: int = 0
@@ -108,18 +110,20 @@ class ArchiveEvidence:
     skipped: Skipped = field(default_factory=Skipped)
     again: int = 0
     damage: tuple[int, str, str] | None = None
+    guessed: bytes = b""
 
 
 def look_at_archive(entry: SourceEntry, walk: Walk) -> ArchiveEvidence:
     """Return what an archive shows; damage is a part of it."""
     look = _Look(entry.name, walk)
     try:
-        with open_archive(entry, walk.kind, HEADERS) as archive:
+        with open_archive(entry, walk.kind, HEADERS, walk.encoding) as archive:
             archive.expect(0, None)
             visit = partial(look.visit, archive)
             for sample in samples_of(archive, 0, None, walk.naming, visit, look.found.skipped):
                 look.add(sample)
             look.close(archive.end)
+            look.found.guessed = archive.guessed
     except Damage as damage:
         if damage.of_all:
             return ArchiveEvidence(damage=(damage.offset, damage.code, damage.text))

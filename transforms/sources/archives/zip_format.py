@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from .format import ArchiveFormat
-from .options import ArchiveInput
-
-
-class ZipInput(ArchiveInput):
-    """Zip archives."""
-
-    format: Literal["zip"] = "zip"
+from .options import ZipInput
 
 
 class ZipFormat(ArchiveFormat):

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from ...format.wording.printable import quoted
-from ..registry.options import Columns, TableOptions
+from ..registry.options import Columns, Encoding, TableOptions
 from .hints import wrong_signs
 
 _BY_NAME: Final = {"\\t": "\t", "tab": "\t", "space": " "}
@@ -21,16 +21,6 @@ def _check_one_byte(value: str) -> str:
         value = chr(int(value[2:], 16))
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":
         raise ValueError(f"{quoted(value)} is not one ASCII character")
-    return value
-
-
-def _check_encoding(value: str) -> str:
-    try:
-        "".encode(value)
-    except (LookupError, ValueError) as error:
-        raise ValueError(
-            f"{quoted(value)} is not an encoding that Python knows, like utf-8, latin-1, utf-16"
-        ) from error
     return value
 
 
@@ -63,7 +53,7 @@ class CsvInput(TableOptions):
     header: bool = True
     names: Columns = None
     row_names: Annotated[str, StringConstraints(min_length=1)] | None = None
-    encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"
+    encoding: Encoding = "utf-8"
     null_values: list[str] = Field([""])
     skip_lines: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     comment: OneByte | None = None

@@ -48,6 +48,17 @@ def _check_where(value: str) -> str:
     return value
 
 
+def _check_encoding(value: str) -> str:
+    try:
+        "".encode(value)
+    except (LookupError, ValueError) as error:
+        raise ValueError(
+            f"{quoted(value)} is not an encoding that Python knows, like utf-8, latin-1, utf-16"
+        ) from error
+    return value
+
+
+Encoding: TypeAlias = Annotated[str, AfterValidator(_check_encoding)]
 InputPath: TypeAlias = Annotated[str, AfterValidator(check_path)]
 SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 SplitGlobs: TypeAlias = Annotated[dict[SplitName, str | list[str]], Field(min_length=1, max_length=64)]
