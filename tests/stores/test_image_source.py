@@ -21,7 +21,10 @@ from shardmill.transforms.errors import InputError, SourceError, UsageError
 from shardmill.transforms.format.flow.rejects import Reject
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Listing, Task, map_in_turn
+from shardmill.transforms.sources.images import bytes as image_bytes
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
+from shardmill.transforms.sources.images.table import ImageFile
+from shardmill.transforms.stores.common.object_store import number_of
 
 from ..file_sources import made_source
 from .conftest import S3_TOO, Bucket, limit, shards
@@ -163,6 +166,29 @@ def test_an_image_that_went_away_is_a_reject_and_one_that_was_replaced_ends_the_
         bucket.store.put("pets/dog/7.jpg", data)
         with pytest.raises(SourceError, match=r"/pets/dog/7\.jpg: is not what it was when it was listed \(it was repl"):
             read(source, listing)
+
+
+def test_a_large_image_is_read_in_pieces_all_of_the_version_that_was_listed(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_bytes, "PIECE_BYTES", 1000)
+    first, second = draw(1) * 3, draw(2) * 3
+    assert len(first) > 2000
+    bucket.store.put("a.jpg", first)
+    image = ImageFile(0, b"a.jpg", len(first), number_of(bucket.store.found("a.jpg").version))
+    memory = memoryview(bytearray(len(first) + 1))
+    path = f"{bucket.url}/a.jpg".encode()
+    image_bytes.read_object_into(memory, path, image)
+    assert memory[: len(first)] == first
+    assert len(bucket.gateway.reads()) == -(-len(first) // 1000)
+
+    def replace_it(request: Request) -> None:
+        if request.reads and len(bucket.gateway.reads()) == -(-len(first) // 1000) + 2:
+            bucket.store.put("a.jpg", second)
+
+    bucket.gateway.rules.append(replace_it)
+    with pytest.raises(SourceError, match="it was replaced"):
+        image_bytes.read_object_into(memory, path, image)
 
 
 def test_images_that_may_not_be_read_are_rejects(bucket: Bucket, pets: Path) -> None:

@@ -60,10 +60,10 @@ class ToyStore(ObjectStore):
             raise self.changed(key)
         return self.objects[key][1][start:end]
 
-    def read_numbered(self, key: str, size: int, number: int) -> bytes:
+    def read_numbered(self, key: str, start: int, end: int, number: int) -> bytes:
         if number_of(self.found(key).version) != number:
             raise self.changed(key)
-        return self.objects[key][1]
+        return self.objects[key][1][start:end]
 
     def put(
         self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None

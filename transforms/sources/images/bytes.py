@@ -35,6 +35,8 @@ from .walk import NOT_READABLE
 THREADS: Final = 2
 """Threads that fetch the images of one task."""
 
+PIECE_BYTES: Final = 16 << 20
+
 Batch: TypeAlias = Sequence[tuple[ReadFolder, ImageFile]]
 Fetched: TypeAlias = Future[bytes] | None
 """The bytes of an image that are on their way; None for one that is read when it is its turn."""
@@ -151,13 +153,20 @@ def _begin(pool: ThreadPoolExecutor, folder: ReadFolder, image: ImageFile) -> Fe
     return pool.submit(read_image_object, folder.path + image.name, image) if is_object(folder.path) else None
 
 
-def read_image_object(path: bytes, image: ImageFile) -> bytes:
+def read_image_object(path: bytes, image: ImageFile, start: int = 0, end: int | None = None) -> bytes:
     """Raise `ImageProblem`, or `SourceError` where the image is not what it was or the store cannot be reached."""
     url = parse_store_url(path.decode())
     try:
-        return store_at(url).read_numbered(url.key, image.size, image.mtime_ns)
+        return store_at(url).read_numbered(url.key, start, image.size if end is None else end, image.mtime_ns)
     except (StoreError, StoreAccessError, FileNotFoundError) as error:
         raise _problem_of_object(error, path, url) from error
+
+
+def read_object_into(memory: memoryview, path: bytes, image: ImageFile) -> None:
+    """Read an image in pieces, so that a large one is not held twice."""
+    for start in range(0, max(image.size, 1), PIECE_BYTES):
+        end = min(start + PIECE_BYTES, image.size)
+        memory[start:end] = read_image_object(path, image, start, end)
 
 
 def _problem_of_object(error: Exception, path: bytes, url: StoreUrl) -> Exception:

@@ -35,7 +35,7 @@ from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, 
 from ..files.open_file import is_object
 from ..registry.conform import DatasetSchema
 from ..registry.file_source import FileSource
-from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_image_object
+from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
 from .layout import (
     FolderRole,
     Layout,
@@ -260,8 +260,10 @@ class ImageSource(FileSource):
             raise ImageProblem("FIELD_TOO_LARGE", message, value=image.size, expected=f"at most {limit} bytes")
         memory = gathered.memory[gathered.bytes :]
         if is_object(folder.path):
-            path = folder.path + image.name
-            memory[: image.size] = read_image_object(path, image) if fetched is None else fetched.result()
+            if fetched is None:
+                read_object_into(memory, folder.path + image.name, image)
+            else:
+                memory[: image.size] = fetched.result()
             data = memory[: image.size]
         else:
             data = read_image_bytes(folder.path + image.name, folder.root, image.size, image.mtime_ns, memory)

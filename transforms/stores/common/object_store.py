@@ -154,8 +154,8 @@ class ObjectStore(ABC):
         """
 
     @abstractmethod
-    def read_numbered(self, key: str, size: int, number: int) -> bytes:
-        """Return the whole of an object of `size` bytes, of the version with this `number_of`.
+    def read_numbered(self, key: str, start: int, end: int, number: int) -> bytes:
+        """Return bytes of an object that has them, of the version with this `number_of`.
 
         Raises:
             FileNotFoundError: there is no such object; as a `ChangedObject`, none of this version.

@@ -98,8 +98,8 @@ class GcsStore(GcsClient):
                 raise self.changed(key) from None
             raise
 
-    def read_numbered(self, key: str, size: int, number: int) -> bytes:
-        return self.read(key, 0, size, version=str(number))
+    def read_numbered(self, key: str, start: int, end: int, number: int) -> bytes:
+        return self.read(key, start, end, version=str(number))
 
     def upload(self, key: str) -> GcsUpload:
         return GcsUpload(self, key)

@@ -95,17 +95,17 @@ class S3Store(S3Client):
         except PreconditionFailed:
             raise self.changed(key) from None
 
-    def read_numbered(self, key: str, size: int, number: int) -> bytes:
+    def read_numbered(self, key: str, start: int, end: int, number: int) -> bytes:
         def request(**arguments: Any) -> tuple[bytes, str]:
             answer = self.client.get_object(**arguments)
             return answer["Body"].read(), answer["ETag"]
 
         try:
-            # not a byte more than it should have, and one: what took its place may be large
-            data, etag = self.call("read it", key, request, Key=key, Range=f"bytes=0-{size}")
+            # a byte at least: no range is empty
+            data, etag = self.call("read it", key, request, Key=key, Range=f"bytes={start}-{max(end, start + 1) - 1}")
         except PastEnd:  # it is empty, as every empty object is
             data, etag = b"", None
-        if len(data) != size or (etag is not None and number_of(etag) != number):
+        if len(data) != end - start or (etag is not None and number_of(etag) != number):
             raise self.changed(key)
         return data
 
