@@ -74,8 +74,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.null": "what becomes of nulls: `{fill: VALUE}`, `mask`, `drop_row`, `error`",
     "schema.columns.<name>.file": "`path`: the column holds paths, and the feature the bytes of these files",
     "schema.columns.<name>.image": "pictures: the column holds their `bytes` (or `{bytes, path}`), in `base64`, "
-    "or the `path` of each, or lists of these; the features are those of image folders, `NAME/encoded`, `NAME/format` and "
-    "so on; a null is a reject unless `null` is another; `none`: `{bytes, path}` is no picture",
+    "or the `path` of each, or lists of these; the features are those of image folders, `NAME/encoded`, "
+    "`NAME/format` and so on; a null is a reject unless `null` is another; `none`: `{bytes, path}` is no picture",
     "schema.boxes": "a box that goes over the edge of its picture: a reject, or it ends there "
     "([guide](guide.md#boxes))",
     "schema.files_root": "the folder that such paths begin in and do not leave; relative to the config; by default the "
