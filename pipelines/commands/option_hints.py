@@ -89,7 +89,13 @@ def option(metavar: str, text: str, *names: str, panel: str | None = None) -> An
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Verbose: TypeAlias = Annotated[
-    bool, typer.Option("--verbose", "-v", help="With --dry-run, show the conversion in ten lines, too.")
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="With --dry-run, show the conversion in ten lines, too.",
+        rich_help_panel="Output and engine options",
+    ),
 ]
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
 

@@ -120,9 +120,12 @@ def test_a_count_before_the_header_is_refused_with_the_key_that_skips_it(
     assert rows_of("a.csv", *options_after("lines before it", screen.err.replace("(", "").replace(")", " "))) == TWO
 
 
-def test_lines_of_text_with_as_many_words_each_stay_one_column(rows_of: Convert) -> None:
-    Path("a.csv").write_text("name\nAda Lovelace\nAlan Turing\nGrace Hopper\n")
-    assert [row["name"] for row in rows_of("a.csv")] == ["Ada Lovelace", "Alan Turing", "Grace Hopper"]
+@pytest.mark.parametrize(
+    "lines", [["Ada Lovelace", "Alan Turing", "Grace Hopper"], ["3 apples", "5 pears", "9 plums"], ["row 7", "row 9"]]
+)
+def test_lines_of_text_with_as_many_words_each_stay_one_column(rows_of: Convert, lines: list[str]) -> None:
+    Path("a.csv").write_text("\n".join(["name", *lines, ""]))
+    assert [row["name"] for row in rows_of("a.csv")] == lines
 
 
 def test_a_delimiter_at_the_end_of_all_rows_is_refused_with_options_that_read_them(

@@ -261,10 +261,35 @@ def damaged_in_the_middle() -> bytes:
 
 ACCEPTED: dict[str, tuple[bytes | Callable[[Path], object], Sequence[str], dict[str, Any]]] = {
     "PNG named .jpg": (PNG, [], {"image/format": "png"}),
-    "CMYK": (draw(mode="CMYK"), [], {"image/colorspace": "CMYK", "image/channels": 4}),
-    "grey with alpha": (draw("PNG", mode="LA"), [], {"image/colorspace": "LA", "image/channels": 2}),
-    "palette with transparency": (draw("PNG", mode="P", transparency=0), [], {"image/colorspace": "P"}),
-    "16 bits": (of_16_bits, [], {"image/colorspace": "I;16"}),
+    "CMYK": (
+        draw(mode="CMYK"),
+        ["Warning: JPEG images in CMYK, which TensorFlow decodes to 3 channels: channels is 4, as stored: 1"],
+        {"image/colorspace": "CMYK", "image/channels": 4},
+    ),
+    "grey with alpha": (
+        draw("PNG", mode="LA"),
+        [
+            "Warning: PNG images of gray with transparency, which TensorFlow decodes to 2 channels where no other "
+            "number is given: 1"
+        ],
+        {"image/colorspace": "LA", "image/channels": 2},
+    ),
+    "palette with transparency": (
+        draw("PNG", mode="P", transparency=0),
+        [
+            "Warning: PNG images with a palette, which TensorFlow decodes to 3 channels, or 4 with transparency: "
+            "channels is 1, as stored: 1"
+        ],
+        {"image/colorspace": "P"},
+    ),
+    "16 bits": (
+        of_16_bits,
+        [
+            "Warning: PNG images of gray with 16 bits, which TensorFlow decodes to 8 bits where no dtype=tf.uint16 is "
+            "given: 1"
+        ],
+        {"image/colorspace": "I;16"},
+    ),
     "animation": (
         animation,
         ["Warning: animated images, of which most readers decode the first frame only: 1"],

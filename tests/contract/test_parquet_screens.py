@@ -203,7 +203,8 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, str, list[dict[str, Any]]]]
         [],
         "1 of 2 rows was rejected (FLOAT_OVERFLOW 1)",
         'a.parquet row group 0 row 2: column "x": FLOAT_OVERFLOW: 1e+39 is beyond the largest float32, 3.4028235e+38; '
-        "keep it exact: --set schema.columns.x.as=bytes",
+        "keep it exact: --set schema.columns.x.as=bytes; if it is a code, in CSV or JSON lines: --set "
+        "schema.columns.x.type=string",
         [{"x": 0.5}],
     ),
     "timestamp with nanoseconds": (

@@ -194,7 +194,15 @@ def aligned_columns(text: str, options: SampleOptions) -> Aligned | None:
     lacks = widths[0] < widths[-1]
     if (lacks or before) and not numbers:  # lines of text, rather
         return None
+    if lacks and widths[-1] == 2 and not _have_names([row[0] for row in rows[1:]], usual):
+        return None
     return Aligned(widths[-1], len(rows), before, lacks and options.row_names is None, numbers)
+
+
+def _have_names(first: Sequence[str], text: str) -> bool:
+    """Return whether rows have names as R writes them: quoted, or numbers from 1; text may begin with any word."""
+    quoted = all(line.startswith('"') for line in text.splitlines()[-len(first) :])
+    return quoted or first == [str(number) for number in range(1, len(first) + 1)]
 
 
 def _blanks(name: str, found: Aligned, options: SampleOptions) -> Delimiter:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SourceError
+from ...format.buffers.arrow_memory import binary_array
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature
@@ -84,7 +85,7 @@ def _header_again(parser: Parser, cells: Cells) -> str:
     """Return the place of the first row that is the header again, as far as its columns are read."""
     wanted = [name.encode() for name in parser.kept]
     marks = (b"", BOM_UTF8) if cells.rows and parser.kept[0] == parser.names[0] else ()
-    rows = [pc.index(cells.columns[0], pa.scalar(mark + wanted[0], pa.binary())).as_py() for mark in marks]
+    rows = [pc.index(cells.columns[0], binary_array([mark + wanted[0]])[0]).as_py() for mark in marks]
     for row in sorted(row for row in rows if row >= 0):
         if [column[row].as_py() for column in cells.columns[1:]] == wanted[1:]:
             place = cells.origin.place(row)

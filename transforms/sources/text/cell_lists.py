@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
-from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
+from ...format.buffers.arrow_memory import array_of, raw_values, text_array, true_mask
 from ...format.flow.rejects import CellProblem
 from ...format.schema.arrow_types import is_list
 from ...format.schema.column_types import natural_type
@@ -63,7 +63,7 @@ def look_of(cells: Sequence[str]) -> str:
     lists = [
         _IN_BRACKETS.fullmatch(text) or _FEW.search(text) or text.count(" ") + text.count(",") > 1 for text in texts
     ]
-    array = pa.array(texts, pa.large_string())
+    array = text_array(texts)
     kinds = _KINDS if all(lists) and texts else ()
     return next((kind for kind in kinds if _lists_in(array, kind)[1].all()), "")
 
