@@ -38,7 +38,7 @@ from .declared import declared_type
 _ITEMS: Final = {
     "int64": r"-?(?:0|[1-9][0-9]*)",
     "float64": r"(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:nan|inf|infinity))",
-    "bool": r"(?:[Tt]rue|[Ff]alse|TRUE|FALSE)",
+    "bool": r"(?:true|True|TRUE|false|False|FALSE)",
 }
 _KINDS: Final = (*_ITEMS, "string")
 _INSIDE: Final = r"\s*(?:(.*[^\s,])\s*,?)?\s*"
