@@ -161,7 +161,7 @@ class TestSmallInput:
         command = [sys.executable, "-m", "shardmill.pipelines", "convert", f"a.{name}", "-o", "out", "--workers", "2"]
         peak = peak_bytes([*command, "--set", f"limits.field_bytes={size}"], tmp_path)
         assert counts(tmp_path) == 2
-        assert peak < 200e6 + times * size
+        assert peak < 250e6 + times * size  # what two workers and their launcher take without it, and a little
 
     @pytest.mark.parametrize("codec", ["zstd", "lz4"])
     def test_a_compressed_batch_that_states_gigabytes_is_refused_before_it_is_inflated(

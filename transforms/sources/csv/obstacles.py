@@ -158,7 +158,9 @@ def obstacle_notes(
         )
     elif few:
         note = _word_note(few, null_values, call)
-        firsts = all(len(one.words) == 1 and next(iter(one.words.values())).endswith(" row 1") for _, one in few)
+        words = [item for _, one in few for item in one.words.items()]
+        firsts = len(words) == len(few) and all(place.endswith(" row 1") for _, place in words)
+        firsts = firsts and not all(_means_null(word) for word, _ in words)
         also = f"; if that row is no data, such as units, leave it out: {without_first}"
         notes.append(f"{note}{also}" if without_first and firsts else note)
     return tuple(notes)
