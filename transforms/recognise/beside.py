@@ -21,12 +21,13 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import Call, typed_path
 from ..sources.files.open_file import is_object
+from ..sources.files.skipped_names import ARCHIVE
 from .names import split_in_words
 
 _MOST: Final = 8
 _HEAD_BYTES: Final = 8 << 10
 _TABLES: Final = (".csv", ".tsv")
-_ARCHIVES: Final = re.compile(r"\.(?:zip|tar|tgz|7z|rar|tar\.[a-z0-9]{2,3})$", re.IGNORECASE)
+_ARCHIVES: Final = re.compile(ARCHIVE + rb"$", re.IGNORECASE)
 _UNPACK: Final = {
     ".zip": ("unzip", "{file}", "-d", "{folder}"),
     ".7z": ("7z", "x", "{file}", "-o{folder}"),
@@ -100,7 +101,7 @@ def archives_beside(notable: Sequence[bytes]) -> Iterator[str]:
 
 
 def is_archive(path: bytes) -> bool:
-    return _ARCHIVES.search(os.fsdecode(path)) is not None
+    return _ARCHIVES.search(path) is not None
 
 
 def _picture_column(path: bytes, roots: Sequence[str]) -> tuple[str, str] | None:

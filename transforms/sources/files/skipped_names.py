@@ -24,8 +24,11 @@ _JUNK: Final = {
 _MOST_KINDS: Final = 20
 _MOST_NOTABLE: Final = 1000
 _SUFFIX: Final = re.compile(rb".\.([a-z0-9_]{1,12})\Z")
+ARCHIVE: Final = rb"\.(?:zip|tar|tgz|7z|rar|tar\.[a-z0-9]{2,3})"
+"""The suffix of an archive, in lower case."""
+
 _NOTABLE: Final = re.compile(
-    rb"readme\.md|.*\.(?:zip|tar|tgz|7z|rar|tar\.[a-z0-9]{2,3})|"
+    rb"readme\.md|.*" + ARCHIVE + rb"|"
     rb"(?:[a-z0-9_-]*[_-])?(?:train|training|val|valid|validation|dev|test|testing|eval|evaluation)"
     rb"(?:[_-]?(?:set|list|split|files|images))?\.(?:txt|lst|csv|tsv)|"
     rb"(?:[a-z0-9_-]*[_-])?(?:labels?|captions?|annotations?|metadata|classes)\.(?:csv|tsv)"

@@ -105,10 +105,6 @@ class Options(SharedOptions):
 
     format: str
 
-    @property
-    def kept(self) -> tuple[str, ...] | None:
-        return None if self.columns is None else tuple(self.columns)
-
 
 class FileOptions(Options):
     """The options of files below folders whose names say something of their rows."""
