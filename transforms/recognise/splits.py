@@ -567,7 +567,9 @@ def _split_rows(survey: Survey, frozen: Frozen) -> dict[str, int]:
 def rows_in_splits(batches: Iterator[Rows], frozen: Frozen) -> Iterator[Rows]:
     """Yield batches with the split of each row, which is that of its file; without one where all rows go to one."""
     if not frozen.by_entry:
-        yield from (batch if batch.split_codes is None else replace(batch, split_codes=None) for batch in batches)
+        for rows in batches:
+            yield rows if rows.split_codes is None else replace(rows, split_codes=None)
+            del rows  # and so below: what is large is freed before more is read
         return
     codes = np.frombuffer(frozen.by_entry, np.uint8).astype(np.int64)
     for rows in batches:

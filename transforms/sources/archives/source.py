@@ -176,16 +176,16 @@ class ArchiveSource(FileSource):
                 for one in self._numbered(archive, piece, reader, turn):
                     size = sum(len(p.value) for p in one.sample.parts if isinstance(p.value, bytes | memoryview))
                     if batch and size >= _BATCH_BYTES:
-                        yield batch
-                        batch, held = [], 0
+                        yield _emptied(batch)
+                        held = 0
                     batch.append(one)
                     del one
                     held += size
                     if len(batch) == _BATCH_ROWS or held >= _BATCH_BYTES:
-                        yield batch
-                        batch, held = [], 0
+                        yield _emptied(batch)
+                        held = 0
         if batch:
-            yield batch
+            yield _emptied(batch)
 
     def _numbered(
         self, archive: OpenArchive, piece: ArchivePiece, reader: SampleReader, turn: Turn
@@ -231,6 +231,13 @@ class ArchiveSource(FileSource):
             return data if data is None or column.form in (Form.PICTURE, Form.BYTES) else bytes(data)  # text, held once
         except MemberError as error:
             return error
+
+
+def _emptied(batch: list[Numbered]) -> list[Numbered]:
+    """Return what a list holds, so that only the caller holds it."""
+    taken = batch[:]
+    batch.clear()
+    return taken
 
 
 def _is_marked(bits: bytes, number: int) -> bool:

@@ -16,7 +16,7 @@ from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import printable
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
-from .lanes import CELLS, both_lanes, is_sparse, keys_in, may_be_inferred, run_arrow, seed_of
+from .lanes import CELLS, both_lanes, count_of, is_sparse, keys_in, may_be_inferred, run_arrow, seed_of
 from .strict import LineError, Number, values_of_line
 from .types import (
     MixedTypes,
@@ -191,13 +191,13 @@ class _Look:
     def _parsed(self, text: bytes, rows: int) -> pa.Table | None:
         small = may_be_inferred(text)
         if not small and not self.known and not self.sparse and (seed := seed_of(text)) is not None:
-            self.sparse = is_sparse(seed, seed.count(b"{") * len(keys_in(seed)))
+            self.sparse = is_sparse(seed, count_of(b"{", seed) * len(keys_in(seed)))
             if not self.sparse:
                 self._learn(run_arrow(seed, None, None, "infer"))
         if self.sparse:
             return None
         table = None
-        if self.known and text.count(b"{") * count_keys(self.known.values()) <= CELLS:
+        if self.known and count_of(b"{", text) * count_keys(self.known.values()) <= CELLS:
             schema = pa.schema(list(self.known.items()))
             table = run_arrow(text, rows, schema, "error")
         if table is None and small:
