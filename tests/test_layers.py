@@ -135,6 +135,13 @@ def test_a_package_imports_only_those_below_it(modules: list[Path]) -> None:
             assert there == here or ORDER.index(there) < ORDER.index(here), f"{module} imports {name}"
 
 
+@of_each_package
+def test_what_a_step_a_source_or_an_observer_does_is_no_question_at_run_time(modules: list[Path]) -> None:
+    """They are classes with defaults: a protocol that is checked at run time looks at names alone, and is slow."""
+    for module in modules:
+        assert "runtime_checkable" not in (ROOT / module).with_suffix(".py").read_text(), module
+
+
 def test_no_circle_of_imports() -> None:
     graph = {m.as_posix(): {n for n in imports_of(m) if (ROOT / n).with_suffix(".py").exists()} for m in MODULES}
     done: set[str] = set()

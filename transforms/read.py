@@ -65,6 +65,7 @@ class ReadRows(beam.PTransform):
             survey = self.source.survey(listing, map_in_turn)
             encoder = RowEncoder(survey.frozen.schema, splits_by_code=survey.frozen.splits)
             self.plan = make_plan(self.source, listing, survey, parse_size(self.shard_size), encoder.encode)
+        self.source = self.plan.survey.source or self.source
         self._tasks = self.plan.tasks
         self._frozen = self.plan.survey.frozen
 

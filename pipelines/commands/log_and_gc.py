@@ -39,6 +39,8 @@ def log_command(path: str, screen: Screen) -> int:
         for entry in history:
             for name in entry.functions:
                 screen.text(f"From generation {entry.generation} on, {printable(name)}: another function")
+            for name in entry.left:
+                screen.text(f"From generation {entry.generation} on without {printable(name)}")
             if entry.problem is not None:
                 screen.text(escaped(entry.problem), "red")
     return DamageError.exit_code if any(entry.problem for entry in history) else 0

@@ -25,11 +25,12 @@ from ...transforms.format.wording.hints import Command, set_constant
 from ...transforms.format.wording.nearest import NoColumnError, first_names
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.sources.contract.call import typed_path
+from ...transforms.sources.contract.dataset_schema import DatasetSchema
 from ...transforms.sources.contract.planning import make_plan
 from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Survey
 from ...transforms.sources.files.open_file import is_object
-from ...transforms.sources.registry.conform import DatasetSchema, survey_under
+from ...transforms.sources.registry.conform import survey_under
 from ..config.model import SplitConfig
 from ..report.planned_checks import unchecked_append
 from ..report.splits_and_order import rule_text
@@ -114,7 +115,7 @@ def prepare_append(
     plan = stopped.finished(mark, listing)
     if plan is None:
         try:
-            source, survey = survey_under(source, listing, workers.planning(listing.bytes), dataset)
+            survey = survey_under(source, listing, workers.planning(listing.bytes), dataset)
         except NoColumnError as error:
             if error.key != "schema.columns" or error.name in conversion.named:
                 raise
@@ -135,7 +136,7 @@ def prepare_append(
     to = append_to(latest, conversion.constants, force=force)
     spec = conversion.spec_of(plan, prints, run_id, encoder, append_to=to)
     joined = conversion.joined_splits(plan.survey.frozen)
-    prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped, joined)
+    prepared = Prepared(plan.survey.source or source, plan, encoder, spec, mark, listed, stopped, joined)
     unlike = _split_warnings(conversion.split, latest)
     warnings = (*lost, *found.warnings, *unlike, *unchecked_append(latest, encoder.observers))
     notes = _split_notes(conversion, plan.survey)

@@ -56,7 +56,8 @@ def prepare(
         encoder = conversion.encoder_of(survey.frozen)
         plan = make_plan(source, listing, survey, output.shard_size, encoder.encode, output.compression)
     spec = conversion.spec_of(plan, prints, run_id_of(output.path, prints), encoder, operation=operation)
-    return Prepared(source, plan, encoder, spec, mark, listed, stopped, conversion.joined_splits(plan.survey.frozen))
+    read_by = plan.survey.source or source
+    return Prepared(read_by, plan, encoder, spec, mark, listed, stopped, conversion.joined_splits(plan.survey.frozen))
 
 
 def _refuse_source_folder(conversion: Conversion, listing: Listing) -> None:

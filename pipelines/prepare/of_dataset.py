@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
@@ -17,7 +18,7 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
-from ...transforms.format.wording.hints import Add, Command, Set
+from ...transforms.format.wording.hints import Add, Command, Python, Set
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.recognise.names import HELD_RULE, FileSplits
 from ...transforms.recognise.splits import GLOBS, KINDS_OF_RULES, OF_FILES, OFF, UNUSED, WORDS
@@ -31,6 +32,8 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 _DECIDED = ("compression", "order", "shard_name")
 """Keys of `output` that are the dataset's, whatever a config that was written for another one says."""
+
+_SHOWN_INPUTS = 3
 
 
 def dataset_in(path: str) -> Manifest:
@@ -75,7 +78,7 @@ def of_dataset(config: Config, latest: Manifest, functions: Sequence[Mapping[str
     _refuse_others(config, latest, where)
     has_rows = config.input is None or FORMATS[config.input.format].load().has_rows
     if has_rows and not config.accept_map:
-        _refuse_other_functions(functions, latest, output.path)
+        _refuse_other_functions(functions, latest, config)
     changes: dict[str, Any] = {key: getattr(latest, key) for key in _DECIDED}
     groups = sidecar_groups(latest)
     changes |= {"sidecars": [group for group in groups if group != "offsets"], "if_exists": "refuse"}
@@ -113,22 +116,22 @@ def _refuse_others(config: Config, latest: Manifest, where: str) -> None:
         raise UsageError(f'name is "{config.name}", but that is {where}; leave the name out, or choose another -o')
 
 
-def _refuse_other_functions(functions: Sequence[Mapping[str, str]], latest: Manifest, path: str) -> None:
+def _refuse_other_functions(functions: Sequence[Mapping[str, str]], latest: Manifest, config: Config) -> None:
     """Refuse other functions than those that the dataset was made with."""
     known = latest.conversion.get("map", [])
     if list(functions) == known:
         return
-    where, names = printable_path(typed_path(path)), ", ".join(printable(one["name"]) for one in known)
+    where, names = printable_path(typed_path(config.output.path)), ", ".join(printable(one["name"]) for one in known)
     fix = (
         f"convert to a new dataset (-o); or from now on with it: {Set('accept_map', True)} (in Python accept_map=True)"
     )
     if not known:
         raise UsageError(f"map: {where} was made without a function; leave it out; {fix}")
     if not functions:
-        call = f'from shardmill.pipelines import append; append("FILES", output="{where}", map=[{names}])'
+        call = Python(f"append({_inputs(config)}, output={typed_path(config.output.path)!r}, map=[{names}])")
         raise UsageError(
-            f"{where} was made with {names}, which its rows go through; append from Python: {call}; or from now on "
-            f"without it: {Set('accept_map', True)}"
+            f"{where} was made with {names}, which its rows go through; append from Python: "
+            f"from shardmill.pipelines import append; {call}; or from now on without it: {Set('accept_map', True)}"
         )
     mine = ", ".join(printable(one["name"]) for one in functions)
     if [one["name"] for one in functions] == [one["name"] for one in known]:
@@ -138,6 +141,14 @@ def _refuse_other_functions(functions: Sequence[Mapping[str, str]], latest: Mani
             f"made with; append with the function as it was; {fix}"
         )
     raise UsageError(f"map: {where} was made with {names}, and not {mine}; append with these; {fix}")
+
+
+def _inputs(config: Config) -> str:
+    """Return the inputs of an append as arguments in Python."""
+    if config.input is None:
+        return "data=DATA"
+    paths = [typed_path(path if "://" in path else os.path.join(config.base, path)) for path in config.input.paths]
+    return "FILES" if len(paths) > _SHOWN_INPUTS else repr(paths[0] if len(paths) == 1 else paths)
 
 
 def _said(value: object) -> str:

@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from shardmill.transforms.recipe.identity import identity_of
+from shardmill.transforms.recipe.step import Step
 
 LIMIT = 18
 
@@ -131,6 +132,7 @@ def test_code_of_installed_packages_is_taken_by_its_name(monkeypatch: pytest.Mon
 SCRIPT = """
 from dataclasses import dataclass
 from shardmill.transforms.recipe.identity import identity_of
+from shardmill.transforms.recipe.step import Step
 WORDS = {"one", "two", "three", "four"}
 class Named:
     limits = {"a": 1.5}
@@ -161,3 +163,18 @@ def test_the_digest_is_the_same_in_another_process_also_without_a_file(tmp_path:
         for seed in ("1", "2")
     }
     assert len(found) == 1
+
+
+def test_a_step_that_derives_from_the_products_base_is_known_by_its_own_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Same(Step):
+        def plan(self, columns: Any) -> Any:
+            return columns
+
+        def apply(self, batch: Any, file: str) -> Any:
+            return batch
+
+    before = identity_of(Same())
+    monkeypatch.setattr(Step, "detected", property(lambda _: "another text"))
+    assert identity_of(Same()) == before
+    monkeypatch.setattr(Same, "apply", lambda *_: None)
+    assert identity_of(Same()) != before

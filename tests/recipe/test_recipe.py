@@ -26,8 +26,9 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.flow.rejects import CellError, CellProblem
 from shardmill.transforms.format.flow.rows import RowOrigin, Rows
+from shardmill.transforms.recipe.function import steps_of
 from shardmill.transforms.recipe.recipe import Recipe
-from shardmill.transforms.recipe.step import Column, Stepped, with_column
+from shardmill.transforms.recipe.step import Column, Step, Stepped, with_column
 
 from ..label_numbers import in_numbers
 
@@ -128,7 +129,7 @@ def test_a_users_step_runs_over_data_in_memory(kind: Any) -> None:
 
 def test_a_plan_shows_what_a_step_makes_and_how_many_rows_it_leaves(work: Path) -> None:
     config = load_config(paths=[as_parquet(work)], flags={"output.path": "out"})
-    plan = dry_run(conversion_of(config, steps=(double_and_drop_odd("n"),)))
+    plan = dry_run(conversion_of(config, steps=steps_of(double_and_drop_odd("n"))))
     assert {choice.column: choice.reason for choice in plan.choices}["n"] == "int64; made by a step"
     assert 120 <= sum(split.records for split in plan.splits) <= 180
     assert not Path("out").exists()
@@ -193,7 +194,7 @@ def test_projection_reads_only_the_wanted_columns_of_parquet(work: Path, monkeyp
 
 
 @dataclass(frozen=True)
-class Every:
+class Every(Step):
     """Keeps the rows whose value leaves no rest, and finds one value bad."""
 
     divisor: int

@@ -19,7 +19,7 @@ from ..errors import SchemaError
 from ..format.buffers.take import take_rows
 from ..format.encode.encode_rows import RowEncoder
 from ..format.flow.blocks import Frames
-from ..format.flow.observers import LeftOut, Observation, Seen, Went
+from ..format.flow.observers import LeftOut, Observation, Observer, Seen, Went
 from ..format.flow.rows import Origin
 from ..format.schema.schema import Schema
 from ..format.wording.nearest import nearest_name
@@ -29,7 +29,7 @@ from .groups import ROW, Groups, Table
 _LENGTH: Final = np.dtype("<u4")
 
 
-class SpilledRows:
+class SpilledRows(Observer):
     """A check that spills a digest, a split and a source entry of each record."""
 
     __slots__ = ()

@@ -21,7 +21,7 @@ from ..format.schema.column_types import named_type
 from ..format.schema.schema import ColumnRule
 from ..format.wording.printable import printable
 from ..sources.contract.selection import exclude_columns
-from .step import Column, Stepped
+from .step import Column, Step, Stepped
 
 _DECIMAL_FORMS = ("float", "scaled")
 
@@ -39,7 +39,7 @@ class Flattening:
 
 
 @dataclass(frozen=True, slots=True)
-class Flatten:
+class Flatten(Step):
     """Flatten columns, given by name."""
 
     columns: tuple[tuple[str, Flattening], ...]

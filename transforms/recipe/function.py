@@ -29,7 +29,7 @@ _CHANGED = "give back as many rows as came, and to drop some, a tuple of the bat
 
 
 @dataclass(frozen=True, slots=True)
-class MapBatches:
+class MapBatches(Step):
     """Call a function with every batch: it returns a batch, or a dict of arrays, with as many rows.
 
     To drop rows, it returns a tuple: the batch, and a boolean for each row. The columns are those that it returns for a
@@ -98,8 +98,11 @@ class MapBatches:
 
 
 @dataclass(frozen=True, slots=True)
-class UserStep:
-    """A step that a user wrote, which travels to workers by value; `shown` and `text` identify it."""
+class UserStep(Step):
+    """A step that a user wrote, of which `plan` and `apply` are called; it travels to workers by value.
+
+    `shown` and `text` identify it.
+    """
 
     shown: str
     text: str
@@ -123,16 +126,17 @@ class UserStep:
 
 def steps_of(given: object) -> tuple[Step, ...]:
     """Take functions over batches, steps, or a list of them; for anything else raise `UsageError`."""
-    steps = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
-    found: list[Step] = []
-    for one in steps:
-        if isinstance(one, Step) and not isinstance(one, type):
-            found.append(UserStep.of(one))
-        elif callable(one):
-            found.append(MapBatches.of(one))
-        else:
-            raise UsageError(f"map: {printable(type(one).__name__)} is neither a function over batches nor a step")
-    return tuple(found)
+    return tuple(map(as_step, given if isinstance(given, list | tuple) else [] if given is None else [given]))
+
+
+def as_step(given: Any) -> MapBatches | UserStep:
+    """Return the step of a user's function, or of an object with `plan` and `apply`, whatever its class is."""
+    is_step = callable(getattr(given, "plan", None)) and callable(getattr(given, "apply", None))
+    if is_step and not isinstance(given, type):
+        return UserStep.of(given)
+    if callable(given):
+        return MapBatches.of(given)
+    raise UsageError(f"map: {printable(type(given).__name__)} is neither a function over batches nor a step")
 
 
 def functions_in(steps: Sequence[Step]) -> list[dict[str, str]]:

@@ -4,7 +4,8 @@
     def above(column): ...                   the text of another function of the user, and what that uses
     def adults(batch, strict=True): ...      defaults; what a closure holds; the state of an object that is called
 
-Of code of installed packages and of Python itself, the digest has the name. A function that uses nothing is its text.
+Of code of installed packages, of this one and of Python itself, the digest has the name. A function that uses nothing
+is its text.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from typing import Any, Final
 
 _PLAIN: Final = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 _UNPICKLABLE: Final = (TypeError, ValueError, AttributeError, RuntimeError, PicklingError)
+_OWN: Final = os.path.dirname(os.path.dirname(__file__))
 _INSTALLED: Final = tuple(
-    {os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "purelib", "platlib")}
+    {os.path.realpath(path) + os.sep for path in (_OWN, *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))}
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,17 +15,7 @@ from ..sources.contract.source import Frozen, LastRow, ParallelMap, Piece, Sourc
 from .first_rows import until
 from .planned import as_surveyed
 from .recipe import Recipe
-from .step import Column, LearningStep, NarrowStep
-
-
-@runtime_checkable
-class Selecting(Source, Protocol):
-    """A source that reads some of its columns only."""
-
-    @property
-    def selection(self) -> Selection: ...
-
-    def selecting(self, selection: Selection) -> Self: ...
+from .step import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +61,13 @@ def _narrow(source: Source, frozen: Frozen, recipe: Recipe, columns: Sequence[Co
     names: dict[str, None] = {}
     known = columns
     for step in recipe.steps[: 1 + max(recipe.steps.index(step) for step in recipe.learning)]:
-        if not isinstance(step, LearningStep | NarrowStep):
+        if step.reads is None:
             return source, frozen
         origins = {column.name: column.origin or column.form for column in known}
-        looked_at = step.looks_at if isinstance(step, LearningStep) else step.reads
         # What has no origin was made by a step before, of what that looks at.
-        names |= {origin: None for name in looked_at if (origin := origins.get(name)) is not None}
-        known = known if isinstance(step, LearningStep) else Recipe((step,)).plan(known)
-    if not isinstance(source, Selecting) or not names:
+        names |= {origin: None for name in step.reads if (origin := origins.get(name)) is not None}
+        known = Recipe((step,)).plan(known)
+    if source.selection is None or not names:
         return source, frozen
     features = tuple(feature for feature in frozen.schema if feature.name in names)
     return source.selecting(Selection(tuple(names))), replace(frozen, schema=Schema(features))

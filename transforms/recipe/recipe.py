@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,18 +17,7 @@ from ..format.flow.rejects import CellProblem, Place, warning_at
 from ..format.flow.rows import Notes, Origin, Rows
 from ..format.wording.hints import set_column
 from ..format.wording.printable import printable
-from .step import (
-    Column,
-    FileStep,
-    LearningStep,
-    PlacedStep,
-    ReadingStep,
-    SplittingStep,
-    Step,
-    Stepped,
-    TellingStep,
-    TypedStep,
-)
+from .step import Column, Labels, Step, Stepped, Types
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +41,34 @@ class Recipe:
     steps: tuple[Step, ...] = ()
 
     def of_files(self, files: Sequence[str]) -> Recipe:
-        steps = (step.of_files(files) if isinstance(step, FileStep) else step for step in self.steps)
+        steps = (step.of_files(files) for step in self.steps)
         return Recipe(tuple(step for step in steps if step is not None))
 
     @property
     def told_by_files(self) -> tuple[str, ...]:
-        return tuple(name for step in self.steps if isinstance(step, FileStep) for name in step.names)
+        return tuple(name for step in self.steps for name in step.told_by_files)
 
     @property
     def detected(self) -> tuple[str, ...]:
-        said = (step.detected for step in self.steps if isinstance(step, TellingStep))
-        return tuple(text for text in said if text)
+        return tuple(step.detected for step in self.steps if step.detected)
 
     @property
     def splits(self) -> tuple[str, ...]:
-        return next((step.splits for step in self.steps if isinstance(step, SplittingStep)), ())
+        return next((step.splits for step in self.steps if step.splits), ())
 
-    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Recipe:
-        steps = (step.under(dataset, labels) if isinstance(step, TypedStep) else step for step in self.steps)
-        return Recipe(tuple(steps))
+    def under(self, dataset: Types, labels: Labels) -> Recipe:
+        return Recipe(tuple(step.under(dataset, labels) for step in self.steps))
 
     @property
-    def learning(self) -> tuple[LearningStep, ...]:
-        return tuple(step for step in self.steps if isinstance(step, LearningStep) and step.learns)
+    def learning(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.steps if step.learns)
 
     def look(self, rows: Rows, file: str) -> list[Any]:
         """Return what each of the steps that learn finds in a batch, as it is before any of them."""
         batch, found, wanted = rows.batch, [], len(self.learning)
         for step in self.steps:
-            if isinstance(step, LearningStep):
-                found += [step.look(batch)] if step.learns else []
+            if step.learns:
+                found.append(step.look(batch))
             elif len(found) < wanted:
                 stepped = _applied(step, batch, file)
                 batch = stepped.batch
@@ -96,8 +83,7 @@ class Recipe:
 
     def learned(self, summaries: Sequence[Any]) -> Recipe:
         known = iter(summaries)
-        steps = (s.learned(next(known)) if isinstance(s, LearningStep) and s.learns else s for s in self.steps)
-        return Recipe(tuple(steps))
+        return Recipe(tuple(step.learned(next(known)) if step.learns else step for step in self.steps))
 
     def plan(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         for step in self.steps:
@@ -135,16 +121,15 @@ class Recipe:
         return _picked(rows, batch, kept, problems)
 
     def at(self, path: bytes) -> Recipe:
-        return Recipe(tuple(step.at(path) if isinstance(step, PlacedStep) else step for step in self.steps))
+        return Recipe(tuple(step.at(path) for step in self.steps))
 
     def parts(self, rows: Rows, file: str, origins: dict[str, str]) -> Iterator[Rows]:
         """Yield what the steps make of a batch, as `apply` does: in several parts, where a step reads much for it."""
-        first = next((i for i, step in enumerate(self.steps) if isinstance(step, ReadingStep)), None)
+        first = next((i for i, step in enumerate(self.steps) if step.takes_parts), None)
         if first is None:
             yield self.apply(rows, file, origins)
             return
         step, after = self.steps[first], Recipe(self.steps[first + 1 :])
-        assert isinstance(step, ReadingStep)
         rows, start = Recipe(self.steps[:first]).apply(rows, file, origins), 0
         while start < rows.batch.num_rows or start == 0:
             stepped, count = step.take(rows.batch.slice(start))

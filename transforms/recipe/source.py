@@ -23,7 +23,7 @@ from ..recognise.splits import in_splits, rows_in_splits
 from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Source, Survey, Task
 from .first_rows import first_rows, until
 from .flatten import Flatten, column_entries
-from .learning import Selecting, learn
+from .learning import learn
 from .planned import as_planned, as_surveyed
 from .recipe import NO_STEPS, Recipe
 from .step import Column, Step, StepByType
@@ -33,13 +33,11 @@ from .step import Column, Step, StepByType
 class RecipeFrozen(Frozen):
     """What tasks share behind a recipe.
 
-    `inner` is what the source itself froze, `found` the source and the steps for the files that were listed, `fields`
-    the Arrow fields before the first step, `origins` the new names of unchanged columns, `planned` the columns after
-    the last step; reading ends at `last`.
+    `inner` is what the source itself froze, `fields` the Arrow fields before the first step, `origins` the new names of
+    unchanged columns, `planned` the columns after the last step; reading ends at `last`.
     """
 
     inner: Frozen = field(kw_only=True)
-    found: RecipeSource = field(kw_only=True)
     fields: pa.Schema = field(kw_only=True)
     origins: dict[str, str] = field(kw_only=True)
     planned: dict[str, Column] = field(kw_only=True)
@@ -47,7 +45,7 @@ class RecipeFrozen(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class RecipeSource:
+class RecipeSource(Source):
     """Read a source, and run a recipe over its rows; only the first `limit` rows are read, None for all.
 
     After the steps of the recipe come those of `by_type`. Then nested columns and decimals are flattened, as `rules`
@@ -66,7 +64,9 @@ class RecipeSource:
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         found = self.of_files(listing)
         survey = found.source.survey(listing, run)
-        return in_splits(found.after(survey, run) if found.has_work(survey) else survey, listing)
+        found = replace(found, source=survey.source or found.source)
+        survey = found.after(survey, run) if found.has_work(survey) else replace(survey, source=found)
+        return in_splits(survey, listing)
 
     def has_work(self, survey: Survey) -> bool:
         """Return whether rows change on their way, or not all are read, given the source's own survey."""
@@ -77,7 +77,7 @@ class RecipeSource:
     def of_files(self, listing: Listing) -> RecipeSource:
         recipe = self.recipe.of_files([entry.name for entry in listing.entries])
         source, told = self.source, recipe.told_by_files
-        if told and isinstance(source, Selecting):
+        if told and source.selection is not None:
             selection = source.selection.without(told)
             if selection.columns == ():
                 raise SchemaError("input.columns names columns of folders alone; keep a column of the files too")
@@ -85,7 +85,10 @@ class RecipeSource:
         return replace(self, source=source, recipe=recipe)
 
     def after(self, survey: Survey, run: ParallelMap) -> Survey:
-        """Return the survey of the rows after the recipe, given the source's own; `self` is what `of_files` found."""
+        """Return the survey of the rows after the recipe, and what reads them, given the source's own.
+
+        `self` is what `of_files` found.
+        """
         if self.limit is not None:
             survey = first_rows(self.source, survey, self.limit)
         inner = survey.frozen
@@ -114,7 +117,6 @@ class RecipeSource:
             inner.opaque,
             entries,
             inner=inner,
-            found=found,
             fields=fields,
             origins=new,
             planned={column.name: column for column in columns},
@@ -122,7 +124,7 @@ class RecipeSource:
         )
         detected = (*survey.detected, *found.recipe.detected)
         resizes = any(one.is_asked_for for one in self.by_type)
-        return replace(survey, frozen=frozen, choices=choices, detected=detected, resizes=resizes)
+        return replace(survey, frozen=frozen, choices=choices, detected=detected, resizes=resizes, source=found)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Rows that the recipe drops are counted; each row has the split of its file."""
@@ -134,8 +136,8 @@ class RecipeSource:
             yield from self.source.read(task, frozen)
             return
         files = {piece.entry: piece for piece in task.pieces}
-        source, recipe, ordinal = frozen.found.source, frozen.found.recipe, 0
-        rows = source.read(task, frozen.inner)
+        recipe, ordinal = self.recipe, 0
+        rows = self.source.read(task, frozen.inner)
         for batch in rows if frozen.last is None else until(rows, frozen.last):
             if not recipe.steps:
                 yield batch

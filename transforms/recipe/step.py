@@ -1,7 +1,7 @@
 """The contract of a step of the recipe. To write a step, this module is all that there is to know.
 
 @dataclass(frozen=True)
-class Doubled:
+class Doubled(Step):
     column: str
 
     def plan(self, columns):
@@ -13,9 +13,10 @@ class Doubled:
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,9 @@ from ..format.nested.flatten import stored
 from ..format.schema.arrow_types import plain_type
 from ..format.schema.column_types import is_string
 from ..format.schema.schema import ColumnRule
+
+Types: TypeAlias = Mapping[str, pa.DataType]
+Labels: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,10 @@ class Stepped:
     warned: tuple[tuple[int, str], ...] = ()
 
 
-@runtime_checkable
-class Step(Protocol):
+class Step:
     """One thing that is done to all rows: a frozen, picklable dataclass, whose `repr` says all that it does.
+
+    Only `plan` and `apply` must be there; the other methods are for steps that do more, and say what most steps do.
 
     Columns have the types that the source gives them: text of Parquet may be string, large_string, string_view, or a
     dictionary of one of these (`is_text` in `plan`, and `as_text` in `apply`).
@@ -98,151 +103,98 @@ class Step(Protocol):
     any case.
     """
 
+    __slots__ = ()
+
+    takes_parts: ClassVar[bool] = False
+    """Whether it has `take`, as it reads what rows name, and memory may not hold that for a whole batch."""
+
+    @abstractmethod
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns after the step, given those before.
 
         Raises:
             SchemaError: the step does not fit the columns; the message names the column, and what to do.
         """
-        ...
 
+    @abstractmethod
     def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch | Stepped:
         """Return the batch with the planned columns, in any order; `file` is the name of the file, as it is shown.
 
         `file` is empty where the rows come from memory, or are files themselves (images).
         """
-        ...
-
-
-@runtime_checkable
-class NarrowStep(Step, Protocol):
-    """A step that says what it looks at: it takes a batch that lacks other columns too."""
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns that it looks at, by their names before it."""
-        ...
-
-
-@runtime_checkable
-class FileStep(Step, Protocol):
-    """A step that adds columns that the names of files tell: it looks at all names before it is planned."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that the names of files tell, which the files need not hold."""
-        ...
-
-    @property
-    def detected(self) -> str:
-        """What to say to the user of these columns."""
-        ...
-
-    def of_files(self, files: Sequence[str]) -> FileStep | None:
-        """Return the step for these files, None if there is nothing to do."""
-        ...
-
-
-@runtime_checkable
-class SplittingStep(Step, Protocol):
-    """A step that says which split each row is in."""
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The names of the splits, by their codes."""
-        ...
-
-
-@runtime_checkable
-class TypedStep(Step, Protocol):
-    """A step that may give its columns the types and classes of the dataset that they are appended to."""
-
-    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Step:
-        """Return the step that gives columns of these names these types, and classes these numbers, where it can."""
-        ...
-
-
-@runtime_checkable
-class LearningStep(Step, Protocol):
-    """A step that looks at all rows before it is planned, as they are before any step that learns."""
-
-    @property
-    def looks_at(self) -> tuple[str, ...]:
-        """The columns that it looks at."""
-        ...
-
-    @property
-    def learns(self) -> bool:
-        """Whether it still has to look."""
-        ...
-
-    @property
-    def detected(self) -> str:
-        """What to say to the user of what it has learned; empty where it did not have to."""
-        ...
-
-    def look(self, batch: pa.RecordBatch) -> Any:
-        """Return a summary of a batch; it is picklable."""
-        ...
-
-    def merge(self, one: Any, other: Any) -> Any:
-        """Return the summary of two runs of rows; `one` comes before `other`."""
-        ...
-
-    def learned(self, summary: Any) -> Step:
-        """Return the step that knows the summary of all rows, None if there are no rows."""
-        ...
-
-
-@runtime_checkable
-class TellingStep(Step, Protocol):
-    """A step that says something to the user before the run, like those that look at files and rows."""
-
-    @property
-    def detected(self) -> str:
-        """What to say; empty where there is nothing."""
-        ...
-
-
-@runtime_checkable
-class PlacedStep(Step, Protocol):
-    """A step that wants to know where the file of the rows is."""
-
-    def at(self, path: bytes) -> Step:
-        """Return the step for the rows of a file, whose absolute path (or URL) is given."""
-        ...
-
-
-@runtime_checkable
-class ReadingStep(PlacedStep, Protocol):
-    """A step that reads what rows name, and takes some rows of a batch at a time, as memory may not hold all of it."""
 
     def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
         """Return the first rows of a batch after the step, and how many these are: at least one, if there are any."""
-        ...
-
-
-@runtime_checkable
-class StepByType(Protocol):
-    """What is done with columns of some types where nobody says otherwise: a frozen, picklable dataclass."""
+        raise NotImplementedError
 
     @property
-    def is_asked_for(self) -> bool:
-        """Whether somebody said so: then rows that nothing else changes go through it too."""
-        ...
+    def reads(self) -> tuple[str, ...] | None:
+        """The columns that it looks at, by their names before it, so that a batch may lack others; None for any."""
+        return None
 
+    @property
+    def detected(self) -> str:
+        """What to say to the user before the run, of files and rows that it has looked at; empty for nothing."""
+        return ""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits, by their codes, where it says which split each row is in."""
+        return ()
+
+    @property
+    def told_by_files(self) -> tuple[str, ...]:
+        """The columns that the names of files tell, which the files need not hold."""
+        return ()
+
+    def of_files(self, files: Sequence[str]) -> Step | None:  # noqa: ARG002
+        """Return the step for files of these names, None if there is nothing to do; it is called before `plan`."""
+        return self
+
+    def at(self, path: bytes) -> Step:  # noqa: ARG002
+        """Return the step for the rows of a file, whose absolute path (or URL) is given."""
+        return self
+
+    def under(self, dataset: Types, labels: Labels) -> Step:  # noqa: ARG002
+        """Return the step that gives columns of these names these types, and classes these numbers, where it can.
+
+        They are those of the dataset that rows are appended to.
+        """
+        return self
+
+    @property
+    def learns(self) -> bool:
+        """Whether it has to look at the columns `reads` of all rows before it can be applied."""
+        return False
+
+    def look(self, batch: pa.RecordBatch) -> Any:
+        """Return a summary of a batch, as it is before any step that learns; it is picklable."""
+        raise NotImplementedError
+
+    def merge(self, one: Any, other: Any) -> Any:
+        """Return the summary of two runs of rows; `one` comes before `other`."""
+        raise NotImplementedError
+
+    def learned(self, summary: Any) -> Step:
+        """Return the step that knows the summary of all rows, None if there are no rows."""
+        raise NotImplementedError
+
+
+class StepByType:
+    """What is done with columns of some types where nobody says otherwise: a frozen, picklable dataclass."""
+
+    __slots__ = ()
+
+    is_asked_for: ClassVar[bool] = False
+    """Whether somebody said so: then rows that nothing else changes go through it too."""
+
+    @abstractmethod
     def step(self, columns: Sequence[Column]) -> Step | None:
         """Return the step for these columns, None where none is of such a type."""
-        ...
 
-
-@runtime_checkable
-class TypedStepByType(StepByType, Protocol):
-    """What gives other steps in an append: for the types and classes of the dataset."""
-
-    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> StepByType:
-        """Return what gives the steps for rows that are appended to a dataset."""
-        ...
+    def under(self, dataset: Types, labels: Labels) -> StepByType:  # noqa: ARG002
+        """Return what gives the steps for rows that are appended to a dataset, of these types and classes."""
+        return self
 
 
 def is_text(column: Column) -> bool:

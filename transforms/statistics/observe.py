@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..format.flow.feature_values import FeatureColumn
-from ..format.flow.observers import Observation, Seen
+from ..format.flow.observers import Observation, Observer, Seen
 from .figures import Level
 from .hashes import keys_of_rows
 from .tally import Tally
@@ -21,14 +21,12 @@ I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class CountValues:
-    """Count the values of all features, by split."""
+class CountValues(Observer):
+    """Count the values of all features, by split; the shard plan takes the summary, so that `checks` states nothing."""
+
+    name = STATISTICS
 
     level: Level = "basic"
-
-    @property
-    def name(self) -> str:
-        return STATISTICS
 
     @property
     def takes_sparse(self) -> bool:
@@ -54,10 +52,6 @@ class CountValues:
 
     def sealed(self, summary: Any) -> Any:
         return self.tally(summary).to_json()
-
-    def finish(self, summary: Any, spilled: Sequence[bytes]) -> None:  # noqa: ARG002 - the protocol's
-        """State nothing in the manifest: the shard plan takes the summary."""
-        return
 
     def tally(self, summary: Tally | Mapping[str, Any]) -> Tally:
         return summary if isinstance(summary, Tally) else Tally.from_json(summary, self.level)

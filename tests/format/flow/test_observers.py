@@ -37,7 +37,7 @@ def summing(column: str, into: Path) -> Observer:
     """Return an observer as a user writes it, in a function: the sum of a column, by split."""
 
     @dataclass(frozen=True)
-    class Summing:
+    class Summing(Observer):
         column: str
         into: str
         name: str = "sum"
@@ -59,7 +59,7 @@ def spilling(column: str, into: Path) -> Observer:
     """Return an observer that keeps the values of the rows that became records, in their order."""
 
     @dataclass(frozen=True)
-    class Spilling:
+    class Spilling(Observer):
         column: str
         into: str
         name: str = "values"

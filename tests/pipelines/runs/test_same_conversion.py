@@ -155,7 +155,7 @@ def test_another_function_is_refused_by_name_until_it_is_accepted_from_then_on(s
         append("b.csv", output="out", map=lambda batch: batch)
     refused = shardmill("append", "b.csv", "-o", "out")
     assert refused.code == 2
-    assert 'append("FILES", output="out", map=[above])' in " ".join(refused.err.split())
+    assert "append('b.csv', output='out', map=[above])" in " ".join(refused.err.split())
     append("b.csv", output="out", map=other, accept_map=True)
     first, second = (open_dataset("out", number).manifest.conversion["map"] for number in (1, 2))
     assert (first[0]["name"], first[0]["digest"] == second[0]["digest"]) == ("above", False)
@@ -164,6 +164,11 @@ def test_another_function_is_refused_by_name_until_it_is_accepted_from_then_on(s
     shown = json.loads(shardmill("log", "out", "--json").out)["generations"]
     assert [one["functions"] for one in shown] == [[], ["above"]]
     assert "From generation 2 on, above: another function" in shardmill("log", "out").out
+    assert shardmill("append", "c.csv", "-o", "out", "--set", "accept_map=true").code == 0
+    assert "map" not in open_dataset("out").manifest.conversion
+    shown = json.loads(shardmill("log", "out", "--json").out)["generations"]
+    assert [one["functions_left"] for one in shown] == [[], [], ["above"]]
+    assert "From generation 3 on without above" in shardmill("log", "out").out
 
 
 def test_a_merge_remembers_what_all_share_and_a_rebuild_its_own_options_too(shardmill: Shardmill) -> None:

@@ -17,9 +17,9 @@ class GenerationInfo:
 
     `records`, `shards` and `bytes` are those of the shards that it added; `total_records` and `total_bytes` those of
     all its shards. `files` and `source_bytes` are what it read. One that was replaced (`replaced_by`) can no longer be
-    read: the rows are gone, its manifest is left. `functions` are the user's own steps that its parent did not have.
-    If its manifest cannot be read, `problem` says why, and
-    all else is zero or empty.
+    read: the rows are gone, its manifest is left. `functions` are the user's own steps that its parent did not have,
+    `left` those that only its parent had. If its manifest cannot be read, `problem` says why, and all else is zero or
+    empty.
     """
 
     generation: int
@@ -40,6 +40,7 @@ class GenerationInfo:
     problem: str | None = None
     replaced_by: int | None = None
     functions: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -59,6 +60,7 @@ class GenerationInfo:
             "runner": self.runner or None,
             "replaced_by": self.replaced_by,
             "functions": list(self.functions),
+            "functions_left": list(self.left),
             "problem": self.problem,
         }
 
@@ -76,7 +78,8 @@ def list_history(path: str | os.PathLike[str]) -> list[GenerationInfo]:
             functions = known_functions[number] = manifest.conversion.get("map", [])
             before = known_functions.get(manifest.parent or 0, functions)
             other = tuple(one["name"] for one in functions if one not in before)
-            history.append(replace(_info(manifest), functions=other))
+            left = {one["name"] for one in before} - {one["name"] for one in functions}
+            history.append(replace(_info(manifest), functions=other, left=tuple(sorted(left))))
         except DamageError as error:
             history.append(GenerationInfo(number, problem=str(error)))
     by = replacements({one.generation: one.parent for one in history if one.problem is None})

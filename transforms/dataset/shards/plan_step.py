@@ -15,7 +15,6 @@ from ...format.flow.observers import (
     Finding,
     LeftOut,
     Observer,
-    SplitObserver,
     Summaries,
     Went,
     image_formats_in,
@@ -270,10 +269,9 @@ class _ObservedFiles(Sequence[bytes]):
             return self._last[1]
         path, went, left_out = self._files[index]
         data = self._spec.storage.read(f"{self._spec.staging}/{path}")
-        if isinstance(self._observer, SplitObserver):
-            data = self._observer.settled(data, went) if went else data
-            for left in filter(None, (find() for find in left_out)):
-                data = self._observer.without(data, left)
+        data = self._observer.settled(data, went) if went else data
+        for left in filter(None, (find() for find in left_out)):
+            data = self._observer.without(data, left)
         self._last = index, data
         return data
 

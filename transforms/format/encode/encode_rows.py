@@ -320,7 +320,7 @@ class RowEncoder:
         """Return the columns of all features, what was narrowed, and every bad cell; sparse ones may be left out."""
         columns, narrowed, found = [], [], []
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
-        sparse = all(getattr(one, "takes_sparse", False) for one in self.observers) and _is_sparse(batch)
+        sparse = all(one.takes_sparse for one in self.observers) and _is_sparse(batch)
         taken = self._taken_out(arrays) if sparse else {}
         for feature in self.schema:
             conversion = taken.get(feature.name)

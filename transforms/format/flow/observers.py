@@ -10,9 +10,10 @@ product itself observes goes the same way: values that were narrowed, formats of
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -130,37 +131,6 @@ class Finding:
     left_out: Callable[[int], LeftOut | None] | None = None
 
 
-class Observer(Protocol):
-    """Sees every batch after encoding: a frozen, picklable dataclass, whose `repr` says all that it does."""
-
-    @property
-    def name(self) -> str:
-        """What its summaries are filed under: lowercase letters, digits and _."""
-        ...
-
-    def observe(self, seen: Seen) -> Observation:
-        """Return what is in one batch; how many rows a batch has may change."""
-        ...
-
-    def merge(self, one: Any, other: Any) -> Any:
-        """Return the summary of two runs of rows, given the summary of each; `one` comes before `other`.
-
-        It must not matter how rows are grouped: `merge(merge(a, b), c)` is `merge(a, merge(b, c))`. What is no JSON
-        may be changed: it is not looked at again.
-        """
-        ...
-
-    def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding | None:
-        """Take the summary of all rows, and the file of each task in their order, before the run commits.
-
-        What it returns is stated in the manifest. Each file of `spilled` is read when it is asked for. The summary is
-        None where there were no rows, or records that are passed on as they are. It runs where the
-        engine plans shards: on a cluster on one of its machines. An engine may try this again: a second time does no
-        harm.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Went:
     """Where the records of a stream of a task went that were set aside: record i to `names[codes[i]]`.
@@ -172,26 +142,57 @@ class Went:
     codes: npt.NDArray[np.int8] | None = None
 
 
-@runtime_checkable
-class SplitObserver(Observer, Protocol):
-    """An observer that spills the splits of records: of those that are set aside they are known later."""
+class Observer:
+    """Sees every batch after encoding: a frozen, picklable dataclass, whose `repr` says all that it does."""
 
-    def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
-        """Return what it spilled of a task with splits in the place of the streams that are set aside."""
-        ...
+    __slots__ = ()
 
-    def without(self, spilled: bytes, left_out: LeftOut) -> bytes:
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What its summaries are filed under: lowercase letters, digits and _."""
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether sparse columns of a run may be given as they are."""
+        return False
+
+    @abstractmethod
+    def observe(self, seen: Seen) -> Observation:
+        """Return what is in one batch; how many rows a batch has may change."""
+
+    @abstractmethod
+    def merge(self, one: Any, other: Any) -> Any:
+        """Return the summary of two runs of rows, given the summary of each; `one` comes before `other`.
+
+        It must not matter how rows are grouped: `merge(merge(a, b), c)` is `merge(a, merge(b, c))`. What is no JSON
+        may be changed: it is not looked at again.
+        """
+
+    def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding | None:  # noqa: ARG002
+        """Take the summary of all rows, and the file of each task in their order, before the run commits.
+
+        What it returns is stated in the manifest. Each file of `spilled` is read when it is asked for. The summary is
+        None where there were no rows, or records that are passed on as they are. It runs where the
+        engine plans shards: on a cluster on one of its machines. An engine may try this again: a second time does no
+        harm.
+        """
+        return None
+
+    def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:  # noqa: ARG002
+        """Return what it spilled of a task with splits in the place of the streams that are set aside.
+
+        One that spills the splits of records has this and `without`: of those that are set aside they are known later.
+        """
+        return spilled
+
+    def without(self, spilled: bytes, left_out: LeftOut) -> bytes:  # noqa: ARG002
         """Return what it spilled of a task without the records that an observer before it leaves out."""
-        ...
-
-
-@runtime_checkable
-class SealingObserver(Observer, Protocol):
-    """An observer whose summary of a batch is no JSON: that of a task becomes JSON when the task is done."""
+        return spilled
 
     def sealed(self, summary: Any) -> Any:
-        """Return the summary of a task as JSON, which `merge` takes too."""
-        ...
+        """Return the summary of a task as JSON, which `merge` takes too, where that of a batch is none."""
+        return summary
 
 
 Summaries = dict[str, Any]
@@ -208,7 +209,7 @@ def merged(one: Mapping[str, Any], other: Mapping[str, Any], observers: Sequence
 
 
 def sealed(observed: Mapping[str, Any], observers: Sequence[Observer]) -> Summaries:
-    sealing = {observer.name: observer for observer in observers if isinstance(observer, SealingObserver)}
+    sealing = {observer.name: observer for observer in observers}
     return {name: sealing[name].sealed(one) if name in sealing else one for name, one in observed.items()}
 
 

@@ -12,7 +12,7 @@ and `create_coco_tf_record.py`; that of `objects`: huggingface/datasets, as imag
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -30,7 +30,7 @@ from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...pictures.masks import mask_png
 from ...pictures.notes import APPLY, BOXES_OF_TURNED
-from ..step import Column, Stepped, is_text
+from ..step import Column, Labels, Step, StepByType, Stepped, Types, is_text
 from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, OBJECTS, SIZE, Objects, fields_of, has_masks, keys_of, left_over
 from .placements import OUT_OF_FRAME, PLACEMENT, Placements, with_counts
 
@@ -53,7 +53,7 @@ _EDGE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(Step):
     """Make the keys of the objects in a `column`, which are in the picture `image`; a step has looked at that before.
 
     A box that goes over the edge of its picture is a problem, or with `clip` ends there; one without extent is always a
@@ -240,7 +240,7 @@ class Boxes:
 
 
 @dataclass(frozen=True, slots=True)
-class NoBoxes:
+class NoBoxes(Step):
     """Leave the columns as they are, and say why that of objects becomes no boxes."""
 
     detected: str
@@ -259,7 +259,7 @@ def _other_name(column: Column) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxesByType:
+class BoxesByType(StepByType):
     """A column `objects` with boxes is of the picture beside it, where there is one; but not where it is `declared`.
 
     Of a column of another name with boxes the user is reminded. `held` are the classes of each label of the dataset of
@@ -268,15 +268,11 @@ class BoxesByType:
 
     declared: frozenset[str] = frozenset()
     clip: bool = False
-    held: Mapping[str, tuple[str, ...]] | None = None
+    held: Labels | None = None
     boxes_on: Literal["stored", "turned"] | None = None
 
-    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> BoxesByType:  # noqa: ARG002
+    def under(self, dataset: Types, labels: Labels) -> BoxesByType:  # noqa: ARG002
         return replace(self, held=labels)
-
-    @property
-    def is_asked_for(self) -> bool:
-        return False
 
     def step(self, columns: Sequence[Column]) -> Boxes | NoBoxes | None:
         names = {column.name for column in columns}

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from ...errors import SchemaError
 from ...format.wording.nearest import NoColumnError
 from ...sources.contract.selection import Selection
-from ..step import Column
+from ..step import Column, StepByType
 from ..steps.columns import Keep
 from ..steps.files import FILENAME
 from .pictures import ENCODED, FACTS
@@ -33,7 +33,7 @@ def is_feature_of(picture: str, name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenFeatures:
+class ChosenFeatures(StepByType):
     """Keep the features of pictures that are named, or that are not left out; these are names and globs.
 
     A picture of which no feature is to be kept by its name has all of them.
@@ -42,10 +42,6 @@ class ChosenFeatures:
     pictures: tuple[str, ...]
     keep: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-
-    @property
-    def is_asked_for(self) -> bool:
-        return False
 
     def step(self, columns: Sequence[Column]) -> Keep | None:
         """Raise `SchemaError` where a name is none of the columns, or no column is left."""

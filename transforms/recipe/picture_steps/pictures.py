@@ -36,7 +36,7 @@ from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem
 from ...pictures.notes import notes_of
-from ..step import Column, Stepped, as_text, is_text, with_column
+from ..step import Column, Step, StepByType, Stepped, as_text, is_text, with_column
 from ..steps.files import FILENAME
 from .objects import OBJECTS, fields_of
 
@@ -57,7 +57,7 @@ FACTS: Final[dict[str, pa.DataType]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pictures:
+class Pictures(Step):
     """Look at the pictures of some columns, which hold their bytes, and say what is in them.
 
     `columns` are names, and what becomes of nulls: `absent`, `drop_row` or `error`. They are `by_type` if types alone
@@ -135,7 +135,7 @@ class Pictures:
 
 
 @dataclass(frozen=True, slots=True)
-class FromBase64:
+class FromBase64(Step):
     """Read the base64 text of pictures, with or without `data:image/png;base64,` in front, as their bytes."""
 
     column: str
@@ -167,16 +167,12 @@ class FromBase64:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedPictures:
+class ExportedPictures(StepByType):
     """The columns of `{bytes, path}` are pictures, and a null there is an error; but for those in `declared`."""
 
     declared: frozenset[str] = frozenset()
     check: ImageCheck = field(default_factory=partial(ImageCheck, by_key=False))
     noted: bool = True
-
-    @property
-    def is_asked_for(self) -> bool:
-        return False
 
     def step(self, columns: Sequence[Column]) -> Pictures | None:
         found = [one.name for one in columns if _is_export(one.field.type) and one.name not in self.declared]

@@ -36,7 +36,7 @@ from ...pictures.preprocess.mask_picture import make_mask
 from ...pictures.preprocess.options import Preprocess
 from ...pictures.preprocess.picture import PictureMaker, Ready
 from ...pictures.preprocess.placement import Placement
-from ..step import Column, Step, Stepped
+from ..step import Column, Step, StepByType, Stepped
 from .boxes import Boxes, BoxesByType
 from .pictures import ENCODED, FACTS, FIX, Cells, fact_array, item_type
 from .placements import PLACEMENT, PLACEMENT_TYPE, placement_array
@@ -45,7 +45,7 @@ _END: Final = f"/{ENCODED}"
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyPictures:
+class ReadyPictures(Step):
     """Make the pictures of some columns ready, masks after the others; `placed` is the picture that boxes are in.
 
     A picture that stays as it is, and was not decoded for it, is checked as `level` says.
@@ -190,18 +190,16 @@ def _installed() -> Codec:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyByType:
+class ReadyByType(StepByType):
     """All pictures of a row are made ready, if a config asks for it, before their boxes are looked at."""
+
+    is_asked_for = True
 
     options: Preprocess
     boxes: BoxesByType
     codec: Codec = field(default_factory=_installed)
     pixels_limit: int = 50_000_000
     level: Check = "structure"
-
-    @property
-    def is_asked_for(self) -> bool:
-        return True
 
     def step(self, columns: Sequence[Column]) -> Step:
         """Raise `SchemaError` where there are no pictures, or no such mask."""

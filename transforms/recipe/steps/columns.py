@@ -12,13 +12,13 @@ from ...errors import SchemaError
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...sources.contract.selection import Selection
-from ..step import Column
+from ..step import Column, Labels, Step, Types
 
 Scalar: TypeAlias = str | bool | int | float
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(Step):
     """Keep some columns only, of a source that reads all of them."""
 
     selection: Selection
@@ -37,7 +37,7 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(Step):
     """Give columns other names: pairs of the name in the source and the name in the dataset."""
 
     names: tuple[tuple[str, str], ...]
@@ -60,7 +60,7 @@ class Rename:
 
 
 @dataclass(frozen=True, slots=True)
-class Constants:
+class Constants(Step):
     """Add columns whose values are the same in every row: (name, value, Arrow type) each."""
 
     values: tuple[tuple[str, Scalar, pa.DataType], ...]
@@ -70,7 +70,7 @@ class Constants:
         """Take text, bool, int64, or float32 as floats are stored. Raises `SchemaError` for an integer beyond int64."""
         return cls(tuple((name, value, _type_of(name, value)) for name, value in sorted(values.items())))
 
-    def under(self, dataset: Mapping[str, pa.DataType], labels: object) -> Constants:  # noqa: ARG002
+    def under(self, dataset: Types, labels: Labels) -> Constants:  # noqa: ARG002
         """Return the step whose values have the types of a dataset, where they are exact in them."""
         changed = []
         for name, value, kind in self.values:

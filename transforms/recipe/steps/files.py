@@ -26,7 +26,7 @@ from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...sources.files.below_root import FileProblem, FilesBelow
-from ..step import Column, Stepped, as_text, is_text, with_column
+from ..step import Column, Step, Stepped, as_text, is_text, with_column
 
 PATH: Final = "path"
 FILENAME: Final = "filename"
@@ -39,12 +39,14 @@ _PATHS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class Files(Step):
     """Read the files that `columns` name, of at most `most` bytes each.
 
     Paths are relative to the folder `root`, or, where it is None, to that of the file which holds the row. Those of
     `pictures` are kept as `NAME/filename`.
     """
+
+    takes_parts = True
 
     columns: tuple[str, ...]
     most: int

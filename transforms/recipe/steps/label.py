@@ -7,7 +7,7 @@ keep their numbers, and new ones come at the end.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -23,7 +23,7 @@ from ...format.schema.column_types import is_string
 from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import NoColumnError, first_names
 from ...format.wording.printable import printable
-from ..step import Column, Stepped, as_text, is_text, with_column
+from ..step import Column, Labels, Step, Stepped, Types, as_text, is_text, with_column
 
 MOST_CLASSES: Final = 100_000
 """More are no classes: they would be kept in the manifest, and in every worker."""
@@ -32,7 +32,7 @@ _SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class Label(Step):
     """Make the column a label. `classes` are given in the config, None where they are learned.
 
     `numbered` are the classes by number: those that are given, or the dataset's and then those that were learned.
@@ -59,7 +59,7 @@ class Label:
         return self.classes is None or self.nulls
 
     @property
-    def looks_at(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
@@ -91,7 +91,7 @@ class Label:
         numbered = tuple(dict.fromkeys([*self.numbered, *found]))
         return replace(self, numbered=numbered, learns=False)
 
-    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Label:  # noqa: ARG002
+    def under(self, dataset: Types, labels: Labels) -> Label:  # noqa: ARG002
         """The dataset's classes come first. Raises `SchemaError` where given classes have other numbers there."""
         if self.classes is None:
             held = labels.get(self.column, ())

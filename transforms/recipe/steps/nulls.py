@@ -9,7 +9,7 @@ error       the row is a reject
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -27,13 +27,13 @@ from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
-from ..step import Column, Stepped, as_text, with_column
+from ..step import Column, Labels, Step, Stepped, Types, as_text, with_column
 
 FILL: Final = "fill"
 
 
 @dataclass(frozen=True, slots=True)
-class Nulls:
+class Nulls(Step):
     """Do with the nulls of a column as `how` says; `fill` is the value of `fill`, `kind` the type in an append."""
 
     column: str
@@ -45,7 +45,7 @@ class Nulls:
     def reads(self) -> tuple[str, ...]:
         return (self.column,)
 
-    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Nulls:
+    def under(self, dataset: Types, labels: Labels) -> Nulls:
         return self if self.column in labels else replace(self, kind=dataset.get(self.column))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:

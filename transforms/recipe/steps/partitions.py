@@ -7,7 +7,7 @@ integers are, `7` and not `007`; else it is text. The same is what pyarrow, Duck
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote
@@ -19,7 +19,7 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...sources.contract.selection import EVERY_COLUMN, Selection
 from ...sources.files.partitions import partition_values
-from ..step import Column
+from ..step import Column, Labels, Step, Types
 
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _REASON: Final = "from the names of folders"
@@ -27,17 +27,17 @@ _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True, slots=True)
-class Partitions:
+class Partitions(Step):
     """Add the columns that the folders of a file name, for files found below `paths`, as these were typed.
 
-    `names` are the columns of all folders, `columns` those that are kept, with their Arrow types and whether they hold
-    nulls.
+    `told_by_files` are the columns of all folders, `columns` those that are kept, with their Arrow types and whether
+    they hold nulls.
     """
 
     paths: tuple[str, ...]
     selection: Selection = EVERY_COLUMN
     columns: tuple[tuple[str, pa.DataType, bool], ...] = ()
-    names: tuple[str, ...] = ()
+    told_by_files: tuple[str, ...] = ()
 
     @property
     def detected(self) -> str:
@@ -65,9 +65,9 @@ class Partitions:
             return None
         kept = self.selection.of_some(list(found))
         columns = tuple((name, _type_of(found[name]), None in found[name]) for name in kept)
-        return replace(self, columns=columns, names=tuple(found))
+        return replace(self, columns=columns, told_by_files=tuple(found))
 
-    def under(self, dataset: Mapping[str, pa.DataType], labels: object) -> Partitions:  # noqa: ARG002
+    def under(self, dataset: Types, labels: Labels) -> Partitions:  # noqa: ARG002
         """Return the step whose columns are text where the dataset's are: new folders may all have numbers."""
         text = {name for name, kind in dataset.items() if pa.types.is_string(kind)}
         return replace(

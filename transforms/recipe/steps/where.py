@@ -19,7 +19,7 @@ from ...format.schema.arrow_types import type_words
 from ...format.schema.column_types import is_string
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
-from ..step import Column, Stepped, as_text
+from ..step import Column, Step, Stepped, as_text
 from .expression import column_of, columns_in, read_expression
 from .misfits import misfit_text, operands_of
 
@@ -40,7 +40,7 @@ _read = lru_cache(maxsize=8)(read_expression)
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Where(Step):
     """Keep the rows for which `text` is true; rows for which it is false, or null, are dropped and counted."""
 
     text: str

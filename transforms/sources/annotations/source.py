@@ -18,10 +18,10 @@ from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Set
 from ...recipe.picture_steps.objects import OBJECTS
 from ...recipe.steps.label import numbers_note
-from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
+from ..contract.dataset_schema import DatasetSchema
+from ..contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.stamp import check_stamp
-from ..registry.conform import DatasetSchema
 from .classes import CLASS, names_after, names_by_number
 from .options import AnnotationOptions
 from .rows import FILE_NAME, Annotated
@@ -60,7 +60,7 @@ class PictureOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotationSource:
+class AnnotationSource(Source):
     """Read files of annotations, of one `kind`; those of COCO say something of the same pictures.
 
     `dataset` is what they are appended to.

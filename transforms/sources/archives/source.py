@@ -27,13 +27,13 @@ from ...recipe.steps.label import numbers_note
 from ...recognise.beside import is_archive
 from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
+from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import check_stamp
 from ..images.layout import class_warnings
 from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser
-from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.file_source import FileSource
 from ..text.misfits import refuse_misfits
 from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, check_numbers, columns_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from ...errors import SchemaError, SourceError
 from ...format.buffers.arrow_memory import raw_values, valid_mask
 from ...format.flow.rows import RowOrigin, Rows
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column
-from ...format.schema.schema import ColumnRule
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.stamp import check_stamp
@@ -75,8 +74,7 @@ class ArrowPiece(Piece):
 class ArrowSource(TableSource):
     """Read Arrow files in the file or the stream format, and Feather files, which are the same."""
 
-    def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
-        return replace(self, settings=replace(self.settings, rules=rules))
+    typed = True
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read the metadata of all files; return the schema that they share, and one piece for each record batch."""

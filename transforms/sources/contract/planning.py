@@ -120,7 +120,7 @@ def make_plan(
     compression: str = "none",
 ) -> Plan:
     """Estimate the output of every piece and cut the source into tasks; `encode` is the conversion's own encoder."""
-    sample = _sample(source, survey, encode, gzip=compression == "gzip")
+    sample = _sample(survey.source or source, survey, encode, gzip=compression == "gzip")
     outputs, rows = _estimate(survey, sample)
     output = int(outputs.sum())
     at_least = task_ranges.MIN_TASK_BYTES

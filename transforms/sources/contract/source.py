@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from ...format.flow.rows import Rows
 from ...format.manifest.details import ColumnEntry
-from ...format.schema.schema import Choice, Schema
+from ...format.schema.schema import Choice, ColumnRule, Schema
+from .dataset_schema import DatasetSchema
+from .selection import Selection
 
 T = TypeVar("T")
 PathBytes: TypeAlias = bytes
@@ -303,6 +305,7 @@ class Survey:
     fields       the Arrow fields of the batches that are read, where rows may go through a recipe
     limit        given where not all rows are read
     resizes      records are of other sizes than the source knows, as pictures are resized
+    source       what reads the pieces, where planning has changed the source that was asked
     """
 
     frozen: Frozen
@@ -316,15 +319,23 @@ class Survey:
     fields: tuple[pa.Field, ...] = ()
     limit: Limit | None = None
     resizes: bool = False
+    source: Source | None = field(default=None, compare=False, repr=False)
 
 
-class Source(Protocol):
-    """The input of a conversion: a frozen, picklable dataclass of options.
+class Source:
+    """The input of a conversion: a frozen, picklable dataclass of options, with slots.
 
     `list_files` and `survey` run once, where the run is launched; `read` runs in the workers and needs nothing but the
-    source itself, a task, and what the survey froze.
+    source itself, a task, and what the survey froze. The other methods are for sources that do more, and say what the
+    others do.
     """
 
+    __slots__ = ()
+
+    typed: ClassVar[bool] = False
+    """Whether values have types of their own, whose form `rules` decide; others may be cast to a dataset's types."""
+
+    @abstractmethod
     def list_files(self) -> Listing:
         """Return the files to read.
 
@@ -332,6 +343,7 @@ class Source(Protocol):
             InputError: a path matches nothing.
         """
 
+    @abstractmethod
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Return the schema and the pieces of the listed files.
 
@@ -340,9 +352,41 @@ class Source(Protocol):
             SourceError: a file is corrupt as a whole.
         """
 
+    @abstractmethod
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task, in source order; ordinals count from 0. Bad rows are rejects or problems.
 
         Raises:
             SourceError: a file is corrupt as a whole, or is not what it was when it was listed.
         """
+
+    @property
+    def selection(self) -> Selection | None:
+        """The columns that are read, None where a source cannot but read all of them."""
+        return None
+
+    def selecting(self, selection: Selection) -> Self:  # noqa: ARG002
+        """Return the source that reads other columns; it is called where there is a `selection`."""
+        return self
+
+    @property
+    def union(self) -> bool | None:
+        """Whether a file may lack columns that others have, None where no option says so."""
+        return None
+
+    @property
+    def rules(self) -> dict[str, ColumnRule]:
+        """The declared types, by column, and the forms: `as: bytes`, the unit, a time zone of UTC."""
+        return {}
+
+    def with_rules(self, rules: dict[str, ColumnRule]) -> Self:  # noqa: ARG002
+        """Return the source with other rules, if it is `typed`."""
+        return self
+
+    def following(self, dataset: DatasetSchema) -> Self:  # noqa: ARG002
+        """Return the source that knows of a dataset before it is surveyed, as for the numbers of classes."""
+        return self
+
+    def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:  # noqa: ARG002
+        """Return the survey of values that have no types of their own as they are cast to those of a dataset."""
+        return survey

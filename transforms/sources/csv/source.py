@@ -15,11 +15,11 @@ from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Add, Set
 from ...format.wording.nearest import NoColumnError
 from ...limits.turns import ROW_BYTES, taking_turns
+from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.lacking import apart_warning, files_apart, lacking_files
 from ..contract.selection import refuse_columns
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import check_stamp
-from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.file_source import TableSource
 from ..text.declared import as_cast, text_type
 from ..text.misfits import refuse_misfits

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.wording.printable import printable
-from ...recipe.step import Column, Stepped
+from ...recipe.step import Column, Step, Stepped
 from ...recognise.names import is_split_folder
 
 
 @dataclass(frozen=True, slots=True)
-class FolderSplits:
+class FolderSplits(Step):
     """Give each row the split that the folder of its table has the name of, or that of the picture in its `column`.
 
     `roots` are the folders whose pictures are read. `splits` are found by `of_files`: a split is the name of its folder
@@ -31,10 +31,6 @@ class FolderSplits:
     column: str
     roots: tuple[str, ...]
     splits: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def reads(self) -> tuple[str, ...]:

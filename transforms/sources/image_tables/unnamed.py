@@ -15,7 +15,7 @@ from ...format.buffers.arrow_memory import binary_array
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
 from ...format.wording.printable import printable_path
-from ...recipe.step import Column
+from ...recipe.step import Column, Step
 from ..files.skipped_names import pictures_below
 
 _AT_ONCE: Final = 1 << 16
@@ -23,7 +23,7 @@ _AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class UnnamedPictures:
+class UnnamedPictures(Step):
     """Look at the paths in some columns, and count the pictures without one.
 
     Paths begin in the folder `begin`, or where it is empty in that of their table. `roots` are the folders of pictures,
@@ -37,7 +37,7 @@ class UnnamedPictures:
     example: str = ""
 
     @property
-    def looks_at(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         return self.columns
 
     @property

@@ -31,9 +31,9 @@ from ...recognise.beside import lists_of_splits, sidecars, tables_of_pictures
 from ...recognise.readme import stated_in
 from ...recognise.splits import OFF, UNUSED, Seen, find_splits
 from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
+from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
 from ..files.open_file import is_object
-from ..registry.conform import DatasetSchema
 from ..registry.file_source import FileSource
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
 from .layout import (

@@ -15,9 +15,9 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.nearest import NoColumnError
+from ..contract.dataset_schema import DatasetSchema
 from ..contract.selection import Selection, exclude_columns
 from ..contract.source import Frozen
-from ..registry.conform import DatasetSchema
 from ..text.declared import as_cast, declared_type, text_type
 from .build import Column
 from .evidence import Evidence, explain, refuse_mixed

@@ -15,9 +15,9 @@ from ...format.flow.rows import Rows
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign
 from ...format.wording.nearest import nearest_name
+from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import check_stamp
-from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.file_source import FileSource
 from ..text.lines import LineSizes, line_pieces, read_lines
 from ..text.misfits import refuse_misfits

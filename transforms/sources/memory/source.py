@@ -25,7 +25,7 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
-from ..contract.source import Frozen, ListedFile, Listing, ParallelMap, Piece, Survey, Task, Traits
+from ..contract.source import Frozen, ListedFile, Listing, ParallelMap, Piece, Source, Survey, Task, Traits
 from ..files.listing import list_file
 from ..files.stamp import check_stamp
 from .tables import MemoryTable, memory_table
@@ -42,8 +42,10 @@ class MemoryPiece(Piece):
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySource:
+class MemorySource(Source):
     """Read spooled data: see `spool`. `name` is what messages call it, `digest` the SHA-256 of the file at `path`."""
+
+    typed = True
 
     path: bytes
     name: str

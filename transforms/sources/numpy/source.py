@@ -9,12 +9,11 @@ rows: true         a column, named `feature`              a column for each memb
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ...errors import SchemaError, UsageError
 from ...format.flow.rows import Rows
-from ...format.schema.schema import ColumnRule
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..registry.file_source import FileSource
 from .files import ArrayChoice, NumpyLimits
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class NumpySource(FileSource):
     """Read NumPy files."""
+
+    typed = True
 
     options: NumpyInput
     limits: NumpyLimits = field(default_factory=NumpyLimits, compare=False, repr=False)
@@ -56,9 +57,6 @@ class NumpySource(FileSource):
         if self.options.rows:
             return read_rows(task, self._choice)
         return read_records(task, frozen, self._choice)
-
-    def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
-        return replace(self, settings=replace(self.settings, rules=rules))
 
     @property
     def _is_told(self) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +17,7 @@ from ...format.flow.rejects import CellProblem
 from ...format.flow.rows import RowOrigin, Rows
 from ...format.schema.arrow_checks import check_batch, fix_of_value, in_unit, storage_column, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
-from ...format.schema.schema import ColumnRule, Schema
+from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
@@ -75,9 +75,7 @@ class ParquetSource(TableSource):
     batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
 
     may_have_a_log = True
-
-    def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
-        return replace(self, settings=replace(self.settings, rules=rules))
+    typed = True
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all footers; return the schema that all files share, and one piece for each row group."""

@@ -13,11 +13,10 @@ append. Nulls are decided row by row: one in a feature that has none is a reject
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -29,175 +28,73 @@ from ...format.nested.type_documents import type_of_document
 from ...format.schema.arrow_checks import common_type, in_unit, meaning, promoted_type, without_nulls
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
-from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
+from ...format.schema.difference import same_feature
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
-from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of
-from ...recipe.step import Column, TypedStepByType
+from ...recipe.step import Column
 from ...recipe.steps.columns import Rename
 from ...recognise.splits import in_splits
-from ..contract.selection import UNITE
+from ..contract.dataset_schema import RETYPE, DatasetSchema, refuse_others
 from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 
 _STEPS: Final = "give the steps that the dataset was made with"
-_RETYPE: Final = f"declare the dataset's type, where the values fit: {Set('schema.columns.NAME.type', 'TYPE')}"
-_WRITTEN: Final = (
-    "or give the keys that read its text, as the dataset was made (strip, decimal, thousands, negative, format)"
-)
-
-_PICTURE_FACTS: Final = ("channels", "colorspace", "filename", "format", "height", "width")
-"""What a picture becomes beside its bytes: features that no file has."""
 
 _SHOWN_MISSING: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetSchema:
-    """The schema of an existing dataset; with `no_rejects`, a column with only bad cells counts as re-typed.
-
-    `wanted_split` is the split that an append named for records of files that name none. `columns` are those of the
-    source, where some are nested or decimals. `may_unite` says that the source can read columns that its files lack as
-    nulls, and was not asked to.
-    """
-
-    name: str
-    schema: Schema
-    labels: Mapping[str, tuple[str, ...]]
-    no_rejects: bool = True
-    wanted_split: str | None = None
-    columns: tuple[ColumnEntry, ...] = ()
-    may_unite: bool = False
-
-    @property
-    def may_lack(self) -> tuple[str, ...]:
-        return tuple(feature.name for feature in self.missing_in(Schema(())))
-
-    def type_of(self, name: str) -> pa.DataType | None:
-        """Return the Arrow type of the values of a column, as a source has them, None if there is no such column."""
-        entry = next((one for one in self.columns if one.name == name), None)
-        if entry is not None and not is_flat(kind := type_of_document(entry.type)):
-            return kind
-        feature = next((one for one in self.schema if one.name == name), None)
-        if feature is None or feature.type == "image":
-            return None
-        text = (feature.type == "label" and feature.shape == ()) or (entry is not None and entry.file is not None)
-        return pa.string() if text else arrow_type_of(feature)
-
-    def missing_in(self, found: Schema) -> list[Feature]:
-        """Return the features that a source lacks and that may be null in all of its rows."""
-        names = {feature.name for feature in found}
-        parts = {part for column in self.columns for part in column.features if part != column.name}
-        pictures = [one.name.removesuffix("encoded") for one in self.schema if one.type == "image"]
-        parts |= {f"{picture}{fact}" for picture in pictures for fact in _PICTURE_FACTS}
-        return [
-            feature
-            for feature in self.schema
-            if feature.name not in names | parts and feature.nullable
-            if feature.type != "image" and (feature.type != "label" or feature.shape != ())
-        ]
-
-
-@runtime_checkable
-class Uniting(Source, Protocol):
-    """A source of files whose columns may differ, with `union`: a file may lack some."""
-
-    @property
-    def union(self) -> bool: ...
-
-
-@runtime_checkable
-class Following(Source, Protocol):
-    """A source that must know of the dataset before it is surveyed, as for the numbers of classes."""
-
-    def following(self, dataset: DatasetSchema) -> Self:
-        """Return the source that follows the dataset."""
-        ...
-
-
-@runtime_checkable
-class Ruled(Source, Protocol):
-    """A source of typed columns, whose form (`as: bytes`, the unit, a time zone of UTC) rules decide."""
-
-    @property
-    def rules(self) -> dict[str, ColumnRule]: ...
-
-    def with_rules(self, rules: dict[str, ColumnRule]) -> Self: ...
-
-
-@runtime_checkable
-class Casting(Source, Protocol):
-    """A source of untyped values, which are cast to the dataset's types."""
-
-    def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
-        """Return the survey of the values as they are cast, given the source's own."""
-        ...
-
-
-def follow(source: Source, dataset: DatasetSchema) -> Source:
-    return source.following(dataset) if isinstance(source, Following) else source
-
-
-def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: DatasetSchema) -> tuple[Source, Survey]:
-    """Return the source as it is to be read, and its survey under the dataset's schema.
+def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: DatasetSchema) -> Survey:
+    """Return the survey of a source under the dataset's schema, with the source as it is to be read.
 
     Raises `SchemaError` where a feature is added, missing or re-typed, and what the source's own survey raises.
     """
-    read = source.source if isinstance(source, RecipeSource) else source
-    dataset = replace(dataset, may_unite=isinstance(read, Uniting) and not read.union)
     if isinstance(source, RecipeSource):
-        found, survey = _recipe_under(source, listing, run, dataset)
+        survey = _recipe_under(source, listing, run, replace(dataset, may_unite=source.source.union is False))
         _refuse_other_types(dataset, survey.frozen.columns)
-        return found, in_splits(survey, listing)
-    source = follow(source, dataset)
+        return in_splits(survey, listing)
+    dataset = replace(dataset, may_unite=source.union is False)
+    source = source.following(dataset)
     typed = partial(_with_types_of_nulls, dataset=dataset, names={})
     return _conformed(source, typed(source.survey(listing, run)), listing, run, dataset, typed)
 
 
-def _recipe_under(
-    source: RecipeSource, listing: Listing, run: ParallelMap, dataset: DatasetSchema
-) -> tuple[Source, Survey]:
+def _recipe_under(source: RecipeSource, listing: Listing, run: ParallelMap, dataset: DatasetSchema) -> Survey:
     """Survey a source with a recipe: columns that it leaves unchanged are read as the dataset has them."""
     found = source.of_files(listing)
     types = {feature.name: arrow_type_of(feature) for feature in dataset.schema}
-    by_type = (one.under(types, dataset.labels) if isinstance(one, TypedStepByType) else one for one in found.by_type)
-    found = replace(found, by_type=tuple(by_type), recipe=found.recipe.under(types, dataset.labels))
-    names = {old: new for step in found.recipe.steps if isinstance(step, Rename) for old, new in step.names}
+    by_type = tuple(one.under(types, dataset.labels) for one in found.by_type)
+    recipe = found.recipe.under(types, dataset.labels)
+    names = {old: new for step in recipe.steps if isinstance(step, Rename) for old, new in step.names}
     labels = {**dataset.labels, **{old: dataset.labels[new] for old, new in names.items() if new in dataset.labels}}
-    inner = follow(found.source, replace(dataset, labels=labels))
-    found = replace(found, source=inner)
+    inner = found.source.following(replace(dataset, labels=labels))
+    found = replace(found, source=inner, by_type=by_type, recipe=recipe)
     typed = partial(_with_types_of_nulls, dataset=dataset, names=names)
-    survey = typed(found.source.survey(listing, run))
+    survey = typed(inner.survey(listing, run))
     if not found.has_work(survey):
-        inner, survey = _conformed(found.source, survey, listing, run, dataset, typed)
-        found = replace(found, source=inner)
-        return found, survey
+        survey = _conformed(inner, survey, listing, run, dataset, typed)
+        return replace(survey, source=replace(found, source=survey.source or inner))
     own = {feature.name: feature for feature in survey.frozen.schema}
     wanted = {feature.name: feature for feature in dataset.schema}
-    columns = found.recipe.plan([Column(one, one.name) for one in fields_of(survey)])
-    survey = _with_nested_types(
-        survey, columns, dataset, union=isinstance(found.source, Uniting) and found.source.union
-    )
+    columns = recipe.plan([Column(one, one.name) for one in fields_of(survey)])
+    survey = _with_nested_types(survey, columns, dataset, union=bool(inner.union))
     kinds = {feature.name: feature.kind for feature in dataset.schema}
     found = replace(found, rules=following(found.rules, columns, kinds, dataset.columns))
-    if isinstance(found.source, Ruled):  # it may read times that have no unit of their own, in nested columns too
-        nested = {one.name for one in fields_of(survey) if not is_flat(one.type)}
-        rules = {name: rule for name, rule in found.rules.items() if name in nested}
-        found = replace(found, source=found.source.with_rules({**found.source.rules, **rules}))
+    # A source of types may read times that have no unit of their own, in nested columns too.
+    nested = {one.name for one in fields_of(survey) if not is_flat(one.type)}
+    inner = inner.with_rules({**inner.rules, **{n: rule for n, rule in found.rules.items() if n in nested}})
     for column in columns:
         read = column.origin or column.form
         if read in own and column.name in wanted:
             own[read] = replace(wanted[column.name], name=read)
-    if isinstance(found.source, Uniting) and found.source.union:
+    if inner.union:
         made = Schema(tuple(sorted((wanted[one.name] for one in columns if one.name in wanted), key=lambda f: f.name)))
         own |= {one.name: one for one in dataset.missing_in(made) if one.name not in own}
     as_read = replace(dataset, schema=Schema(tuple(sorted(own.values(), key=lambda feature: feature.name))))
-    inner, survey = _conformed(found.source, survey, listing, run, as_read, typed)
-    found = replace(found, source=inner)
-    survey = found.after(survey, run)
+    survey = _conformed(inner, survey, listing, run, as_read, typed)
+    survey = replace(found, source=survey.source or inner).after(survey, run)
     refuse_others(dataset, survey.frozen.schema, _STEPS)
-    return found, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema))
+    return replace(survey, frozen=replace(survey.frozen, schema=dataset.schema))
 
 
 def _with_nested_types(survey: Survey, columns: Sequence[Column], dataset: DatasetSchema, *, union: bool) -> Survey:
@@ -256,29 +153,27 @@ _Typed: TypeAlias = Callable[[Survey], Survey]
 
 def _conformed(
     source: Source, survey: Survey, listing: Listing, run: ParallelMap, dataset: DatasetSchema, typed: _Typed
-) -> tuple[Source, Survey]:
+) -> Survey:
     forms = _forms(source, survey.frozen.schema, dataset)
-    if forms and isinstance(source, Ruled):
+    if forms:
         source = source.with_rules({**source.rules, **forms})
         survey = typed(source.survey(listing, run))
     survey = _with_columns(survey, _missing_columns(source, survey, dataset))
-    if isinstance(source, Casting):
-        survey = source.cast_to(survey, dataset)
-    refuse_others(dataset, survey.frozen.schema, _RETYPE)
+    survey = source.cast_to(survey, dataset)
+    refuse_others(dataset, survey.frozen.schema, RETYPE)
     reason = "the dataset's"
     own = {"split", *(feature.name for feature in dataset.schema if feature.type in ("image", "label"))}
     choices = tuple(Choice(feature.name, feature.type, reason) for feature in dataset.schema if feature.type != "image")
     choices += tuple(choice for choice in survey.choices if choice.column in own)
     choices = tuple({choice.column: choice for choice in choices}.values())
-    return source, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), choices=choices)
+    frozen = replace(survey.frozen, schema=dataset.schema)
+    return replace(survey, frozen=frozen, choices=choices, source=survey.source or source)
 
 
 def _missing_columns(source: Source, survey: Survey, dataset: DatasetSchema) -> list[Feature]:
     """Return the features that are null in all rows of a source whose columns may differ; text has no lists."""
-    if not isinstance(source, Uniting) or not source.union:
-        return []
-    missing = dataset.missing_in(survey.frozen.schema)
-    return [one for one in missing if one.shape == () or not isinstance(source, Casting)]
+    missing = dataset.missing_in(survey.frozen.schema) if source.union else []
+    return [one for one in missing if one.shape == () or source.typed]
 
 
 def _with_columns(survey: Survey, features: Sequence[Feature]) -> Survey:
@@ -316,42 +211,9 @@ def _shown(document: Any) -> str:
     return document if isinstance(document, str) else printable(str(type_of_document(document)))
 
 
-def refuse_others(dataset: DatasetSchema, found: Schema, retype: str) -> None:
-    """Raise `SchemaError` for other features, with both schemas; `retype` is the fix for one of another type."""
-    marked = differing_features(dataset.schema, found)
-    if not marked:
-        return
-    counts = Counter(marked.values())
-    words = [f"{count} {'feature' if count == 1 else 'features'} {how}" for how, count in sorted(counts.items())]
-    table = schemas_side_by_side(dataset.schema, found, ("the dataset", "the source"), marked=marked)
-    raise SchemaError(
-        f"the source does not match the schema of {dataset.name} ({', '.join(words)}), and rows of another schema "
-        f"are not appended:\n{table}\n{_fix(marked, dataset, found, retype)}"
-    )
-
-
-def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retype: str) -> str:
-    """Return what helps: columns may be left out or be null, and scalars declared; to reshape is a migration."""
-    hows = set(marked.values())
-    filled = {feature.name for feature in dataset.missing_in(found)} if dataset.may_unite else set()
-    missing = {name for name, how in marked.items() if how == "missing"}
-    fixed = [f for f in dataset.schema if marked.get(f.name) == "re-typed" and (f.shape or f.type.startswith("array_"))]
-    fixes = []
-    if missing <= filled and not fixed:
-        if missing:
-            fixes.append(f"read missing columns as nulls: {UNITE}")
-        if "added" in hows:
-            fixes.append(f"keep only the columns that the dataset has: {Set('input.columns', '[NAME, ...]')}")
-        if "re-typed" in hows:
-            texts = {one.name for one in found if one.type == "string" and marked.get(one.name) == "re-typed"}
-            fixes.append(f"{retype}; {_WRITTEN}" if texts and retype == _RETYPE else retype)
-    other = "or convert" if fixes else "convert"
-    return f"{', and '.join(fixes)}{'; ' if fixes else ''}{other} to a new dataset ({NEW_DATASET})"
-
-
 def _forms(source: Source, found: Schema, dataset: DatasetSchema) -> dict[str, ColumnRule]:
     """Return rules for the columns whose form is open, and of whose type the dataset keeps another form."""
-    if not isinstance(source, Ruled):
+    if not source.typed:
         return {}
     mine = {feature.name: feature for feature in found}
     forms = {}

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ...format.schema.schema import ColumnRule
 from ...recognise.rules import recognise
 from ..contract.selection import Selection
-from ..contract.source import Listing, Traits
+from ..contract.source import Listing, Source, Traits
 from ..files.listing import list_entries
 from .formats import suffixes_of
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .conform import DatasetSchema
+    from ..contract.dataset_schema import DatasetSchema
     from .options import Options, TableOptions
 
 
 @dataclass(frozen=True, slots=True)
-class FileSource:
+class FileSource(Source):
     """A source of files, folders and globs, by the options of their format."""
 
     options: Options
@@ -44,19 +44,19 @@ class FileSource:
 
     @property
     def rules(self) -> dict[str, ColumnRule]:
-        """The declared types, by column."""
         without = self.settings.paths if self.paths_may_be_lists else ()
         return {name: rule for name, rule in self.settings.rules.items() if name not in without}
 
     @property
     def selection(self) -> Selection:
-        """The columns that are read."""
         return Selection.of(self.options.columns, self.options.exclude_columns)
 
     def selecting(self, selection: Selection) -> Self:
-        """Return the source that reads other columns."""
         columns = None if selection.columns is None else list(selection.columns)
         return self.with_options(columns=columns, exclude_columns=list(selection.exclude))
+
+    def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
+        return replace(self, settings=replace(self.settings, rules=rules)) if self.typed else self
 
     def with_options(self, **changes: Any) -> Self:
         """Return the source with other values of some options."""
@@ -89,7 +89,6 @@ class TableSource(FileSource):
 
     @property
     def union(self) -> bool:
-        """Whether the columns of files may differ."""
         return self.options.columns_differ == "union"
 
     @property
@@ -99,5 +98,4 @@ class TableSource(FileSource):
         )
 
     def following(self, dataset: DatasetSchema) -> Self:
-        """Return the source whose files may lack columns that a dataset has."""
         return replace(self, elsewhere=dataset.may_lack) if self.union else self

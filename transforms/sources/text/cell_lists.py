@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import set_column
 from ...format.wording.printable import printable
-from ...recipe.step import Column, Stepped, as_text, is_text, with_column
+from ...recipe.step import Column, Labels, Step, Stepped, Types, as_text, is_text, with_column
 from .cast import cast_column, problem_of
 from .declared import declared_type
 
@@ -69,7 +69,7 @@ def look_of(cells: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CellLists:
+class CellLists(Step):
     """Read a column of text as lists of `rule`'s type; `learned_type` is what all rows say where it names none."""
 
     column: str
@@ -77,7 +77,7 @@ class CellLists:
     learned_type: str | None = None
 
     @property
-    def looks_at(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         return (self.column,)
 
     @property
@@ -106,7 +106,7 @@ class CellLists:
         bad = summary or [0]
         return replace(self, learned_type=_KINDS[bad.index(min(bad))])
 
-    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> CellLists:  # noqa: ARG002
+    def under(self, dataset: Types, labels: Labels) -> CellLists:  # noqa: ARG002
         held = dataset.get(self.column)
         known = natural_type(held.value_type) if held is not None and is_list(held) else None
         if known is None or self.rule.type is not None:

@@ -13,7 +13,7 @@ from ...format.buffers.arrow_memory import array_of
 from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
-from ..registry.conform import DatasetSchema
+from ..contract.dataset_schema import DatasetSchema
 
 
 def text_type(feature: Feature) -> pa.DataType:

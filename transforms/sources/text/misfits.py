@@ -27,9 +27,9 @@ from ...format.schema.difference import same_feature
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
 from ...recipe.step import Column
+from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.planning import first_pieces
 from ..contract.source import Frozen, Survey, Task
-from ..registry.conform import DatasetSchema, refuse_others
 from .written import Written
 
 MOST_VALUES: Final = 100

@@ -29,7 +29,7 @@ from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Add, set_column
 from ...format.wording.printable import printable, quoted
-from ...recipe.step import Column, Stepped, as_text, is_text, with_column
+from ...recipe.step import Column, Step, Stepped, as_text, is_text, with_column
 from .cast import cast_column, number_options, problem_of, type_noun
 from .declared import declared_type
 
@@ -45,7 +45,7 @@ _YEARS: Final = ("%Y", "%y")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Written(Step):
     """Read a column of text as values of `rule`: stripped, with these signs, in one of these formats of strptime."""
 
     column: str

@@ -22,9 +22,9 @@ from ...format.splits.splitter import DEFAULT_SPLIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recognise.rules import recognise
+from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..files.stamp import check_stamp
-from ..registry.conform import DatasetSchema
 from ..registry.file_source import FileSource
 from .agreement import (
     Labels,

@@ -12,7 +12,7 @@ from shardmill.transforms.errors import SchemaError, SourceError
 from shardmill.transforms.format.flow.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Choice, ColumnRule, Schema
-from shardmill.transforms.sources.contract.source import Frozen, Listing, ParallelMap, Piece, Survey, Task
+from shardmill.transforms.sources.contract.source import Frozen, Listing, ParallelMap, Piece, Source, Survey, Task
 from shardmill.transforms.sources.files.listing import list_entries
 from shardmill.transforms.sources.files.open_file import open_file, open_listed
 from shardmill.transforms.sources.registry.format import Format
@@ -43,8 +43,8 @@ class KvPiece(Piece):
     signed: Signed
 
 
-@dataclass(frozen=True)
-class KvSource:
+@dataclass(frozen=True, slots=True)
+class KvSource(Source):
     paths: tuple[str, ...]
     base: str
     sign: str

@@ -1,0 +1,110 @@
+"""A source with a recipe is planned once: the planned source reads the rows then, and tasks share facts alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.from_config import conversion_of
+from shardmill.transforms.recipe.function import steps_of
+from shardmill.transforms.recipe.source import RecipeFrozen, RecipeSource
+from shardmill.transforms.recipe.step import Step, StepByType
+from shardmill.transforms.sources.contract.source import Source, Survey, Task, map_in_turn
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for country in ("de", "fr"):
+        (tmp_path / f"tables/country={country}").mkdir(parents=True)
+        (tmp_path / f"tables/country={country}/a.csv").write_text("id,pet,score\n1,cat,\n2,dog,5\n3,cat,7\n")
+        (tmp_path / "pets" / country).mkdir(parents=True)
+        Image.new("RGB", (30, 20)).save(tmp_path / "pets" / country / "a.png")
+    pq.write_table(
+        pa.table({"id": [1, 2], "person": [{"name": "Ann", "age": 3}, {"name": "Bob", "age": None}]}), "n.parquet"
+    )
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "tags": ["x"]}\n{"id": 2, "tags": []}\n')
+    return tmp_path
+
+
+def twice(batch: pa.RecordBatch) -> dict[str, Any]:
+    return {name: batch[name] for name in batch.schema.names} | {"again": batch["id"]}
+
+
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "steps of a table": (
+        "tables",
+        {
+            "input.where": "id < 3",
+            "schema.columns": {"pet": {"label": True, "name": "kind"}, "score": {"null": {"fill": -1}}},
+            "schema.constants": {"day": "monday"},
+        },
+    ),
+    "nested columns": ("n.parquet", {}),
+    "some rows": ("a.jsonl", {"input.limit": 1}),
+    "pictures that are resized": ("pets", {"image.resize": 8}),
+}
+
+
+def planned(case: str) -> tuple[RecipeSource, Survey]:
+    path, flags = CASES[case]
+    steps = steps_of(twice) if case == "steps of a table" else ()
+    source = conversion_of(load_config(paths=[path], flags={"output.path": "out", **flags}), steps=steps).source
+    assert isinstance(source, RecipeSource)
+    return source, source.survey(source.list_files(), map_in_turn)
+
+
+def within(value: object) -> Iterator[object]:
+    """Yield a value, and those that it is made of."""
+    yield value
+    parts: list[object] = []
+    if dataclasses.is_dataclass(value):
+        parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    elif isinstance(value, Mapping):
+        parts = [*value, *value.values()]
+    elif isinstance(value, list | tuple):
+        parts = list(value)
+    for part in parts:
+        yield from within(part)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_frozen_for_all_tasks_is_facts_without_a_source_or_a_step(case: str) -> None:
+    _, survey = planned(case)
+    assert isinstance(survey.frozen, RecipeFrozen)
+    found = [type(one).__name__ for one in within(survey.frozen)]
+    assert {"Schema", "Feature", "Frozen"} & set(found), "it looks within"
+    held = [one for one in within(survey.frozen) if isinstance(one, Source | Step | StepByType) or callable(one)]
+    assert held == []
+
+
+def test_a_planned_source_reads_with_itself() -> None:
+    asked, survey = planned("steps of a table")
+    assert survey.source not in (None, asked)
+    source, frozen = pickle.loads(pickle.dumps((survey.source, survey.frozen)))
+    batches = [rows.batch.to_pydict() for rows in source.read(Task(0, tuple(survey.pieces)), frozen)]
+    assert [batch["kind"] for batch in batches] == [[0, 1], [0, 1]]
+    assert [(batch["country"][0], batch["day"][0], batch["score"], batch["again"]) for batch in batches] == [
+        ("de", "monday", [-1, 5], [1, 2]),
+        ("fr", "monday", [-1, 5], [1, 2]),
+    ]
+    assert [step.learns for step in asked.recipe.steps].count(True) == 1, "the one that was asked has learned nothing"
+    assert not any(step.learns for step in source.recipe.steps)
+
+
+def test_a_survey_without_work_for_steps_reads_the_files_as_they_are() -> None:
+    Path("b.csv").write_text("id\n1\n")
+    source = conversion_of(load_config(paths=["b.csv"], flags={"output.path": "out"})).source
+    survey = source.survey(source.list_files(), map_in_turn)
+    assert not isinstance(survey.frozen, RecipeFrozen)
+    assert survey.source is not None
+    rows = list(survey.source.read(Task(0, tuple(survey.pieces)), survey.frozen))
+    assert [one.batch.to_pydict() for one in rows] == [{"id": [1]}]

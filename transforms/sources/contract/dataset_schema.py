@@ -1,0 +1,108 @@
+"""The schema of a dataset that rows are appended to: what a source follows, and what it must not differ from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from ...errors import SchemaError
+from ...format.flow.rejects import NEW_DATASET
+from ...format.manifest.details import ColumnEntry
+from ...format.nested.keys import is_flat
+from ...format.nested.type_documents import type_of_document
+from ...format.schema.arrow_types import arrow_type_of
+from ...format.schema.difference import differing_features, schemas_side_by_side
+from ...format.schema.schema import Feature, Schema
+from ...format.wording.hints import Set
+from .selection import UNITE
+
+RETYPE: Final = f"declare the dataset's type, where the values fit: {Set('schema.columns.NAME.type', 'TYPE')}"
+_WRITTEN: Final = (
+    "or give the keys that read its text, as the dataset was made (strip, decimal, thousands, negative, format)"
+)
+
+_PICTURE_FACTS: Final = ("channels", "colorspace", "filename", "format", "height", "width")
+"""What a picture becomes beside its bytes: features that no file has."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSchema:
+    """The schema of an existing dataset; with `no_rejects`, a column with only bad cells counts as re-typed.
+
+    `wanted_split` is the split that an append named for records of files that name none. `columns` are those of the
+    source, where some are nested or decimals. `may_unite` says that the source can read columns that its files lack as
+    nulls, and was not asked to.
+    """
+
+    name: str
+    schema: Schema
+    labels: Mapping[str, tuple[str, ...]]
+    no_rejects: bool = True
+    wanted_split: str | None = None
+    columns: tuple[ColumnEntry, ...] = ()
+    may_unite: bool = False
+
+    @property
+    def may_lack(self) -> tuple[str, ...]:
+        return tuple(feature.name for feature in self.missing_in(Schema(())))
+
+    def type_of(self, name: str) -> pa.DataType | None:
+        """Return the Arrow type of the values of a column, as a source has them, None if there is no such column."""
+        entry = next((one for one in self.columns if one.name == name), None)
+        if entry is not None and not is_flat(kind := type_of_document(entry.type)):
+            return kind
+        feature = next((one for one in self.schema if one.name == name), None)
+        if feature is None or feature.type == "image":
+            return None
+        text = (feature.type == "label" and feature.shape == ()) or (entry is not None and entry.file is not None)
+        return pa.string() if text else arrow_type_of(feature)
+
+    def missing_in(self, found: Schema) -> list[Feature]:
+        """Return the features that a source lacks and that may be null in all of its rows."""
+        names = {feature.name for feature in found}
+        parts = {part for column in self.columns for part in column.features if part != column.name}
+        pictures = [one.name.removesuffix("encoded") for one in self.schema if one.type == "image"]
+        parts |= {f"{picture}{fact}" for picture in pictures for fact in _PICTURE_FACTS}
+        return [
+            feature
+            for feature in self.schema
+            if feature.name not in names | parts and feature.nullable
+            if feature.type != "image" and (feature.type != "label" or feature.shape != ())
+        ]
+
+
+def refuse_others(dataset: DatasetSchema, found: Schema, retype: str) -> None:
+    """Raise `SchemaError` for other features, with both schemas; `retype` is the fix for one of another type."""
+    marked = differing_features(dataset.schema, found)
+    if not marked:
+        return
+    counts = Counter(marked.values())
+    words = [f"{count} {'feature' if count == 1 else 'features'} {how}" for how, count in sorted(counts.items())]
+    table = schemas_side_by_side(dataset.schema, found, ("the dataset", "the source"), marked=marked)
+    raise SchemaError(
+        f"the source does not match the schema of {dataset.name} ({', '.join(words)}), and rows of another schema "
+        f"are not appended:\n{table}\n{_fix(marked, dataset, found, retype)}"
+    )
+
+
+def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retype: str) -> str:
+    """Return what helps: columns may be left out or be null, and scalars declared; to reshape is a migration."""
+    hows = set(marked.values())
+    filled = {feature.name for feature in dataset.missing_in(found)} if dataset.may_unite else set()
+    missing = {name for name, how in marked.items() if how == "missing"}
+    fixed = [f for f in dataset.schema if marked.get(f.name) == "re-typed" and (f.shape or f.type.startswith("array_"))]
+    fixes = []
+    if missing <= filled and not fixed:
+        if missing:
+            fixes.append(f"read missing columns as nulls: {UNITE}")
+        if "added" in hows:
+            fixes.append(f"keep only the columns that the dataset has: {Set('input.columns', '[NAME, ...]')}")
+        if "re-typed" in hows:
+            texts = {one.name for one in found if one.type == "string" and marked.get(one.name) == "re-typed"}
+            fixes.append(f"{retype}; {_WRITTEN}" if texts and retype == RETYPE else retype)
+    other = "or convert" if fixes else "convert"
+    return f"{', and '.join(fixes)}{'; ' if fixes else ''}{other} to a new dataset ({NEW_DATASET})"
