@@ -93,7 +93,7 @@ class Stepped:
 class Step:
     """One thing that is done to all rows: a frozen, picklable dataclass, whose `repr` says all that it does.
 
-    Only `plan` and `apply` must be there; the other methods are for steps that do more, and say what most steps do.
+    Each method is there for steps that do something of its kind, and says by default what all others do.
 
     Columns have the types that the source gives them: text of Parquet may be string, large_string, string_view, or a
     dictionary of one of these (`is_text` in `plan`, and `as_text` in `apply`).
@@ -108,20 +108,20 @@ class Step:
     takes_parts: ClassVar[bool] = False
     """Whether it has `take`, as it reads what rows name, and memory may not hold that for a whole batch."""
 
-    @abstractmethod
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns after the step, given those before.
 
         Raises:
             SchemaError: the step does not fit the columns; the message names the column, and what to do.
         """
+        return columns
 
-    @abstractmethod
-    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch | Stepped:
+    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch | Stepped:  # noqa: ARG002
         """Return the batch with the planned columns, in any order; `file` is the name of the file, as it is shown.
 
         `file` is empty where the rows come from memory, or are files themselves (images).
         """
+        return batch
 
     def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
         """Return the first rows of a batch after the step, and how many these are: at least one, if there are any."""

@@ -16,10 +16,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ..format.wording.hints import Add, Set
 from ..sources.contract.call import Call
-
-SPLITS: Final = (
-    "train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval", "evaluation",
-)  # fmt: skip
+from ..sources.files.skipped_names import SPLITS
 
 Globs: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 

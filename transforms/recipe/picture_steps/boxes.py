@@ -245,12 +245,6 @@ class NoBoxes(Step):
 
     detected: str
 
-    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        return columns
-
-    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
-        return batch
-
 
 def _other_name(column: Column) -> str:
     name = column.origin or column.name

@@ -19,14 +19,11 @@ Scalar: TypeAlias = str | bool | int | float
 
 @dataclass(frozen=True, slots=True)
 class Keep(Step):
-    """Keep some columns only, of a source that reads all of them."""
+    """Keep some columns only, of a source that reads all of them: names alone say which."""
+
+    reads = ()
 
     selection: Selection
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """None: names alone say what stays."""
-        return ()
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         kept = set(self.selection.pick([column.name for column in columns]))
@@ -40,11 +37,9 @@ class Keep(Step):
 class Rename(Step):
     """Give columns other names: pairs of the name in the source and the name in the dataset."""
 
-    names: tuple[tuple[str, str], ...]
+    reads = ()
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return ()
+    names: tuple[tuple[str, str], ...]
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         known = [column.name for column in columns]

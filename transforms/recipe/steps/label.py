@@ -148,7 +148,6 @@ class Label(Step):
 
     @property
     def detected(self) -> str:
-        """How many classes were found, where the column was read for them."""
         if self.classes is not None or not self.numbered:
             return ""
         note = () if self.held else numbers_note(self.numbered, self._key, "classes")

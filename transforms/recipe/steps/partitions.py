@@ -34,6 +34,8 @@ class Partitions(Step):
     they hold nulls.
     """
 
+    reads = ()
+
     paths: tuple[str, ...]
     selection: Selection = EVERY_COLUMN
     columns: tuple[tuple[str, pa.DataType, bool], ...] = ()
@@ -43,11 +45,6 @@ class Partitions(Step):
     def detected(self) -> str:
         shown = ", ".join(printable(name) for name, _, _ in self.columns)
         return f"columns {shown}, from the names of folders (input.partitions)"
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """None: names alone tell."""
-        return ()
 
     def of_files(self, files: Sequence[str]) -> Partitions | None:
         """Return None where no folder names a column."""

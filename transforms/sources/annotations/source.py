@@ -74,7 +74,6 @@ class AnnotationSource(Source):
     ignore: tuple[str, ...] = ()
 
     def following(self, dataset: DatasetSchema) -> AnnotationSource:
-        """Return the source whose classes keep the dataset's numbers."""
         held = next((names for feature, names in dataset.labels.items() if feature.endswith(CLASS)), None)
         if held is not None:
             return replace(self, dataset=dataset.name, options=replace(self.options, held=held))
@@ -145,6 +144,6 @@ def _piece(
         writer.write_batch(batch)
     count = 1 if error else batch.num_rows
     return AnnotationPiece(
-        entry=number, path=entry.path, name=entry.name, stamp=entry.stamp, rows=count, first_row=start,
+        **entry.place(number), rows=count, first_row=start,
         bytes=entry.bytes * count // of, data=sink.getvalue().to_pybytes(), error=error,
     )  # fmt: skip

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..registry.format import Format, partition_steps
+from ..registry.format import Format
 from ..registry.settings import Limits, Settings
 from .options import ArchiveInput
 
 if TYPE_CHECKING:
-    from ...recipe.step import Step
     from ..contract.source import Source
-
 
 _STARTER: Final = """\
   layout: auto                # label | split | split_label | flat: what the folders in the archives mean
   # ignore: ["*.npy"]         # members that are left out
 schema:
-  columns: {}                 # {cls: {label: [cat, dog]}}
+  columns: {{}}                 # {{cls: {{label: [cat, dog]}}}}
 """
 
 
@@ -28,6 +26,7 @@ class ArchiveFormat(Format[ArchiveInput]):
     projects = True
     takes_types = True
     numbered = ("image/class/label", "cls")
+    starter_text = _STARTER
 
     def source(self, options: ArchiveInput, settings: Settings) -> Source:
         from .samples import ArchiveLimits, Naming
@@ -38,13 +37,6 @@ class ArchiveFormat(Format[ArchiveInput]):
         naming = Naming(key, options.pictures, options.json_, ignore, key_is_chosen=options.key is not None)
         sizes = ArchiveLimits(limits.image_bytes, limits.field_bytes, limits.record_bytes, limits.columns)
         return ArchiveSource(options, settings, naming, sizes)
-
-    def steps(self, options: ArchiveInput) -> tuple[Step, ...]:
-        return partition_steps(options, options.partitions)
-
-    def starter(self, options: ArchiveInput, columns: str, column: str) -> str:  # noqa: ARG002
-        """Return what folders mean, and the keys of `schema`."""
-        return _STARTER
 
     def field_bytes(self, limits: Limits) -> int:
         return max(limits.field_bytes, limits.image_bytes)

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from itertools import groupby
 from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
@@ -29,7 +28,7 @@ from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.stamp import check_stamp
+from ..files.stamp import files_of
 from ..images.layout import class_warnings
 from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
@@ -89,7 +88,6 @@ class ArchiveSource(FileSource):
         return replace(self, nested=nested_columns(dataset), labels=dict(dataset.labels), numbers=numbers)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Look at all archives; return their columns, and pieces of whole samples."""
         piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
         walk = Walk(self.options.format, self.naming, piece_bytes, self.limits, self.selection, self._encoding)
         archives = run(partial(look_at_archive, walk=walk), listing.entries, heavy=True)
@@ -140,9 +138,8 @@ class ArchiveSource(FileSource):
         frozen = replace(frozen, members=tuple(one for one in frozen.members if one[0] in kept))
         reader = SampleReader(frozen, self.naming, self._parser(frozen), self.limits.record_bytes)
         ordinal = 0
-        for entry, group in groupby(task.pieces, key=lambda piece: piece.entry):
-            pieces = [piece for piece in group if isinstance(piece, ArchivePiece)]
-            check_stamp(pieces[0])
+        for pieces in files_of(task, ArchivePiece):
+            entry = pieces[0].entry
             for samples in self._batches([piece for piece in pieces if not piece.error], reader):
                 rows = reader.rows(samples, pieces[0].name, task.ordinal, ordinal, entry)
                 del samples
@@ -153,7 +150,6 @@ class ArchiveSource(FileSource):
                 if piece.error:
                     yield _damaged(piece, task.ordinal, ordinal, reader)
                     ordinal += 1
-            check_stamp(pieces[0])
 
     def _parser(self, frozen: ArchiveFrozen) -> LineParser | None:
         features = _text_features(frozen)
@@ -266,7 +262,7 @@ def _pieces(index: int, entry: SourceEntry, found: ArchiveEvidence) -> Iterator[
     for cut in found.cuts:
         size = entry.bytes * cut.size // max(total, 1)  # a compressed archive has fewer bytes than its members
         yield ArchivePiece(
-            entry=index, path=entry.path, name=entry.name, stamp=entry.stamp, rows=cut.rows, first_row=first,
+            **entry.place(index), rows=cut.rows, first_row=first,
             bytes=size, start=cut.start, stop=cut.stop, first=cut.first, last=cut.last, again=cut.again,
             large=cut.large,
         )  # fmt: skip
@@ -274,8 +270,8 @@ def _pieces(index: int, entry: SourceEntry, found: ArchiveEvidence) -> Iterator[
     if found.damage is not None:
         offset, code, text = found.damage
         yield ArchivePiece(
-            entry=index, path=entry.path, name=entry.name, stamp=entry.stamp, rows=1, first_row=first, bytes=0,
-            output_bytes=0, start=0, stop=0, error=text, code=code, offset=offset,
+            **entry.place(index), rows=1, first_row=first, bytes=0, output_bytes=0, start=0, stop=0, error=text,
+            code=code, offset=offset,
         )  # fmt: skip
 
 

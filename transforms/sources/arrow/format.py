@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from ..registry.format import Format, partition_steps
+from ..registry.format import Format
 from ..registry.options import TableOptions
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
-    from ...recipe.step import Step
     from ..contract.source import Source
 
 
@@ -40,9 +39,6 @@ class ArrowFormat(Format[ArrowInput]):
         from .source import ArrowSource
 
         return ArrowSource(options, settings)
-
-    def steps(self, options: ArrowInput) -> tuple[Step, ...]:
-        return partition_steps(options, options.partitions)
 
     def starter(self, options: ArrowInput, columns: str, column: str) -> str:  # noqa: ARG002
         return _STARTER.format(columns=columns, exact=_EXACT.format(column=column) if column else "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from ...format.flow.rows import RowOrigin, Rows
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..files.stamp import check_stamp
+from ..files.stamp import files_of
 from ..registry.file_source import TableSource
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
@@ -77,7 +76,6 @@ class ArrowSource(TableSource):
     typed = True
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Read the metadata of all files; return the schema that they share, and one piece for each record batch."""
         look = partial(
             read_head, selection=self.selection.of_one_among(len(listing.entries)), limits=self.settings.limits
         )
@@ -92,10 +90,7 @@ class ArrowSource(TableSource):
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         ordinal = 0
-        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
-            pieces = [piece for piece in group if isinstance(piece, ArrowPiece)]
-            first = pieces[0]
-            check_stamp(first)
+        for pieces in files_of(task, ArrowPiece):
             for batch, piece, done in self._read_file(pieces):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1)
                 rows = Rows(task.ordinal, ordinal, piece.entry, _as_stored(batch), origin)
@@ -103,7 +98,6 @@ class ArrowSource(TableSource):
                 yield as_united(rows, frozen)
                 del rows
                 ordinal += 1
-            check_stamp(first)
 
     def _read_file(self, pieces: Sequence[ArrowPiece]) -> Iterator[tuple[pa.RecordBatch, ArrowPiece, int]]:
         """Yield batches of one file: each with its piece, and the rows done of that."""
@@ -153,10 +147,7 @@ def _pieces(index: int, entry: SourceEntry, head: ArrowHead) -> Iterator[ArrowPi
     first_row = 0
     for number, start, size, count in spans:
         yield ArrowPiece(
-            entry=index,
-            path=entry.path,
-            name=entry.name,
-            stamp=entry.stamp,
+            **entry.place(index),
             rows=count,
             first_row=first_row,
             bytes=size,

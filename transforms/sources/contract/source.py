@@ -86,6 +86,10 @@ class SourceEntry:
     def stamp(self) -> Stamp:
         return Stamp(self.bytes, self.mtime_ns, self.version)
 
+    def place(self, index: int) -> dict[str, Any]:
+        """Return what its pieces say of their file, by field; `index` is its number in the listing."""
+        return {"entry": index, "path": self.path, "name": self.name, "stamp": self.stamp}
+
 
 @dataclass(frozen=True, slots=True)
 class Traits:

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..contract.call import Call
-from ..registry.format import Detected, Format, partition_steps
+from ..registry.format import Detected, Format
 from ..registry.settings import Settings
 from .options import CsvInput
 
 if TYPE_CHECKING:
-    from ...recipe.step import Step
     from ..contract.source import Source
 
 
@@ -42,9 +41,6 @@ class CsvFormat(Format[CsvInput]):
         from .source import CsvSource
 
         return CsvSource(options, settings, limits=CsvLimits.of(settings.limits))
-
-    def steps(self, options: CsvInput) -> tuple[Step, ...]:
-        return partition_steps(options, options.partitions)
 
     def detect(self, given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Detected:  # noqa: ARG002
         """Return the delimiter that the first records show; a sign that is none is the options' to refuse."""

@@ -43,10 +43,7 @@ def file_pieces(
     def piece(start: Cut, stop: int, rows: int | None) -> CsvPiece:
         first = _since(start, origin)
         return CsvPiece(
-            entry=index,
-            path=entry.path,
-            name=entry.name,
-            stamp=entry.stamp,
+            **entry.place(index),
             rows=rows,
             first_row=_rows(first, head.names),
             bytes=stop - start.offset if scan else entry.bytes,

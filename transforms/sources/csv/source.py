@@ -19,7 +19,7 @@ from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.lacking import apart_warning, files_apart, lacking_files
 from ..contract.selection import refuse_columns
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.stamp import check_stamp
+from ..files.stamp import files_of
 from ..registry.file_source import TableSource
 from ..text.declared import as_cast, text_type
 from ..text.misfits import refuse_misfits
@@ -123,10 +123,8 @@ class CsvSource(TableSource):
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         features = {feature.name: feature for feature in frozen.schema}
         ordinal = 0
-        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
-            pieces = [piece for piece in group if isinstance(piece, CsvPiece)]
+        for pieces in files_of(task, CsvPiece):
             first = pieces[0]
-            check_stamp(first)
             parser = self._parser(first.columns, [name for name in first.columns if name in features])
             parser = parser.of_file(first.columns, first.again)
             located = is_transparent(self.options.encoding)
@@ -146,7 +144,6 @@ class CsvSource(TableSource):
                         dropped={piece.entry: cells.dropped} if cells.dropped else {},
                     )
                 ordinal += 1
-            check_stamp(first)
 
     @property
     def _has_bytes(self) -> bool:

@@ -27,9 +27,14 @@ _SUFFIX: Final = re.compile(rb".\.([a-z0-9_]{1,12})\Z")
 ARCHIVE: Final = rb"\.(?:zip|tar|tgz|7z|rar|tar\.[a-z0-9]{2,3})"
 """The suffix of an archive, in lower case."""
 
+SPLITS: Final = (
+    "train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval", "evaluation",
+)  # fmt: skip
+"""The words of splits in names of files and folders."""
+
 _NOTABLE: Final = re.compile(
     rb"readme\.md|.*" + ARCHIVE + rb"|"
-    rb"(?:[a-z0-9_-]*[_-])?(?:train|training|val|valid|validation|dev|test|testing|eval|evaluation)"
+    rb"(?:[a-z0-9_-]*[_-])?(?:" + "|".join(SPLITS).encode() + rb")"
     rb"(?:[_-]?(?:set|list|split|files|images))?\.(?:txt|lst|csv|tsv)|"
     rb"(?:[a-z0-9_-]*[_-])?(?:labels?|captions?|annotations?|metadata|classes)\.(?:csv|tsv)"
 )

@@ -7,11 +7,25 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TypeVar
 
 from ...errors import SourceError
 from ...format.wording.printable import printable_path
-from ..contract.source import ListedFile
+from ..contract.source import ListedFile, Piece, Task
 from .open_file import is_object
+
+PieceT = TypeVar("PieceT", bound=Piece)
+
+
+def files_of(task: Task, kind: type[PieceT]) -> Iterator[list[PieceT]]:
+    """Yield the pieces of each file of a task, and check its stamp before they are read and after."""
+    for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
+        pieces = [piece for piece in group if isinstance(piece, kind)]
+        check_stamp(pieces[0])
+        yield pieces
+        check_stamp(pieces[0])
 
 
 def check_stamp(file: ListedFile) -> None:

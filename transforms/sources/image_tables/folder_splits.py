@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.wording.printable import printable
-from ...recipe.step import Column, Step, Stepped
+from ...recipe.step import Step, Stepped
 from ...recognise.names import is_split_folder
 
 
@@ -46,9 +46,6 @@ class FolderSplits(Step):
             found |= {folder for root in self.roots for folder in _folders_in(root)}
         splits = tuple(sorted({folder.lower() for folder in found if _is_split(folder)}))
         return replace(self, splits=splits) if splits else None
-
-    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
         known = {split: code for code, split in enumerate(self.splits)}

@@ -15,7 +15,7 @@ from ...format.buffers.arrow_memory import binary_array
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
 from ...format.wording.printable import printable_path
-from ...recipe.step import Column, Step
+from ...recipe.step import Step
 from ..files.skipped_names import pictures_below
 
 _AT_ONCE: Final = 1 << 16
@@ -53,12 +53,6 @@ class UnnamedPictures(Step):
 
     def at(self, path: bytes) -> UnnamedPictures:
         return self if self.begin else replace(self, begin=os.path.dirname(path))
-
-    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        return columns
-
-    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
-        return batch
 
     def look(self, batch: pa.RecordBatch) -> pa.Array:
         there = [stored(batch[name]) for name in self.columns if name in batch.schema.names]

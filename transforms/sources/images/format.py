@@ -15,11 +15,10 @@ from .options import Annotations, ImagesInput
 if TYPE_CHECKING:
     from ..contract.source import Source
 
-
 _STARTER: Final = """\
   layout: auto                # label | split | split_label | flat: what the folders mean
   check: structure            # header | structure | decode: how closely each image is looked at
-# shuffle: {seed: 7}
+# shuffle: {{seed: 7}}
 """
 
 
@@ -30,6 +29,7 @@ class ImagesFormat(Format[ImagesInput]):
     refused_keys = ("schema.columns",)
     is_shuffled = True
     projects = True
+    starter_text = _STARTER
 
     def source(self, options: ImagesInput, settings: Settings) -> Source:
         from .source import ImageSource
@@ -37,7 +37,6 @@ class ImagesFormat(Format[ImagesInput]):
         return ImageSource(options, settings)
 
     def resolved(self, given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
-        """Read the table beside the pictures, if there is one."""
         from ..image_tables.resolve import of_annotations, of_metadata
 
         fields = {
@@ -54,9 +53,6 @@ class ImagesFormat(Format[ImagesInput]):
             return of_annotations(given, own, paths, base, files.model_dump())
         beside = given.get("metadata") is None and given.get("detect") is None
         return of_metadata(given, own, paths, base) if beside else None
-
-    def starter(self, options: ImagesInput, columns: str, column: str) -> str:  # noqa: ARG002
-        return _STARTER
 
     def field_bytes(self, limits: Limits) -> int:
         return limits.image_bytes

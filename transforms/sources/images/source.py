@@ -164,7 +164,6 @@ class ImageSource(FileSource):
         return replace(listing, layout=self._meaning(listing)[0])
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened
-        """Return the schema, the classes and splits, and the pieces in reading order."""
         if not isinstance(listing, ImageListing):
             raise TypeError("a listing of images comes from ImageSource.list_files")
         layout, roles = self._meaning(listing)

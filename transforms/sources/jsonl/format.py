@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from ..registry.format import Format, partition_steps
+from ..registry.format import Format
 from ..registry.options import FileOptions
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
-    from ...recipe.step import Step
     from ..contract.source import Source
 
 
@@ -35,18 +34,13 @@ class JsonLinesFormat(Format[JsonLinesInput]):
     takes_types = True
     rows_are_lines = True
     shows_columns = True
+    starter_text = _STARTER
 
     def source(self, options: JsonLinesInput, settings: Settings) -> Source:
         from .source import JsonLinesSource, LineLimits
 
         limits = settings.limits
         return JsonLinesSource(options, settings, LineLimits(limits.record_bytes, limits.columns, limits.field_bytes))
-
-    def steps(self, options: JsonLinesInput) -> tuple[Step, ...]:
-        return partition_steps(options, options.partitions)
-
-    def starter(self, options: JsonLinesInput, columns: str, column: str) -> str:  # noqa: ARG002
-        return _STARTER.format(columns=columns, column=column)
 
 
 FORMAT: Final = JsonLinesFormat()

@@ -17,7 +17,7 @@ from ...format.wording.hints import Foreign
 from ...format.wording.nearest import nearest_name
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.stamp import check_stamp
+from ..files.stamp import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import LineSizes, line_pieces, read_lines
 from ..text.misfits import refuse_misfits
@@ -112,9 +112,7 @@ class JsonLinesSource(FileSource):
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         parser = parser_of(frozen, self.rules, self.settings.infer, self.limits.record_bytes, self.selection)
         ordinal = 0
-        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
-            pieces = [piece for piece in group if isinstance(piece, TextPiece)]
-            check_stamp(pieces[0])
+        for pieces in files_of(task, TextPiece):
             count = 0
             for piece, lines in read_lines(pieces, self.limits.sizes, blank_rows=False):
                 for rows in parse_in_parts(parser, lines, piece.name, piece.entry):
@@ -122,7 +120,6 @@ class JsonLinesSource(FileSource):
                     yield Rows(task.ordinal, ordinal, piece.entry, rows.batch, rows.origin, rows.problems, rows.rejects)
                     ordinal += 1
             _check_count(pieces, count)
-            check_stamp(pieces[0])
 
     def _look(
         self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap

@@ -63,7 +63,6 @@ class MemorySource(Source):
         return Listing("memory", (entry,), 1, entry.bytes, traits=Traits(in_files=False))
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002
-        """Return the schema, nullable where there are nulls, and a piece for each batch."""
         (entry,) = listing.entries
         pieces: list[MemoryPiece] = []
         with self._open(entry) as reader:
@@ -73,8 +72,7 @@ class MemorySource(Source):
                 first_row = pieces[-1].first_row + (pieces[-1].rows or 0) if pieces else 0
                 pieces.append(
                     MemoryPiece(
-                        entry=0, path=entry.path, name=entry.name, stamp=entry.stamp, rows=batch.num_rows,
-                        first_row=first_row, bytes=batch.nbytes, batch=number,
+                        **entry.place(0), rows=batch.num_rows, first_row=first_row, bytes=batch.nbytes, batch=number,
                     )
                 )  # fmt: skip
                 for column, name in zip(batch.columns, reader.schema.names, strict=True):

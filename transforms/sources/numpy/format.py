@@ -11,7 +11,6 @@ from .options import NumpyInput
 if TYPE_CHECKING:
     from ..contract.source import Source
 
-
 _STARTER: Final = """\
   rows: false                 # true: the first axis of an array is the row
   feature: array              # the name of the feature
@@ -24,14 +23,12 @@ class NumpyFormat(Format[NumpyInput]):
     options = NumpyInput
     projects = True
     takes_types = True
+    starter_text = _STARTER
 
     def source(self, options: NumpyInput, settings: Settings) -> Source:
         from .source import NumpySource
 
         return NumpySource(options, settings)
-
-    def starter(self, options: NumpyInput, columns: str, column: str) -> str:  # noqa: ARG002
-        return _STARTER
 
     def field_bytes(self, limits: Limits) -> int:
         """Return the largest array, which may fill a record."""

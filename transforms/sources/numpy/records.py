@@ -222,10 +222,7 @@ def _choice(name: str, header: NpyHeader, entry: SourceEntry) -> Choice:
 def _piece(index: int, entry: SourceEntry) -> Piece:
     plain = entry.path.lower().endswith(b".npy")
     return Piece(
-        entry=index,
-        path=entry.path,
-        name=entry.name,
-        stamp=entry.stamp,
+        **entry.place(index),
         rows=1,
         first_row=0,
         bytes=entry.bytes,

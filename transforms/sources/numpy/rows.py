@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from math import prod
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.open_file import DiskErrors, is_object
-from ..files.stamp import check_stamp
+from ..files.stamp import check_stamp, files_of
 from .array_columns import column_of_array, column_type
 from .files import ArrayChoice, ArrayStream, open_arrays
 from .hints import refuse_pairs, same_rows
@@ -84,16 +83,13 @@ def survey_rows(listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: 
 def read_rows(task: Task, choice: ArrayChoice) -> Iterator[Rows]:
     """Batches have 32,000 rows and about 16 MiB at most."""
     ordinal = 0
-    for entry, group in groupby(task.pieces, key=lambda piece: piece.entry):
-        pieces = [piece for piece in group if isinstance(piece, NumpyPiece)]
+    for pieces in files_of(task, NumpyPiece):
         first, stop = pieces[0], pieces[-1].first_row + pieces[-1].rows
-        check_stamp(first)
         row = first.first_row
         for batch in _read_file(first, row, stop, choice):
-            yield Rows(task.ordinal, ordinal, entry, batch, RowOrigin(first.name, row + 1))
+            yield Rows(task.ordinal, ordinal, first.entry, batch, RowOrigin(first.name, row + 1))
             row += batch.num_rows
             ordinal += 1
-        check_stamp(first)
 
 
 def _read_layout(entry: SourceEntry, choice: ArrayChoice) -> _Layout:
@@ -149,10 +145,7 @@ def _pieces(index: int, entry: SourceEntry, layout: _Layout, piece_bytes: int) -
     for first_row in range(0, layout.rows, step):
         rows = min(step, layout.rows - first_row)
         yield NumpyPiece(
-            entry=index,
-            path=entry.path,
-            name=entry.name,
-            stamp=entry.stamp,
+            **entry.place(index),
             rows=rows,
             first_row=first_row,
             bytes=rows * layout.row_bytes if layout.seekable else entry.bytes,

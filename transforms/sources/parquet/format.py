@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..registry.format import Format, partition_steps
+from ..registry.format import Format
 from ..registry.settings import Settings
 from .options import ParquetInput
 
 if TYPE_CHECKING:
-    from ...recipe.step import Step
     from ..contract.source import Source
 
 
@@ -35,9 +34,6 @@ class ParquetFormat(Format[ParquetInput]):
         from .source import ParquetSource
 
         return ParquetSource(options, settings)
-
-    def steps(self, options: ParquetInput) -> tuple[Step, ...]:
-        return partition_steps(options, options.partitions)
 
     def starter(self, options: ParquetInput, columns: str, column: str) -> str:  # noqa: ARG002
         return _STARTER.format(columns=columns, exact=_EXACT.format(column=column) if column else "")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
-from ..files.stamp import check_stamp
+from ..files.stamp import files_of
 from ..registry.file_source import TableSource
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
@@ -78,7 +77,6 @@ class ParquetSource(TableSource):
     typed = True
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Read all footers; return the schema that all files share, and one piece for each row group."""
         footers = run(
             partial(
                 read_footer,
@@ -99,8 +97,7 @@ class ParquetSource(TableSource):
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         ordinal = 0
-        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
-            pieces = [piece for piece in group if isinstance(piece, ParquetPiece)]
+        for pieces in files_of(task, ParquetPiece):
             for batch, problems, piece, done in self._read_file(pieces, frozen.schema):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1, piece.row_group)
                 yield as_united(Rows(task.ordinal, ordinal, piece.entry, batch, origin, problems), frozen)
@@ -111,7 +108,6 @@ class ParquetSource(TableSource):
     ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], ParquetPiece, int]]:
         """Yield the batches of row groups of one file: each with its problems, its piece, and the rows done of that."""
         first = pieces[0]
-        check_stamp(first)
         seen_row_bytes = 0
         with open_listed(first, open_file) as opened, ExitStack() as stack:
             null_lists = any(piece.null_lists for piece in pieces)
@@ -124,7 +120,6 @@ class ParquetSource(TableSource):
                 for batch, problems, done in _read_row_group(columns, read_at(opened), piece, batch_rows):
                     seen_row_bytes = max(seen_row_bytes, batch.nbytes // batch.num_rows)
                     yield batch, problems, piece, done
-        check_stamp(first)
 
     def _open_columns(
         self, stack: ExitStack, piece: ParquetPiece, opened: OpenFile, schema: Schema, *, null_lists: bool
@@ -281,10 +276,7 @@ def _pieces(index: int, entry: SourceEntry, footer: Footer) -> Iterator[ParquetP
     first_row = 0
     for number, group in enumerate(footer.groups):
         yield ParquetPiece(
-            entry=index,
-            path=entry.path,
-            name=entry.name,
-            stamp=entry.stamp,
+            **entry.place(index),
             rows=group.rows,
             first_row=first_row,
             bytes=group.bytes,

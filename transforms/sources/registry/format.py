@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ..contract.call import Call
-from .options import Options
+from .options import FileOptions, Options
 from .settings import Limits, Settings
 
 if TYPE_CHECKING:
@@ -46,15 +46,6 @@ class Resolved:
     evidence: str
     files_root: str | None = None
     known: frozenset[str] = frozenset()
-
-
-def partition_steps(options: Options, partitions: str | None) -> tuple[Step, ...]:
-    """Return the step that reads columns from the names of folders; with `partitions` "none" there is none."""
-    from ...recipe.steps.partitions import Partitions
-    from ..contract.selection import Selection
-
-    selection = Selection.of(options.columns, options.exclude_columns)
-    return (Partitions(tuple(options.paths), selection),) if partitions is None else ()
 
 
 def keep_step(options: Options) -> tuple[Step, ...]:
@@ -103,6 +94,9 @@ class Format(Generic[OptionsT]):
     example_type: ClassVar[str | None] = None
     """The Arrow type of the one `column` that a starter config names; None for a column of any type."""
 
+    starter_text: ClassVar[str] = ""
+    """The lines of a starter config after `paths`, with `{columns}` and `{column}`."""
+
     @abstractmethod
     def source(self, options: OptionsT, settings: Settings) -> Source:
         """Return the source that reads what the options name.
@@ -112,8 +106,14 @@ class Format(Generic[OptionsT]):
         """
 
     def steps(self, options: OptionsT) -> tuple[Step, ...]:
-        """Return the steps that rows go through before those that a user gives: by default those keep columns."""
-        return () if self.projects else keep_step(options)
+        """Return the steps that rows go through first: columns of the names of folders, and those that are kept."""
+        kept = () if self.projects else keep_step(options)
+        if not isinstance(options, FileOptions) or options.partitions is not None:
+            return kept
+        from ...recipe.steps.partitions import Partitions
+        from ..contract.selection import Selection
+
+        return (Partitions(tuple(options.paths), Selection.of(options.columns, options.exclude_columns)), *kept)
 
     def detect(self, given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Detected:
         """Return the value of `detected_option` in the files that `paths` name; `given` are the options, unchecked.
@@ -135,7 +135,7 @@ class Format(Generic[OptionsT]):
 
     def starter(self, options: OptionsT, columns: str, column: str) -> str:  # noqa: ARG002
         """Return the lines of a starter config after `paths`; `columns` and `column` are names, as YAML, or ""."""
-        return ""
+        return self.starter_text.format(columns=columns, column=column)
 
     def field_bytes(self, limits: Limits) -> int:
         """Return the largest value of one feature."""

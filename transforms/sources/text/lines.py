@@ -179,10 +179,7 @@ def _pieces(index: int, entry: SourceEntry, blocks: Iterable[LineBlock]) -> Iter
 
 def _piece(index: int, entry: SourceEntry, before: Cut, stop: int, rows: int | None) -> TextPiece:
     return TextPiece(
-        entry=index,
-        path=entry.path,
-        name=entry.name,
-        stamp=entry.stamp,
+        **entry.place(index),
         rows=rows,
         first_row=before.records,
         bytes=stop - before.offset,

@@ -11,7 +11,6 @@ from .options import TfrecordInput
 if TYPE_CHECKING:
     from ..contract.source import Source
 
-
 _STARTER: Final = """\
   records: example            # opaque: records need not be Examples
 """
@@ -31,14 +30,12 @@ class TfrecordFormat(Format[TfrecordInput]):
         "checks",
     )
     has_rows = False
+    starter_text = _STARTER
 
     def source(self, options: TfrecordInput, settings: Settings) -> Source:
         from .source import TfrecordSource
 
         return TfrecordSource(options, settings)
-
-    def starter(self, options: TfrecordInput, columns: str, column: str) -> str:  # noqa: ARG002
-        return _STARTER
 
 
 FORMAT: Final = TfrecordFormat()

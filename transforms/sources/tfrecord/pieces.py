@@ -64,7 +64,7 @@ def whole_file(
 ) -> RecordsPiece:
     """Return all of a file as one piece; `index` is its place in the listing."""
     return RecordsPiece(
-        entry=index, path=entry.path, name=entry.name, stamp=entry.stamp, rows=records, first_row=0,
+        **entry.place(index), rows=records, first_row=0,
         bytes=entry.bytes, output_bytes=entry.bytes * (_GZIP_EXPANSION if compressed else 1), start=0, stop=None,
         split=split, answers_for=records,
     )  # fmt: skip

@@ -100,7 +100,6 @@ class TfrecordSource(FileSource):
         )
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Return the schema that all inputs have, and the ranges of their files."""
         if not isinstance(listing, RecordListing):
             raise TypeError("a listing of records comes from TfrecordSource.list_files")
         wanted = set(listing.entries)  # an append lists those only that the dataset lacks

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from ..registry.format import Format, partition_steps
+from ..registry.format import Format
 from ..registry.options import FileOptions
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
-    from ...recipe.step import Step
     from ..contract.source import Source
 
 
@@ -31,9 +30,6 @@ class TextFormat(Format[TextInput]):
 
         limits = settings.limits
         return TextSource(options, settings, LineSizes(limits.record_bytes, limits.field_bytes))
-
-    def steps(self, options: TextInput) -> tuple[Step, ...]:
-        return (*partition_steps(options, options.partitions), *super().steps(options))
 
 
 FORMAT: Final = TextFormat()

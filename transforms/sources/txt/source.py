@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..csv.delimiter import SampleOptions, aligned_columns
-from ..files.stamp import check_stamp
+from ..files.stamp import files_of
 from ..registry.file_source import FileSource
 from ..registry.formats import LIBSVM
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
@@ -56,9 +56,7 @@ class TextSource(FileSource):
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         ordinal = 0
-        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
-            pieces = [piece for piece in group if isinstance(piece, TextPiece)]
-            check_stamp(pieces[0])
+        for pieces in files_of(task, TextPiece):
             for piece, lines in read_lines(pieces, self.sizes, blank_rows=True):
                 array, kept, rejects = _parse(lines, piece, self.sizes)
                 batch = pa.RecordBatch.from_arrays([array], schema=pa.schema([FIELD]))
@@ -66,7 +64,6 @@ class TextSource(FileSource):
                     task.ordinal, ordinal, piece.entry, batch, origin_of(lines, piece.name, kept), rejects=rejects
                 )
                 ordinal += 1
-            check_stamp(pieces[0])
 
 
 def _parse(
