@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -22,9 +23,10 @@ from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import Call, typed_path
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE
-from .names import split_in_words
+from .names import split_in_words, split_of_folder
 
 _MOST: Final = 8
+_MOST_FOLDERS: Final = 1000
 _HEAD_BYTES: Final = 8 << 10
 _TABLES: Final = (".csv", ".tsv")
 _ARCHIVES: Final = re.compile(ARCHIVE + rb"$", re.IGNORECASE)
@@ -59,22 +61,39 @@ def sidecars(pairs: Sequence[tuple[bytes, bytes]], call: Call, *, flat: bool) ->
             yield f"{what}: files beside pictures are read from archives of samples alone, without classes of folders"
 
 
-def tables_of_pictures(notable: Sequence[bytes], roots: Sequence[str], call: Call) -> Iterator[str]:
-    """Yield what reads tables beside pictures: those whose first row names a picture that is there."""
+def tables_of_pictures(
+    notable: Sequence[bytes], roots: Sequence[str], folders: Sequence[str], call: Call, *, others: bool = True
+) -> Iterator[str]:
+    """Yield what reads tables beside pictures: those whose first row names a picture that is there; `others` are named.
+
+    Names begin in the folder of the table, in one of the `roots`, or in one of the `folders` of pictures.
+    """
+    alike = defaultdict[tuple[str, str], list[str]](list)
     for path in [one for one in notable if os.fsdecode(one).lower().endswith(_TABLES)][:_MOST]:
-        found = _picture_column(path, roots)
+        found = _picture_column(path, roots, folders)
         if found is None:
-            yield f"{_shown(path)} is a table beside pictures, and is not read"
+            if others:
+                yield f"{_shown(path)} is a table beside pictures, and is not read"
             continue
         column, root = found
-        away = root != os.path.dirname(os.fsdecode(path))
-        files_root = [Set("schema.files_root", typed_path(root))] if away else []
-        column_is = set_column(column, "image", "path")
-        read = Command(call.command, typed_path(os.fsdecode(path)), "-o", call.output, column_is, *files_root)
-        yield (
-            f'{_shown(path)} names pictures in its column "{printable(column)}", and is not read; to read its rows: '
-            f"{read}"
-        )
+        table = typed_path(os.fsdecode(path))
+        alike[column, "" if root == os.path.dirname(os.fsdecode(path)) else typed_path(root)].append(table)
+    for (column, root), tables in alike.items():
+        in_splits = not root and all(split_of_folder(_folder_name(one)) for one in tables)
+        for group in [tables] if in_splits else [[one] for one in tables]:
+            options = [set_column(column, "image", "path")]
+            options += [Set("schema.files_root", root)] if root else []
+            stem = os.path.splitext(os.path.basename(group[0]))[0]
+            split = next(filter(None, map(split_of_folder, (stem, _folder_name(group[0]), os.path.basename(root)))), "")
+            options += [Set("output.split", split)] if len(group) == 1 and split not in ("", "train") else []
+            names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
+            what = f'{" and ".join(map(printable_path, group))} {names} pictures in {its} column "{printable(column)}"'
+            read = Command(call.command, *group, "-o", call.output, *options)
+            yield f"{what}, and {are} not read; to read {its} rows: {read}"
+
+
+def _folder_name(path: str) -> str:
+    return os.path.basename(os.path.dirname(path))
 
 
 def lists_of_splits(notable: Sequence[bytes], *, has_splits: bool) -> Iterator[str]:
@@ -104,8 +123,11 @@ def is_archive(path: bytes) -> bool:
     return _ARCHIVES.search(path) is not None
 
 
-def _picture_column(path: bytes, roots: Sequence[str]) -> tuple[str, str] | None:
-    """Return the column whose value in the first row is a file, and the folder that the file's path begins in."""
+def _picture_column(path: bytes, roots: Sequence[str], folders: Sequence[str]) -> tuple[str, str] | None:
+    """Return the column whose value in the first row is a file, and the folder that the file's path begins in.
+
+    Of several `folders` that hold such a file, it is that of the table's own name: train/ for train.csv.
+    """
     lines = _head(path).decode("utf-8-sig", "replace").splitlines()[:2]
     sign = max("\t,;|", key=lines[0].count) if len(lines) == 2 else ","
     rows = list(csv.reader(lines, delimiter=sign))
@@ -115,6 +137,13 @@ def _picture_column(path: bytes, roots: Sequence[str]) -> tuple[str, str] | None
         for column, value in zip(*rows, strict=True):
             if column and value and "\0" not in value and os.path.isfile(os.path.join(folder, value)):
                 return column, folder
+    stem = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
+    for column, value in zip(*rows, strict=True):
+        named = column and value and "\0" not in value
+        found = [one for one in folders[:_MOST_FOLDERS] if named and os.path.isfile(os.path.join(one, value))]
+        own = [one for one in found if os.path.basename(one) == stem]
+        if own or len(found) == 1:
+            return column, (own or found)[0]
     return None
 
 

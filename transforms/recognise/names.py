@@ -24,8 +24,8 @@ _KINDS: Final = {"training": "train", "valid": "val", "validation": "val", "test
 """Names of one split: `train.csv` beside `training.csv` is no evidence of two."""
 
 _ANY: Final = "|".join(SPLITS)
-_FOLDER: Final = re.compile(rf"(?:split-)?((?:{_ANY})(?:_?[0-9]{{4}})?)", re.IGNORECASE)
-"""`Split-train` is what TFX writes, `train2017` what COCO does."""
+_FOLDER: Final = re.compile(rf"(?:split[-=])?((?:{_ANY})(?:_?[0-9]{{4}})?)", re.IGNORECASE)
+"""`Split-train` is what TFX writes, `split=train` what Spark, DuckDB and polars do, `train2017` what COCO does."""
 
 _SUFFIX: Final = r"(?:\.[a-z_][a-z0-9_]*)+"
 _FILE: Final = re.compile(

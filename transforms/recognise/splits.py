@@ -451,10 +451,11 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
             if split == splits[0]:
                 inner.add(os.path.join(seen.root, *parts[:level]))
     named = [path for split in splits for path in sorted(folders[split])]
-    what = f"{_shown(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
     if mixed.words:
         shown = ", ".join(_shown(min(folders[split])) for split in splits)
         what = f"names of folders may mean splits: {shown}"
+    else:
+        what = f"{_shown(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
     first = _command(how, named, *([Set("input.splits", "names")] if mixed.words else []))
     return _choice(
         what,

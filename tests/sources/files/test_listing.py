@@ -239,7 +239,10 @@ def test_a_file_whose_name_shows_no_format_is_named_by_its_first_bytes_with_the_
         InputError, match=rf"the first bytes are those of an? .*; read it as one: --set input\.format={kind}$"
     ):
         detect_format([str(path)])
-    with pytest.raises(InputError, match=r"in: holds no file of a known kind; name its files \('in/\*'\), and say "):
+    with pytest.raises(
+        InputError,
+        match=rf"known kind; the first bytes .* 'in/\*\.arrow_file' -o out --format {kind}$",
+    ):
         detect_format(["in"], str(tmp_path))
     assert convert(path, output=tmp_path / "out", format=kind).manifest.counts.written == 2
 

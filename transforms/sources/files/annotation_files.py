@@ -37,7 +37,8 @@ class AnnotationFile:
         folder = os.path.dirname(self.path)
         files, pictures = folder, folder if self.beside else _pictures_of(folder, folders)
         if self.kind == "coco":
-            files = self.path
+            files, stem = self.path, os.path.splitext(self.path)[0]
+            pictures = next((one for one in folders if stem.endswith(b"_" + os.path.basename(one))), pictures)
         elif self.kind == "yolo":
             files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
         shown = "PICTURES" if pictures is None else _shown(pictures)

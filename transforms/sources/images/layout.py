@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
 from typing import Final, Literal
@@ -63,10 +63,18 @@ class FolderRole:
     class_name: str | None = None
 
 
-def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = (), *, splits: bool = True) -> Layout:
+def choose_layout(
+    folders: Iterable[bytes],
+    layout: str,
+    hints: Sequence[str] = (),
+    *,
+    splits: bool = True,
+    command: Callable[[bytes], str] | None = None,
+) -> Layout:
     """Return the layout, detected from the folders that hold files if it is `auto`; their paths are below the root.
 
-    `hints` are proposed first where it is unclear; without `splits` no folder is one.
+    `hints` are proposed first where it is unclear; without `splits` no folder is one. `command` gives the command that
+    reads a folder of the first level alone.
 
     >>> choose_layout([b"cat", b"dog"], "auto"), choose_layout([b"train/cat", b"val/cat"], "auto")
     ('label', 'split_label')
@@ -82,8 +90,6 @@ def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = 
     if layout != "auto":
         raise UsageError(f'input.layout: "{layout}" is not a layout; choose one of {", ".join(LAYOUTS)}')
     folders = list(folders)
-    if splits and level_of(parts_of(folders)) == (1, True) and all(folder.count(b"/") == 1 for folder in folders):
-        return "label_split"
     by_depth: dict[int, bytes] = {}
     tops: dict[bytes, bytes] = {}
     names: dict[bytes, None] = {}
@@ -95,20 +101,34 @@ def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = 
             names.setdefault(parts[-1])
     if by_depth.keys() <= {0}:
         return "flat"
+    first = "".join(f"{hint}\nor " for hint in hints)
+    if 0 not in by_depth and (parts := [top for top in tops if _is_part(top)]):
+        own = [command(part) for part in sorted(parts)[:_FEW]] if command is not None else []
+        _refuse_parts(parts, tops, own, first, splits=splits)
+    if splits and level_of(parts_of(folders)) == (1, True) and by_depth.keys() == {2}:
+        return "label_split"
     strange = next((top for top in tops if not (splits and is_split_folder(top))), None)
     if by_depth.keys() == {1} and strange is None:
         return "split"
     found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
     (depth, folder), *others = sorted(by_depth.items())
-    first = "".join(f"{hint}\nor " for hint in hints)
     if others or depth not in found:
+        if command is not None and len(tops) == 1 and 0 not in by_depth and not is_split_folder(next(iter(tops))):
+            first = f"to read that folder alone: {command(next(iter(tops)))}\nor {first}"
         raise UsageError(
             f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {first}{_choices(splits=splits)}"
         )
-    parts = [name for name in names if _is_part(name)]
-    if parts and all(_is_part(name) or is_split_folder(name) for name in names):
-        raise UsageError(f"unclear folder layout: {_parts_text(parts)}; {first or 'or '}{_choices(splits=splits)}")
+    _refuse_parts([name for name in names if _is_part(name)], names, (), first, splits=splits)
     return found[depth]
+
+
+def _refuse_parts(
+    parts: Sequence[bytes], names: Iterable[bytes], own: Sequence[str], first: str, *, splits: bool
+) -> None:
+    """Raise `UsageError` where all folders that are no splits hold parts of examples; `own` are commands for each."""
+    if parts and all(_is_part(name) or is_split_folder(name) for name in names):
+        what = f"{_parts_text(parts)}{': ' if own else ''}{' or '.join(own)}"
+        raise UsageError(f"unclear folder layout: {what}; {first or 'or '}{_choices(splits=splits)}")
 
 
 def parts_of(folders: Iterable[bytes]) -> list[tuple[str, ...]]:
@@ -181,7 +201,8 @@ def role_of(folder: bytes, layout: Layout) -> FolderRole:
     if layout == "label_split" and parts:
         return FolderRole(split_of_folder(parts.pop()), "/".join(parts) or None)
     if layout in ("split", "split_label") and parts:
-        split = parts.pop(0).lower()
+        top = parts.pop(0)
+        split = split_of_folder(top) or top.lower()
         if not _SPLIT_NAME.fullmatch(split):
             raise UsageError(
                 f'the folder "{printable(folder)}" names the split "{printable(split)}"; a split begins with a letter '

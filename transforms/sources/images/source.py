@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject, warning_at
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
-from ...format.wording.hints import Set
+from ...format.wording.hints import Command, Set
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem
@@ -31,6 +31,7 @@ from ...recognise.beside import lists_of_splits, sidecars, tables_of_pictures
 from ...recognise.readme import stated_in
 from ...recognise.splits import OFF, UNUSED, Seen, find_splits
 from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
+from ..contract.call import typed_path
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
 from ..files.open_file import is_object
@@ -282,7 +283,9 @@ class ImageSource(FileSource):
         below, rule = listing.below(), listing.recognised
         if rule.rule in ("none", OFF, UNUSED, "folders") or (self._layout != "auto" and not self._is_given_splits):
             splits = self.settings.splits.wanted != "none"
-            layout = listing.layout or choose_layout(below, self._layout, listing.hints, splits=splits)
+            layout = listing.layout or choose_layout(
+                below, self._layout, listing.hints, splits=splits, command=self._command_of(listing)
+            )
             return layout, [role_of(folder, layout) for folder in below]
         if rule.rule != "roots":
             globs = rule.arguments
@@ -294,6 +297,18 @@ class ImageSource(FileSource):
         roles = [role_of(folder, classes) for folder in below]
         roles = [replace(role, split=entry.split) for role, entry in zip(roles, listing.entries, strict=True)]
         return listing.layout or ("split_label" if classes == "label" else "split"), roles
+
+    def _command_of(self, listing: ImageListing) -> Callable[[bytes], str]:
+        """Return what gives the command that reads a folder of the first level alone."""
+
+        def command(top: bytes) -> str:
+            folders = zip(listing.below(), listing.folders, strict=True)
+            below, path = next((below, one.path) for below, one in folders if (below + b"/").startswith(top + b"/"))
+            folder = os.fsdecode(path.rstrip(b"/").removesuffix(below) + top)
+            call = self.settings.splits.call
+            return str(Command(call.command, typed_path(folder), "-o", call.output))
+
+        return command
 
     @property
     def _is_given_splits(self) -> bool:
@@ -343,8 +358,9 @@ class ImageSource(FileSource):
         if not self.settings.splits.looks:
             return
         call, roots = self.settings.splits.call, [os.fsdecode(folder.root) for folder in listing.folders[:1]]
+        folders = [os.fsdecode(folder.path) for folder in listing.folders]
         yield from sidecars(listing.sidecars, call, flat=layout == "flat" and len(listing.folders) == 1)
-        yield from tables_of_pictures(listing.notable, roots, call)
+        yield from tables_of_pictures(listing.notable, roots, folders, call)
         yield from lists_of_splits(listing.notable, has_splits=bool(splits))
 
     def _detected(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[str, ...]:

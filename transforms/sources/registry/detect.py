@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...format.manifest.naming import is_list_path
 from ...format.wording.hints import Add, Command, Foreign, Set
 from ...format.wording.printable import printable_path, shell_path
-from ...recognise.beside import archives_beside, is_archive
+from ...recognise.beside import archives_beside, is_archive, tables_of_pictures
 from ..contract.call import Call, typed_path
 from ..files.listing import expand_paths
 from ..files.open_file import is_object
@@ -60,6 +60,11 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
         found = ", ".join(f"{_shown(path)} is {kind}" for kind, path in by_format.items())
         options = " or ".join(f"{Set('input.format', kind)}" for kind in by_format)
         fix = "name the files of one kind" if _is_named(paths, base) else f"say which to read: {options}"
+        if by_format.keys() == {"images", "csv"}:
+            tables = [path for path in files if _format_of(path) == "csv"]
+            folders = dict.fromkeys(os.path.dirname(os.fsdecode(path)) for path in files if _may_have_notes(path))
+            lines = tables_of_pictures(tables, (), list(folders), call or Call(), others=False)
+            fix += "".join(f"\n  {line}" for line in lines)
         raise UnclearFormat(f"the paths hold several kinds of files ({found}); {fix}")
     return str(next(iter(by_format)))
 
@@ -185,9 +190,16 @@ def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
     end = ends.pop() if len(ends) == 1 else ""
     hidden = any(name[0] in "._" for name in os.listdir(folder))
     pattern = os.path.join(glob.escape(path), f"{'[!_]' if hidden and not end else ''}*{end}")
-    if how := _options_for(lines):
-        command = Command(call.command, pattern, "-o", call.output, how)
-        return f"the first lines of {printable_path(files[0])} show how to read them: {command}"
+    kind = format_of_first_bytes(head[:HEAD_BYTES])
+    how = Add("--format", kind) if kind else _options_for(lines)
+    command = Command(call.command, pattern, "-o", call.output, how) if how else None
+    if end == ".json" and (rows := _rows_of_documents(folder, path, files)):
+        whole = f"; or a record a file: {command}" if command else ""
+        what = f"{printable_path(files[0])} is one document, and its rows are read in Python"
+        return f"{what}: {call.of_data(rows)}{whole}"
+    if command:
+        what = "bytes" if kind else "lines"
+        return f"the first {what} of {printable_path(files[0])} show how to read them: {command}"
     return ""
 
 
@@ -225,18 +237,49 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
 
 def _rows_of(path: bytes, document_of: str) -> str:
     """Return what gives the rows of a JSON document: an array, the only array of an object, or an object as one row."""
-    if is_object(path) or not os.path.isfile(path) or os.path.getsize(path) > _MOST_JSON:
-        return document_of
-    try:
-        with open(path, "rb") as file:
-            document = json.loads(file.read())
-    except (OSError, ValueError, RecursionError):
-        return document_of  # converting it says what is wrong
+    document = _document(path)
     if not isinstance(document, dict):
         return document_of
-    rows = [key for key, value in document.items() if _are_rows(value)]
-    key = repr(rows[0]).replace("{", "{{").replace("}", "}}") if len(rows) == 1 else ""
+    key = _key_of_rows(document).replace("{", "{{").replace("}", "}}")
     return f"{document_of}[{key}]" if key else f"[{document_of}]"
+
+
+def _rows_of_documents(folder: str, path: str, files: Sequence[str]) -> str:
+    """Return the expression of the rows in documents of a folder: arrays, the only array of each, objects of objects.
+
+    It is empty where the first file shows no rows, as lines of objects do.
+    """
+    document = _document(os.fsencode(os.path.join(folder, files[0])))
+    found, each = f"sorted(pathlib.Path({path!r}).glob('*.json'))", "json.loads(path.read_bytes())"
+    if isinstance(document, list):
+        return f"[row for path in {found} for row in {each}]" if _are_rows(document) else ""
+    if not isinstance(document, dict) or not document:
+        return ""
+    if key := _key_of_rows(document):
+        return f"[row for path in {found} for row in {each}[{key}]]"
+    inner = list(document.values())
+    if not all(isinstance(one, dict) for one in inner):
+        return ""
+    if all(name.isdigit() for one in inner for name in one):  # as pandas writes columns
+        rows = "zip(*map(dict.values, columns.values()))"
+        return f"[dict(zip(columns, row)) for path in {found} for columns in [{each}] for row in {rows}]"
+    return f"[{{'key': key, **row}} for path in {found} for key, row in {each}.items()]"
+
+
+def _document(path: bytes) -> object:
+    if is_object(path) or not os.path.isfile(path) or os.path.getsize(path) > _MOST_JSON:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return json.loads(file.read())
+    except (OSError, ValueError, RecursionError):
+        return None  # converting it says what is wrong
+
+
+def _key_of_rows(document: dict[str, object]) -> str:
+    """Return the only key whose value is rows, as Python writes it; none where there are several."""
+    rows = [key for key, value in document.items() if _are_rows(value)]
+    return repr(rows[0]) if len(rows) == 1 else ""
 
 
 def _are_rows(value: object) -> bool:

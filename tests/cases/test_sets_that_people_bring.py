@@ -1,0 +1,184 @@
+"""Folders as people find them: each is read as what it is, or the command on the screen reads it."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from shardmill.pipelines import convert
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ..command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def make(files: dict[str, Any]) -> None:
+    for name, content in files.items():
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix in (".jpg", ".png"):
+            Image.new("RGB", (8, 6)).save(path)
+        elif isinstance(content, pa.Table):
+            pq.write_table(content, path)
+        else:
+            path.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def pictures(*names: str) -> dict[str, None]:
+    return dict.fromkeys(names)
+
+
+def commands_in(screen: str) -> list[list[str]]:
+    return [shlex.split(re.split(r"; | or shardmill|\nor ", one)[0]) for one in re.findall(r"shardmill (.*)", screen)]
+
+
+def counts_of(path: str) -> dict[str, int]:
+    return {name: len(open_dataset(path)[name]) for name in open_dataset(path).splits}
+
+
+PARTS = {
+    "classes below images": (pictures("d/images/1.cat/a.jpg", "d/images/2.dog/b.jpg"), ["d/images"], {"train": 2}),
+    "pictures and masks": (pictures("d/images/a.jpg", "d/masks/a.png"), ["d/images", "d/masks"], {"train": 1}),
+    "both in splits": (
+        pictures(*(f"d/{part}/{split}/a.png" for part in ("images", "masks") for split in ("train", "val"))),
+        ["d/images", "d/masks"],
+        {"train": 1, "val": 1},
+    ),
+    "one folder around classes": (pictures("d/Objects_5/cat/a.jpg", "d/Objects_5/dog/b.jpg"), ["d/Objects_5"], None),
+}
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_a_folder_that_holds_a_part_of_each_example_is_read_by_the_command_that_is_proposed(
+    case: str, shardmill: Shardmill
+) -> None:
+    files, folders, counts = PARTS[case]
+    make(files)
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 2, screen.out
+    said = re.findall(r"shardmill (convert \S+ -o [^\s;]+)", screen.err)
+    assert said == [f"convert {folder} -o out" for folder in folders]
+    assert shardmill(*said[0].split()).code == 0
+    assert counts_of("out") == (counts or {"train": 2})
+
+
+TABLES = {
+    "Kaggle's, beside the folders of both splits": (
+        pictures("d/train/w0.jpg", "d/train/w1.jpg", "d/test/t0.jpg"),
+        {"d/train.csv": "Image,Id\nw0.jpg,x\nw1.jpg,y\n", "d/submit.csv": "Image,Id\nt0.jpg,x\n"},
+        [{"test": 1}, {"train": 2}],
+    ),
+    "names that both folders hold": (
+        pictures("d/train/0.jpg", "d/test/0.jpg"),
+        {"d/train.csv": "Image,Id\n0.jpg,x\n", "d/other.csv": "Image,Id\n0.jpg,x\n"},
+        [{"train": 1}],
+    ),
+    "a folder named images": (
+        pictures("d/images/0.jpg", "d/images/1.jpg"),
+        {"d/labels.csv": "file,label\n0.jpg,cat\n1.jpg,dog\n"},
+        [{"train": 2}],
+    ),
+    "a table in each split": (
+        pictures("d/train/0.jpg", "d/test/0.jpg", "d/test/1.jpg"),
+        {"d/train/labels.csv": "file,label\n0.jpg,1\n", "d/test/labels.csv": "file,label\n0.jpg,1\n1.jpg,2\n"},
+        [{"test": 2, "train": 1}],
+    ),
+    "a table in one split": (
+        pictures("d/test/0.jpg"),
+        {"d/test/labels.csv": "file,label\n0.jpg,1\n"},
+        [{"test": 1}],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_tables_that_name_pictures_below_are_read_by_the_commands_that_are_proposed(
+    case: str, shardmill: Shardmill
+) -> None:
+    names, tables, counts = TABLES[case]
+    make({**names, **tables})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, "several kinds of files" in screen.err) == (2, True), screen.err
+    found = []
+    for number, words in enumerate(commands_in(screen.err)):
+        words[words.index("-o") + 1] = f"out{number}"
+        done = shardmill(*words)
+        assert (done.code, " image " in done.out) == (0, True), done.err
+        found.append(counts_of(f"out{number}"))
+    assert found == counts
+
+
+DOCUMENTS = {
+    "pages of an interface": (
+        {
+            "a.json": {"count": 2, "results": [{"id": 1, "n": "007"}]},
+            "b.json": {"count": 2, "results": [{"id": 2, "n": "8"}]},
+        },
+        [(1, "007"), (2, "8")],
+    ),
+    "arrays": ({"a.json": [{"id": 1, "n": "007"}, {"id": 2, "n": "8"}]}, [(1, "007"), (2, "8")]),
+    "columns, as pandas writes them": (
+        {"a.json": {"id": {"0": 1, "1": 2}, "n": {"0": "007", "1": "8"}}},
+        [(1, "007"), (2, "8")],
+    ),
+    "records by key": ({"a.json": {"x": {"id": 1, "n": "007"}, "y": {"id": 2, "n": "8"}}}, [(1, "007"), (2, "8")]),
+}
+
+
+@pytest.mark.parametrize("case", DOCUMENTS)
+def test_the_rows_of_documents_of_json_in_a_folder_are_read_by_the_line_of_python(
+    case: str, shardmill: Shardmill
+) -> None:
+    files, rows = DOCUMENTS[case]
+    make({f"d/{name}": content for name, content in files.items()})
+    screen = shardmill("convert", "d", "-o", "out")
+    (line,) = re.findall(r"in Python: (convert\(data=.*, output='out'\))", screen.err)
+    exec(line, {"convert": convert, "json": json, "pathlib": pathlib})
+    assert [(row["id"], row["n"]) for row in open_dataset("out")["train"]] == rows
+
+
+def test_files_without_a_suffix_are_read_as_what_their_first_bytes_say(shardmill: Shardmill) -> None:
+    make({"d/2024_000-1": pa.table({"a": [1, 2]}), "d/2024_000-2": pa.table({"a": [3]})})
+    screen = shardmill("convert", "d", "-o", "out")
+    (words,) = commands_in(screen.err)
+    assert shardmill(*words).code == 0
+    assert [row["a"] for row in open_dataset("out")["train"]] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("key", ["split", "Split"])
+def test_folders_that_engines_name_by_a_column_of_splits_are_splits(key: str, shardmill: Shardmill) -> None:
+    make({f"d/{key}={split}/data_0.parquet": pa.table({"a": [1, 2]}) for split in ("train", "test")})
+    assert shardmill("convert", "d", "-o", "out").code == 0
+    assert counts_of("out") == {"train": 2, "test": 2}
+
+
+def test_folders_of_another_column_with_names_of_splits_are_asked_for(shardmill: Shardmill) -> None:
+    make({f"d/part={split}/data_0.parquet": pa.table({"a": [1, 2]}) for split in ("train", "test")})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, "names of folders may mean splits" in screen.err) == (2, True), screen.err
+    both, alone = commands_in(screen.err)
+    assert shardmill(*both).code == 0
+    assert counts_of("out") == {"train": 2, "test": 2}
+    assert shardmill(*alone, "--overwrite").code == 0
+    assert counts_of("out") == {"train": 2}
+
+
+def test_pictures_in_folders_of_a_column_of_splits_are_in_these(shardmill: Shardmill) -> None:
+    make(pictures("d/split=train/cat/a.jpg", "d/split=test/cat/b.jpg"))
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 0, screen.err
+    assert counts_of("out") == {"train": 1, "test": 1}
