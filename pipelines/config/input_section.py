@@ -31,10 +31,12 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
         paths = []
     else:
         section["paths"] = paths
+    output = document.section("output").get("path")
+    call = Call(command, typed_path(output)) if isinstance(output, str) and output else Call(command)
     if section.get("format") is None:
         section.pop("format", None)
         if paths:
-            section["format"] = _detect_format(document, paths, base, command, known.ignore)
+            section["format"] = _detect_format(document, paths, base, call, known.ignore)
     elif format_of(section) is None:
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
@@ -43,7 +45,7 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
         lay_input(section, document.held, like=document.like)
     if found is not None and paths:
         found = _resolve(document, section, found, paths, base)
-        _fill_detected(document, section, found, section["paths"], base, command)
+        _fill_detected(document, section, found, section["paths"], base, call)
     if found is None:  # so that no format's own model will look at the other keys
         try:
             input_of_any_format().model_validate(section)
@@ -92,10 +94,9 @@ def _name_paths(split: object, columns: Mapping[str, Any]) -> None:
             split[key] = f"{rule['name']}/filename"
 
 
-def _detect_format(document: Document, paths: list[str], base: str, command: str, ignore: Sequence[str]) -> str | None:
+def _detect_format(document: Document, paths: list[str], base: str, call: Call, ignore: Sequence[str]) -> str | None:
     from ...transforms.sources.registry.detect import UnclearFormat, detect_format
 
-    call = _call(document, command)
     try:
         return detect_format(paths, base, call, ignore)
     except InputError as error:
@@ -108,20 +109,15 @@ def _detect_format(document: Document, paths: list[str], base: str, command: str
         return None
 
 
-def _call(document: Document, command: str) -> Call:
-    path = document.section("output").get("path")
-    return Call(command, typed_path(path)) if isinstance(path, str) and path else Call(command)
-
-
 def _fill_detected(
-    document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], base: str, command: str
+    document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], base: str, call: Call
 ) -> None:
     """Set the option that the files show, so that it is in the config's fingerprint."""
     key = form.detected_option
     if key is None or key in section:
         return
     try:
-        found = form.detect(section, paths, base, _call(document, command))
+        found = form.detect(section, paths, base, call)
     except InputError as error:
         document.problems.append(Problem(document.place(("input", "paths")), f"input.{key}: {error}"))
     except (LookupError, TypeError):  # an option that it needs is none: the model says so

@@ -82,8 +82,7 @@ def load_config(
     for text in set_values:
         _apply_set(document, text, cwd)
     if paths:
-        _put(document, ("input", "paths"), list(paths), COMMAND_LINE)
-        _absolute_paths(document, cwd)
+        _put(document, ("input", "paths"), [_absolute(path, cwd) for path in paths], COMMAND_LINE)
         base = cwd
     for key, flag in (flags or {}).items():
         shown, value = flag if isinstance(flag, tuple) else (key, flag)
@@ -144,10 +143,11 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
     _put(document, path, value, place)
     if path in (("output",), ("output", "path")):
         _resolve_output(document, cwd)
-    if path in (("input",), ("input", "paths")):
-        _absolute_paths(document, cwd)
-    if path == ("schema", "files_root") and isinstance(value, str) and value and not is_url(value):
-        _put(document, path, os.path.join(cwd, value), place)
+    section = document.section("input")
+    if path in (("input",), ("input", "paths")) and isinstance(section.get("paths"), list):
+        section["paths"] = [_absolute(one, cwd) for one in section["paths"]]
+    if path == ("schema", "files_root"):
+        _put(document, path, _absolute(value, cwd), place)
 
 
 def _read_value(text: str) -> Any:
@@ -222,11 +222,8 @@ def _resolve_output(document: Document, folder: str) -> None:
         output["path"] = os.path.abspath(os.path.join(folder, path))
 
 
-def _absolute_paths(document: Document, cwd: str) -> None:
-    section = document.section("input")
-    paths = section.get("paths")
-    if isinstance(paths, list):
-        section["paths"] = [os.path.join(cwd, p) if isinstance(p, str) and p and not is_url(p) else p for p in paths]
+def _absolute(path: object, folder: str) -> object:
+    return os.path.join(folder, path) if isinstance(path, str) and path and not is_url(path) else path
 
 
 def _fill_defaults(document: Document, base: str, command: str, *, data_given: bool) -> None:

@@ -23,6 +23,7 @@ from pydantic import (
 from ...transforms.dataset.stage.max_rejects import parse_max_rejects
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
 from ...transforms.format.schema.column_types import declarable_names
+from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
 from ...transforms.pictures.preprocess.options import Preprocess
@@ -119,6 +120,10 @@ class ColumnConfig(_Section):
     image: Literal["path", "bytes", "base64", "none"] | None = None
 
     @property
+    def declared(self) -> ColumnRule:
+        return ColumnRule(self.type, self.as_, self.unit, self.timezone, self.nullable)
+
+    @property
     def keeps_nulls(self) -> bool:
         """Whether nulls stay absent beside a list of classes: elsewhere they do by default, here where it is said."""
         return isinstance(self.label, list) and self.null == "absent" and "null" in self.model_fields_set
@@ -173,6 +178,11 @@ class ColumnConfig(_Section):
         return self.image in ("path", "bytes", "base64")
 
     @property
+    def settles_nulls(self) -> bool:
+        """Whether a step says what becomes of nulls: those of pictures are settled where these are read."""
+        return self.null != "absent" and not self.is_picture
+
+    @property
     def names_files(self) -> bool:
         return self.file is not None or self.image == "path"
 
@@ -185,6 +195,17 @@ class SchemaConfig(_Section):
     constants: dict[str, str | bool | int | float] = {}
     boxes: Literal["reject", "clip"] = "reject"
     files_root: Annotated[str, AfterValidator(_check_folder)] | None = None
+
+    @property
+    def rules(self) -> dict[str, ColumnRule]:
+        """The types that columns are read with: those that are declared, and text for what steps make of text."""
+        rules = {}
+        for name, rule in self.columns.items():
+            if rule.names_files or rule.image == "base64":
+                rules[name] = ColumnRule("string", nullable=rule.nullable)
+            else:
+                rules[name] = ColumnRule("string") if rule.is_written else rule.declared
+        return {name: rule for name, rule in rules.items() if rule != ColumnRule()}
 
 
 class ShuffleConfig(_Section):
@@ -234,6 +255,11 @@ class OutputConfig(_Section):
                 f"begins, which cannot be said of compressed ones; leave index out, or set compression to none"
             )
         return self
+
+    @property
+    def wanted_split(self) -> str | None:
+        """The split, if the user names it."""
+        return self.split if "split" in self.model_fields_set else None
 
     @property
     def sidecar_groups(self) -> tuple[str, ...]:
@@ -294,6 +320,18 @@ class Config(_Section):
         if self.stats == "none" or (copied and "stats" not in self.model_fields_set):
             return None
         return self.stats
+
+    @property
+    def drops_records(self) -> bool:
+        duplicates = None if self.checks is None else self.checks.duplicates
+        return duplicates is not None and duplicates.action == "drop"
+
+    @property
+    def counts_shards(self) -> bool:
+        """Whether values are counted in finished shards: before, some are in no split yet, or are left out later."""
+        copied = self.input is not None and self.input.format == "tfrecord"
+        dealt = self.split is not None and not self.split.follows_source
+        return copied or dealt or self.drops_records
 
     @property
     def pictures(self) -> Preprocess:

@@ -205,14 +205,14 @@ class _Recognised(BaseModel):
     arguments: dict[str, Any] = {}
 
 
-def as_held(how: FileSplits, latest: Manifest, rule: SplitConfig | None) -> FileSplits:
+def as_held(how: FileSplits, latest: Manifest, *, has_rule: bool) -> FileSplits:
     """Return how the files of an append that says nothing of splits get theirs: by the rule of its dataset.
 
     Raises:
         DamageError: the rule that the manifest states is none.
     """
     conversion, splits = latest.conversion, list(latest.splits)
-    if rule is None and len(splits) > 1:
+    if not has_rule and len(splits) > 1:
         how = replace(how, as_one=Add("--split", DEFAULT_SPLIT if DEFAULT_SPLIT in splits else splits[0]))
     if "recognised" not in conversion:
         alone = len(splits) == 1 and "input" in conversion and "split" not in conversion

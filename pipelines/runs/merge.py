@@ -106,6 +106,8 @@ def plan_merge(
             "shard_name": manifest.shard_name,
         }
     config = load_config(known, paths=paths, set_values=set_values, flags=flags)
+    if config.shuffle is None and (config.split is None or config.split.follows_source):
+        config = config.model_copy(update={"output": config.output.model_copy(update={"order": "source"})})
     conversion = _remembering(conversion_of(config, "merge"), [_manifest_of(path) for path in paths])
     assert isinstance(conversion.source, TfrecordSource)
     source = replace(conversion.source, in_turn=True, shard_size=conversion.output.shard_size)

@@ -24,7 +24,7 @@ from ..config.inputs import input_keys
 from ..config.load import load_config, split_sources
 from ..config.model import Config
 from ..prepare.conversion import Conversion
-from ..prepare.from_config import column_rules, conversion_of
+from ..prepare.from_config import conversion_of
 from ..prepare.of_dataset import dataset_in
 from ..report.summary import Summary
 from .engine_choice import engine_of, require_waiting
@@ -135,10 +135,10 @@ def _spooled(config: Config, data: Data) -> Iterator[Source]:
         raise UsageError("input: the data are given in Python; leave input out of the config")
     if is_store_url(config.output.path):
         with TemporaryDirectory(prefix="shardmill-") as folder:
-            yield spool(data, folder, rules=column_rules(config))
+            yield spool(data, folder, rules=config.schema_.rules)
         return
     folder = os.path.join(config.output.path, ".staging")
-    source = spool(data, folder, rules=column_rules(config))
+    source = spool(data, folder, rules=config.schema_.rules)
     try:
         yield source
     finally:
