@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from ..wording.printable import printable
@@ -88,7 +88,7 @@ def column_documents(columns: Iterable[ColumnEntry]) -> list[dict[str, Any]]:
 
 
 def _column_document(column: ColumnEntry) -> dict[str, Any]:
-    document = asdict(column) | {"features": list(column.features)}
+    document = {one.name: getattr(column, one.name) for one in fields(column)} | {"features": list(column.features)}
     if column.null == "absent":
         del document["null"]
     if column.fill is None:
