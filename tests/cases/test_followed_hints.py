@@ -208,3 +208,25 @@ def test_one_kind_of_several_in_a_folder_is_read_with_the_option_that_is_propose
     assert named.code == 2
     assert "name the files of one kind" in named.err
     assert "--set" not in named.err
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_an_export_that_keeps_no_types_says_so_with_the_export_that_keeps_them(
+    shardmill: Shardmill, ending: str
+) -> None:
+    when = pa.array([1, 2], pa.timestamp("us"))
+    table = pa.table(
+        {"id": [1, 2], "raw, data": [b"\xff", b""], "when": when, "cost": pa.array([1, 2], pa.decimal128(4))}
+    )
+    convert(data=table, output="in")
+    screen = shardmill("export", "in", "-o", f"rows.{ending}", "--columns", 'id,"raw, data",when')
+    assert screen.err.startswith("raw, data, when: text there"), screen.err
+    words = shlex.split(screen.err.partition("to keep the types: shardmill ")[2])
+    assert shardmill(*words).code == 0
+    assert shardmill("convert", words[3], "-o", "again").code == 0
+    assert (
+        open_dataset("again")
+        .to_arrow("train")
+        .equals(open_dataset("in").to_arrow("train").select(["id", "raw, data", "when"]))
+    )
+    assert "to keep the types" not in shardmill("export", "in", "-o", f"id.{ending}", "--columns", "id").err

@@ -17,7 +17,8 @@ from ....transforms.format.sidecars.croissant import NAME as CROISSANT
 from ....transforms.format.sidecars.label_map import ONE as LABEL_MAP
 from ....transforms.format.sidecars.label_map import has_id_0
 from ....transforms.format.sidecars.sidecar_files import sidecar_files
-from ....transforms.format.wording.hints import Set, set_column
+from ....transforms.format.wording.hints import Command, Set, set_column
+from ....transforms.format.wording.nearest import first_names
 from ....transforms.format.wording.printable import counted, printable_path
 from ....transforms.format.wording.sizes import format_size
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ...screens.screen import Screen
 
 
+_FEW: Final = 8
 _SHOWN: Final = 50
 
 
@@ -39,7 +41,7 @@ class ExportOptions:
 
 
 def export_command(path: str, target: str, options: ExportOptions, screen: Screen) -> int:
-    from ....transforms.dataset.export.tables import TABLES
+    from ....transforms.dataset.export.tables import OF_TEXT, TABLES
 
     name = os.path.basename(target)
     if is_sidecar(name):
@@ -62,9 +64,30 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
             TABLES[suffix](rows, file)
     screen.done = f"{printable_path(target)} was written"
     _print(rows, target, pictures, screen)
+    if suffix in OF_TEXT:
+        _say_types(rows, target, options, screen)
     if classes:
         screen.note(f"metadata.jsonl has classes as text; converted so, they are classes again: {' '.join(classes)}")
     return 0
+
+
+def _say_types(rows: ExportedRows, target: str, options: ExportOptions, screen: Screen) -> None:
+    from ....transforms.dataset.export.plain_values import without_types
+    from ...screens.terminal import shown_path
+
+    if names := without_types(rows.schema):
+        given = {"--split": options.split, "--columns": options.columns, "--generation": options.generation}
+        more = [part for key, value in given.items() if value is not None for part in (key, _typed(value))]
+        whole = os.path.splitext(shown_path(target))[0] + ".parquet"
+        what = "text there (bytes as base64) or numbers (durations), and come back as such"
+        keep = Command("export", shown_path(rows.dataset.path), "-o", whole, *more)
+        screen.note(f"{first_names(names, _FEW)}: {what}; to keep the types: {keep}")
+
+
+def _typed(value: object) -> str:
+    """Return an option's value as it is typed: names with a comma or quotes are in quotes."""
+    names = value if isinstance(value, list) else [str(value)]
+    return ",".join('"{}"'.format(name.replace('"', '""')) if {*name} & {",", '"'} else name for name in names)
 
 
 def _export_pictures(rows: ExportedRows, target: str) -> tuple[int, list[str]]:

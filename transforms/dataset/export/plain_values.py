@@ -77,11 +77,20 @@ def _with_floats_as(leaf: pa.DataType, kind: pa.DataType) -> pa.DataType:
     return leaf if kind == pa.float32() else _with_inner(kind, partial(_with_floats_as, leaf))
 
 
+def without_types(schema: pa.Schema) -> list[str]:
+    """Return the columns that text does not keep: it has bytes, times, dates, decimals and durations as other types."""
+    return [one.name for one in schema if _holds(one.type, is_binary, types.is_temporal, types.is_decimal)]
+
+
 def _has_times(kind: pa.DataType) -> bool:
+    return _holds(kind, lambda one: types.is_temporal(one) and not types.is_duration(one))
+
+
+def _holds(kind: pa.DataType, *tests: Callable[[pa.DataType], bool]) -> bool:
+    """Return whether a type, or one within it, passes a test."""
     kind = stored_type(kind)
-    if types.is_temporal(kind):
-        return not types.is_duration(kind)
-    return any(_has_times(kind.field(index).type) for index in range(kind.num_fields))
+    children = (kind.field(index).type for index in range(kind.num_fields))
+    return any(test(kind) for test in tests) or any(_holds(child, *tests) for child in children)
 
 
 def _out_of_range(values: pa.Array) -> bool:

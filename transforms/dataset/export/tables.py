@@ -135,6 +135,9 @@ def _joined(separator: str, *parts: pa.Array | str, **options: str) -> pa.Array:
     return pc.binary_join_element_wise(*texts, **options)
 
 
+OF_TEXT: Final = (".jsonl", ".ndjson", ".csv")
+"""Tables that keep no types."""
+
 TABLES: Final[dict[str, Write]] = {
     ".parquet": write_parquet,
     ".arrow": write_arrow,
