@@ -15,7 +15,7 @@ from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.jsonl import evidence
-from shardmill.transforms.sources.jsonl.source import LineLimits
+from shardmill.transforms.sources.registry.settings import Limits
 from shardmill.transforms.sources.text import lines as text_lines
 
 from ...file_sources import made_source
@@ -235,7 +235,7 @@ class TestRejects:
 
     def test_a_line_that_is_too_large_is_a_reject_also_in_a_stream_and_across_blocks(self, tmp_path: Path) -> None:
         body = b'{"a":1}\n{"a":"' + b"x" * 5_000_000 + b'"}\n{"a":2}\n'
-        limits = LineLimits(record_bytes=100_000)
+        limits = Limits(record_bytes=100_000)
         _, rows = load(tmp_path, body, limits=limits)
         assert (bad(rows), table(rows)) == ([(None, "RECORD_TOO_LARGE", 2, 2)], [{"a": 1}, {"a": 2}])
         assert "--set limits.record_bytes=5000008" in rows[1].rejects[0].errors[0].message
@@ -252,7 +252,7 @@ class TestRejects:
         large = [b'{"a":"' + b"x" * 5_000_000 + b'"}', b"1" * 5_000_000, b"\0" * 5_000_000]
         blank = b" " * 5_000_000
         body = b"\n".join([b'{"a":"1"}', *large, b"{" + many + b"}", blank, b'{"a":"2"}', b""])
-        _, rows = load(tmp_path, pack(body), limits=LineLimits(field_bytes=1 << 20))
+        _, rows = load(tmp_path, pack(body), limits=Limits(field_bytes=1 << 20))
         assert bad(rows) == [(None, "FIELD_TOO_LARGE", n, n) for n in (2, 3, 4)]
         assert [row["a"] for row in table(rows)] == ["1", None, "2"]
         assert [len(row["7"] or "") for row in table(rows)] == [0, 900_000, 0]
@@ -295,14 +295,13 @@ class TestFiles:
         assert table(rows) == [{"a": 1}]
         assert [row for _, _, row, _ in bad(rows)] == [2, 3, 4]
 
-    def test_pieces_of_any_size_give_the_same_rows(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_pieces_of_any_size_give_the_same_rows(self, tmp_path: Path) -> None:
         body = "".join(f'{{"i":{i},"s":"{"é" * (i % 40)}"}}\n' + "\n" * (i % 3) for i in range(120))
         _, whole = load(tmp_path, body)
         expected = (table(whole), whole[0].origin.place(0))
         for size in (64, 77, 1000, 9000):
-            sizes = text_lines.LineSizes(block_bytes=size, job_bytes=3 * size, joined_bytes=2 * size)
-            monkeypatch.setattr(LineLimits, "sizes", property(lambda _, sizes=sizes: sizes))
-            survey, rows = load(tmp_path, body)
+            sizes = text_lines.LineSizes(json=True, block_bytes=size, job_bytes=3 * size, joined_bytes=2 * size)
+            survey, rows = load(tmp_path, body, sizes=sizes)
             assert (table(rows), rows[0].origin.place(0)) == expected
             assert sum(piece.rows or 0 for piece in survey.pieces) == 120
             last = rows[-1]
@@ -327,10 +326,10 @@ class TestFiles:
     def test_too_many_keys_are_refused(self, tmp_path: Path) -> None:
         line = json.dumps({f"k{i}": i for i in range(50)})
         with pytest.raises(SchemaError, match=r"^a.jsonl: 50 keys are more than limits.columns \(40\)"):
-            load(tmp_path, line, limits=LineLimits(columns=40))
+            load(tmp_path, line, limits=Limits(columns=40))
 
 
-SAMPLED = LineLimits(auto_bytes=0)
+SAMPLED = text_lines.LineSizes(json=True, auto_bytes=0)
 
 
 class TestSamples:
@@ -343,7 +342,7 @@ class TestSamples:
 
     def load(self, folder: Path, late: Sequence[str], **options: Any) -> tuple[Survey, list[Rows]]:
         body = "".join('{"a":1,"b":"x"}\n' for _ in range(100)) + "".join(f"{line}\n" for line in late)
-        return load(folder, body, limits=SAMPLED, **options)
+        return load(folder, body, sizes=SAMPLED, **options)
 
     def test_a_key_that_no_sampled_line_has_rejects_its_line_by_name(self, tmp_path: Path) -> None:
         survey, rows = self.load(tmp_path, ['{"a":1,"new":2}', '{"a":3}'])

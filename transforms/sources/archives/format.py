@@ -29,14 +29,12 @@ class ArchiveFormat(Format[ArchiveInput]):
     starter_text = _STARTER
 
     def source(self, options: ArchiveInput, settings: Settings) -> Source:
-        from .samples import ArchiveLimits, Naming
+        from .samples import Naming
         from .source import ArchiveSource
 
-        limits = settings.limits
         key, ignore = options.key or "first_dot", tuple(options.ignore)
         naming = Naming(key, options.pictures, options.json_, ignore, key_is_chosen=options.key is not None)
-        sizes = ArchiveLimits(limits.image_bytes, limits.field_bytes, limits.record_bytes, limits.columns)
-        return ArchiveSource(options, settings, naming, sizes)
+        return ArchiveSource(options, settings, naming)
 
     def field_bytes(self, limits: Limits) -> int:
         return max(limits.field_bytes, limits.image_bytes)

@@ -22,6 +22,7 @@ from ...format.wording.printable import printable_path
 from ..archive_files.members import Archive, Damage, Kind, Member
 from ..files.skipped_names import Ignored, why_skipped
 from ..registry.formats import suffixes_of
+from ..registry.settings import Limits
 
 IMAGE: Final = "image"
 CLASS: Final = "cls"
@@ -47,20 +48,11 @@ class Form(IntEnum):
     JSON = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveLimits:
-    """The largest picture, other member, and JSON text or sample in bytes, and the most columns."""
-
-    image_bytes: int = 256 << 20
-    field_bytes: int = 64 << 20
-    record_bytes: int = 1 << 30
-    columns: int = 100_000
-
-    def of(self, form: Form) -> tuple[str, int]:
-        """Return the key of the limit that members of a form have, and the limit."""
-        if form is Form.PICTURE:
-            return "image_bytes", self.image_bytes
-        return ("record_bytes", self.record_bytes) if form is Form.JSON else ("field_bytes", self.field_bytes)
+def limit_of(form: Form, limits: Limits) -> tuple[str, int]:
+    """Return the key of the limit that members of a form have, and the limit."""
+    if form is Form.PICTURE:
+        return "image_bytes", limits.image_bytes
+    return ("record_bytes", limits.record_bytes) if form is Form.JSON else ("field_bytes", limits.field_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from ..text.misfits import refuse_misfits
 from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, check_numbers, columns_of
 from .pieces import ArchivePiece
 from .rows import Numbered, SampleReader
-from .samples import KEY, ArchiveLimits, Form, Naming, Sample, Skipped, Visit, samples_of
+from .samples import KEY, Form, Naming, Sample, Skipped, Visit, limit_of, samples_of
 from .survey import ArchiveEvidence, Walk, look_at_archive
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ class ArchiveSource(FileSource):
 
     options: ArchiveInput
     naming: Naming = field(default_factory=Naming)
-    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
     nested: dict[str, pa.Field] = field(default_factory=dict)
     labels: dict[str, tuple[str, ...]] | None = None
     numbers: frozenset[str] = frozenset()
@@ -89,7 +88,7 @@ class ArchiveSource(FileSource):
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
-        walk = Walk(self.options.format, self.naming, piece_bytes, self.limits, self.selection, self._encoding)
+        walk = Walk(self.options.format, self.naming, piece_bytes, self.settings.limits, self.selection, self._encoding)
         archives = run(partial(look_at_archive, walk=walk), listing.entries, heavy=True)
         found = Found.of(archives)
         if not found.samples:
@@ -136,7 +135,7 @@ class ArchiveSource(FileSource):
         assert isinstance(frozen, ArchiveFrozen)
         kept = set(self.selection.of_some([name for name, _ in frozen.members]))
         frozen = replace(frozen, members=tuple(one for one in frozen.members if one[0] in kept))
-        reader = SampleReader(frozen, self.naming, self._parser(frozen), self.limits.record_bytes)
+        reader = SampleReader(frozen, self.naming, self._parser(frozen), self.settings.limits.record_bytes)
         ordinal = 0
         for pieces in files_of(task, ArchivePiece):
             entry = pieces[0].entry
@@ -156,7 +155,7 @@ class ArchiveSource(FileSource):
         if not features and not frozen.bare_json and not self.selection.of_some([one.name for one in frozen.nested]):
             return None
         texts = replace(frozen, schema=Schema(features))
-        return parser_of(texts, self.rules, self.settings.infer, self.limits.record_bytes, self.selection)
+        return parser_of(texts, self.rules, self.settings.infer, self.settings.limits.record_bytes, self.selection)
 
     def _batches(self, pieces: Sequence[ArchivePiece], reader: SampleReader) -> Iterator[list[Numbered]]:
         """A sample that is larger than a batch comes by itself. Raises `SourceError` as `read` does."""
@@ -218,7 +217,7 @@ class ArchiveSource(FileSource):
         column = self.naming.column_of(suffix)
         if column is None or member.kind is not Kind.FILE or not reader.is_read(column):
             return None
-        key, limit = self.limits.of(column.form)
+        key, limit = limit_of(column.form, self.settings.limits)
         if member.size > limit:
             text = f"has {member.size:,} bytes, more than limits.{key} ({limit:,}); raise it if they are meant: "
             return MemberError("FIELD_TOO_LARGE", f"{text}--set limits.{key}={member.size}")

@@ -24,8 +24,9 @@ from ..archive_files.open_archive import HEADERS, open_archive
 from ..contract.selection import Selection
 from ..contract.source import SourceEntry
 from ..jsonl.evidence import Evidence, PieceEvidence, check_columns, look_at_lines
+from ..registry.settings import Limits
 from .lines import INTEGER, lines_of, object_line
-from .samples import ArchiveLimits, Form, MemberColumn, Naming, Part, Sample, Skipped, samples_of
+from .samples import Form, MemberColumn, Naming, Part, Sample, Skipped, limit_of, samples_of
 
 _LOOK_ROWS: Final = 4096
 _LOOK_BYTES: Final = 4 << 20
@@ -53,7 +54,7 @@ class Walk:
     kind: str
     naming: Naming
     piece_bytes: int
-    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
+    limits: Limits = field(default_factory=Limits)
     selection: Selection = field(default_factory=Selection)
     encoding: str | None = None
 
@@ -189,7 +190,7 @@ class _Look:
         column = self._walk.naming.column_of(suffix)
         if column is None or column.form not in (Form.VALUE, Form.JSON) or member.kind is not Kind.FILE:
             return None
-        if member.size > self._walk.limits.of(column.form)[1]:
+        if member.size > limit_of(column.form, self._walk.limits)[1]:
             return None
         try:
             data = bytes(archive.read(member))
@@ -232,7 +233,7 @@ class _Look:
         seen = self._seen.get(column.name)
         if seen is None:
             is_read = column.form is Form.JSON or bool(self._walk.selection.of_some([column.name]))
-            limit = self._walk.limits.of(column.form)[1]
+            limit = limit_of(column.form, self._walk.limits)[1]
             seen = self._seen[column.name] = _Seen(column, part.suffix.decode(), is_read, limit)
             if len(self._seen) > MOST_COLUMNS:
                 raise too_many_columns(self._name, part.name)

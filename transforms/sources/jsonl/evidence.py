@@ -31,7 +31,7 @@ from .types import (
 )
 
 AUTO_ROWS: Final = 10_000
-"""Above `LineLimits.auto_bytes`, `infer: auto` reads this many rows of each file."""
+"""Above `LineSizes.auto_bytes`, `infer: auto` reads this many rows of each file."""
 
 
 _INT64: Final = pa.int64()

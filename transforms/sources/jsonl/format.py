@@ -37,10 +37,11 @@ class JsonLinesFormat(Format[JsonLinesInput]):
     starter_text = _STARTER
 
     def source(self, options: JsonLinesInput, settings: Settings) -> Source:
-        from .source import JsonLinesSource, LineLimits
+        from ..text.lines import LineSizes
+        from .source import JsonLinesSource
 
         limits = settings.limits
-        return JsonLinesSource(options, settings, LineLimits(limits.record_bytes, limits.columns, limits.field_bytes))
+        return JsonLinesSource(options, settings, LineSizes(limits.record_bytes, limits.field_bytes, json=True))
 
 
 FORMAT: Final = JsonLinesFormat()

@@ -43,24 +43,10 @@ _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 
 
 @dataclass(frozen=True, slots=True)
-class LineLimits:
-    """The largest record and value in bytes, the most columns; `infer: auto` reads sources up to `auto_bytes`."""
-
-    record_bytes: int = 1 << 30
-    columns: int = 100_000
-    field_bytes: int = 64 << 20
-    auto_bytes: int = field(default=64 << 20, repr=False)
-
-    @property
-    def sizes(self) -> LineSizes:
-        return LineSizes(self.record_bytes, self.field_bytes, json=True)
-
-
-@dataclass(frozen=True, slots=True)
 class JsonLinesSource(FileSource):
     """Read JSON lines; `nested` are the nested columns of a dataset that is appended to."""
 
-    limits: LineLimits = field(default_factory=LineLimits)
+    sizes: LineSizes = field(default_factory=partial(LineSizes, json=True))
     nested: dict[str, pa.Field] = field(default_factory=dict)
 
     traits = Traits(may_be_empty=True)
@@ -72,7 +58,7 @@ class JsonLinesSource(FileSource):
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB."""
-        pieces = line_pieces(listing.entries, self.limits.sizes, run, blank_rows=False)
+        pieces = line_pieces(listing.entries, self.sizes, run, blank_rows=False)
         evidence, found, whole = self._look(listing, pieces, run)
         _refuse_no_lines(listing.entries, pieces, evidence)
         if whole:  # the rows of streams are known by now
@@ -110,11 +96,11 @@ class JsonLinesSource(FileSource):
         return replace(survey, frozen=replace(frozen, schema=dataset.schema), fields=(*fields, *new.values()))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        parser = parser_of(frozen, self.rules, self.settings.infer, self.limits.record_bytes, self.selection)
+        parser = parser_of(frozen, self.rules, self.settings.infer, self.sizes.record_bytes, self.selection)
         ordinal = 0
         for pieces in files_of(task, TextPiece):
             count = 0
-            for piece, lines in read_lines(pieces, self.limits.sizes, blank_rows=False):
+            for piece, lines in read_lines(pieces, self.sizes, blank_rows=False):
                 for rows in parse_in_parts(parser, lines, piece.name, piece.entry):
                     count += rows.batch.num_rows + len(rows.rejects)
                     yield Rows(task.ordinal, ordinal, piece.entry, rows.batch, rows.origin, rows.problems, rows.rejects)
@@ -126,18 +112,18 @@ class JsonLinesSource(FileSource):
     ) -> tuple[list[PieceEvidence], dict[str, Evidence], bool]:
         """Return the rows of the pieces that inference reads, the columns of all, and whether those are all pieces."""
         whole = self.settings.infer == "full" or (
-            self.settings.infer == "auto" and listing.bytes <= self.limits.auto_bytes
+            self.settings.infer == "auto" and listing.bytes <= self.sizes.auto_bytes
         )
         chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
-        limit = None if whole else AUTO_ROWS
-        look = partial(look_at_piece, sizes=self.limits.sizes, limit=limit, most_columns=self.limits.columns)
+        limit, most = None if whole else AUTO_ROWS, self.settings.limits.columns
+        look = partial(look_at_piece, sizes=self.sizes, limit=limit, most_columns=most)
         found: dict[int, PieceEvidence] = {}
         columns: dict[str, Evidence] = {}
         for start in range(0, len(chosen), _WAVE):
             looks = run(look, chosen[start : start + _WAVE], heavy=whole)
             columns = joined_columns((columns, *(one.columns for one in looks)))
             found |= {id(piece): replace(one, columns={}) for piece, one in zip(chosen[start:], looks, strict=False)}
-            check_columns(chosen[0].name, columns, self.limits.columns)
+            check_columns(chosen[0].name, columns, most)
         return [found.get(id(piece), PieceEvidence()) for piece in pieces], columns, whole
 
 

@@ -51,7 +51,8 @@ class LineSizes:
     """Sizes of the work: a line of more than `record_bytes` is not read, `job_bytes` are counted by one call.
 
     Nor is a line with a value of more than `field_bytes`: the line itself, or in a line of `json` one of its values.
-    Pieces are read together up to `joined_bytes`, as CSV does; `block_bytes` are in a piece.
+    Pieces are read together up to `joined_bytes`, as CSV does; `block_bytes` are in a piece. Of more than `auto_bytes`
+    types are found in the first lines.
     """
 
     record_bytes: int = 1 << 30
@@ -60,6 +61,7 @@ class LineSizes:
     block_bytes: int = field(default=BLOCK_BYTES, repr=False)
     job_bytes: int = field(default=16 << 20, repr=False)
     joined_bytes: int = field(default=9 << 18, repr=False)
+    auto_bytes: int = field(default=64 << 20, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
