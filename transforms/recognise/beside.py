@@ -20,7 +20,7 @@ from typing import Final
 from ..format.wording.hints import Command, Foreign, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
-from ..sources.contract.call import Call, typed_path
+from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE
 from .names import split_in_words, split_of_folder
@@ -48,7 +48,7 @@ def sidecars(pairs: Sequence[tuple[bytes, bytes]], call: Call, *, flat: bool) ->
         folder, name = os.path.split(os.fsdecode(path))
         shown = typed_path(folder)
         suffix = os.path.splitext(name)[1].lower()
-        what = f"{_shown(path)} has the name of the picture beside it ({printable(picture)}), and is not read"
+        what = f"{shown_path(path)} has the name of the picture beside it ({printable(picture)}), and is not read"
         if suffix == ".txt" and _BOX.match(_head(path)):
             read = Command(call.command, shown, "-o", call.output, Set("input.annotations.yolo", shown))
             yield f"{what}: it looks like boxes of YOLO; to read them: {read}"
@@ -73,7 +73,7 @@ def tables_of_pictures(
         found = _picture_column(path, roots, folders)
         if found is None:
             if others:
-                yield f"{_shown(path)} is a table beside pictures, and is not read"
+                yield f"{shown_path(path)} is a table beside pictures, and is not read"
             continue
         column, root = found
         table = typed_path(os.fsdecode(path))
@@ -116,7 +116,7 @@ def archives_beside(notable: Sequence[bytes]) -> Iterator[str]:
         words = _UNPACK.get(ending, ("tar", "-xf", "{file}", "-C", "{folder}"))
         how = Foreign(*(word.format(file=typed_path(path), folder=typed_path(folder)) for word in words))
         more = f" and {len(packed) - 1:,} more" if len(packed) > 1 else ""
-        yield f"{_shown(os.fsencode(path))}{more}: not read; if rows name files in it, unpack it first: {how}"
+        yield f"{shown_path(os.fsencode(path))}{more}: not read; if rows name files in it, unpack it first: {how}"
 
 
 def is_archive(path: bytes) -> bool:
@@ -155,7 +155,3 @@ def _head(path: bytes) -> bytes:
             return file.read(_HEAD_BYTES)
     except OSError:
         return b""  # it is not read, whatever it holds
-
-
-def _shown(path: bytes) -> str:
-    return printable_path(typed_path(os.fsdecode(path)))

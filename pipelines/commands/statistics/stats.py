@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from ....transforms.dataset.generations.opened_generation import open_generation
 from ....transforms.dataset.generations.statistics_file import read_stats, statistics_files
@@ -17,6 +17,7 @@ from ....transforms.format.schema.schema import Schema
 from ....transforms.format.splits.splitter import DEFAULT_SPLIT
 from ....transforms.format.wording.hints import Command, Set
 from ....transforms.format.wording.printable import printable_path
+from ....transforms.sources.contract.source import map_in_turn
 from ....transforms.sources.files.listing import holds_dataset
 from ....transforms.sources.registry.settings import Settings
 from ....transforms.sources.tfrecord.options import TfrecordInput
@@ -31,8 +32,6 @@ from ...workers.worker_count import count_workers
 if TYPE_CHECKING:
     from ...screens.screen import Screen
 
-T = TypeVar("T")
-R = TypeVar("R")
 
 _PROCESSES_FROM_BYTES: Final = 96 << 20
 """From here on two worker processes are faster than one: each takes half a second to start."""
@@ -116,7 +115,7 @@ def _known(root: str, manifest: Manifest) -> Statistics | None:
 def _of_files(path: str, level: Level) -> _Shown:
     source = TfrecordSource(TfrecordInput.model_construct(paths=[path]), Settings(os.getcwd()))
     listing = source.list_files()
-    survey = source.survey(listing, _in_turn)
+    survey = source.survey(listing, map_in_turn)
     frozen = survey.frozen
     if frozen.opaque:
         raise UsageError(f"{printable_path(path)}: its records are no Examples, so that nothing can be counted")
@@ -135,10 +134,6 @@ def _of_files(path: str, level: Level) -> _Shown:
     ]
     tally: Tally = count_records(files, level, _spread(files))
     return _Shown(tally.statistics(frozen.schema, frozen.labels), frozen.schema)
-
-
-def _in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = True) -> list[R]:  # noqa: ARG001
-    return list(map(function, items))
 
 
 def _spread(files: Sequence[FileCount]) -> Any:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from ...format.wording.hints import Python
+from ...format.wording.printable import printable_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +31,8 @@ def typed_path(path: str) -> str:
         return path
     relative = os.path.relpath(path)
     return os.path.abspath(path) if relative.startswith("..") else relative
+
+
+def shown_path(path: bytes) -> str:
+    """Return how a path is shown in a command that can be pasted: relative to the working folder."""
+    return printable_path(typed_path(os.fsdecode(path)))

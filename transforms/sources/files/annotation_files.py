@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...format.wording.hints import Command, Set
-from ...format.wording.printable import printable_path
-from ..contract.call import typed_path
+from ..contract.call import shown_path
 
 _KINDS: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
 _LABELS: Final = b"labels"
@@ -41,14 +40,14 @@ class AnnotationFile:
             pictures = next((one for one in folders if stem.endswith(b"_" + os.path.basename(one))), pictures)
         elif self.kind == "yolo":
             files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
-        shown = "PICTURES" if pictures is None else _shown(pictures)
+        shown = "PICTURES" if pictures is None else shown_path(pictures)
         split = next(filter(None, map(split_of, reversed(shown.split("/")))), "train")
-        given = [Set(f"input.annotations.{self.kind}", _shown(files))]
+        given = [Set(f"input.annotations.{self.kind}", shown_path(files))]
         given += [Set("output.split", split)] if split != "train" else []
         read = Command("convert", shown, "-o", "OUT", *given)
         where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
         return (
-            f"{_shown(self.path)} has the name of {_KINDS[self.kind]} annotations, which are not read; to "
+            f"{shown_path(self.path)} has the name of {_KINDS[self.kind]} annotations, which are not read; to "
             f"read them: {read}{where}"
         )
 
@@ -80,10 +79,6 @@ def annotations_of(kind: str, folder: bytes, name: bytes, near: bytes | None) ->
     if (kind == "voc" and near is not None and os.path.splitext(near)[0] != stem) or (kind == "yolo" and near):
         return None
     return AnnotationFile(kind, os.path.join(folder, name), near is not None)
-
-
-def _shown(path: bytes) -> str:
-    return printable_path(typed_path(os.fsdecode(path)))
 
 
 def _labels_of(folder: bytes) -> bytes:

@@ -15,7 +15,7 @@ from ...format.manifest.naming import is_list_path
 from ...format.wording.hints import Add, Command, Foreign, Set
 from ...format.wording.printable import printable_path, shell_path
 from ...recognise.beside import archives_beside, is_archive, tables_of_pictures
-from ..contract.call import Call, typed_path
+from ..contract.call import Call, shown_path
 from ..files.listing import expand_paths
 from ..files.open_file import is_object
 from ..files.skipped_names import is_other_file, pictures_below
@@ -51,13 +51,13 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
     if None in by_format:
         path = by_format[None]
         if why := _why_unknown(path, call or Call()):
-            raise InputError(f"{_shown(path)}: {why}")
+            raise InputError(f"{shown_path(path)}: {why}")
         if kind := _kind_by_content(path):
             found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Set('input.format', kind)}"
-            raise UnclearFormat(f"{_shown(path)}: its name shows no format, and {found}")
-        raise UnclearFormat(f"{_shown(path)}: unknown kind of file; say which it is: {choices}")
+            raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {found}")
+        raise UnclearFormat(f"{shown_path(path)}: unknown kind of file; say which it is: {choices}")
     if len(by_format) > 1:
-        found = ", ".join(f"{_shown(path)} is {kind}" for kind, path in by_format.items())
+        found = ", ".join(f"{shown_path(path)} is {kind}" for kind, path in by_format.items())
         options = " or ".join(f"{Set('input.format', kind)}" for kind in by_format)
         fix = "name the files of one kind" if _is_named(paths, base) else f"say which to read: {options}"
         if by_format.keys() == {"images", "csv"}:
@@ -225,7 +225,7 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
 
 def _why_unknown(path: bytes, call: Call) -> str | None:
     """Return what is known of a file of a format that is not read, by its suffix, and what to do."""
-    name, shown = os.fsdecode(path).lower(), _shown(path)
+    name, shown = os.fsdecode(path).lower(), shown_path(path)
     for suffixes, (kind, how) in _FOREIGN.items():
         if name.endswith(suffixes):
             return unsupported(kind, _rows_of(path, how) if ".json" in suffixes else how, shown, call)
@@ -293,12 +293,7 @@ def _kind_by_content(path: bytes) -> str | None:
         with open(path, "rb") as file:
             return format_of_first_bytes(file.read(HEAD_BYTES))
     except OSError as error:
-        raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
-
-
-def _shown(path: bytes) -> str:
-    """Return how a path is shown in a command that can be pasted: relative to the working folder."""
-    return printable_path(typed_path(os.fsdecode(path)))
+        raise InputError(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
 
 
 def _format_of(path: bytes) -> str | None:
