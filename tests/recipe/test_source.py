@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import pickle
+import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,11 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pq.write_table(
         pa.table({"id": [1, 2], "person": [{"name": "Ann", "age": 3}, {"name": "Bob", "age": None}]}), "n.parquet"
     )
+    with tarfile.open("a.tar", "w") as archive:
+        for name, data in (("1.json", b'{"n": 1}'), ("1.cls", b"7")):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
     (tmp_path / "a.jsonl").write_text('{"id": 1, "tags": ["x"]}\n{"id": 2, "tags": []}\n')
     return tmp_path
 
@@ -50,6 +57,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "nested columns": ("n.parquet", {}),
     "some rows": ("a.jsonl", {"input.limit": 1}),
+    "samples of an archive": ("a.tar", {"input.where": "n == 1"}),
     "pictures that are resized": ("pets", {"image.resize": 8}),
 }
 
