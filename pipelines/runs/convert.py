@@ -72,8 +72,8 @@ def convert(
             the config's `input`.
         output: the dataset's folder, instead of the config's `output.path`.
         map: a function that is called with every batch of rows (a `pyarrow.RecordBatch`) and returns a batch with as
-            many rows, or a dict of arrays; to drop rows, a tuple of the batch and a boolean for each row. Or a `Step`,
-            or a list of such.
+            many rows, or a dict of arrays; to drop rows, a tuple of the batch and a boolean for each row. Or a step,
+            which is an object with `plan` and `apply`; or a list of such.
         progress: show on standard error how the run gets on: a line that changes on a terminal, lines in a log. In a
             notebook it is an output of the cell, and there it is shown by default (None).
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
