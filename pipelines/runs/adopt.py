@@ -95,8 +95,9 @@ def adopt_files(
 ) -> tuple[Manifest, tuple[str, ...]]:
     """Make a dataset of the TFRecord files in a folder, which are not changed; return its manifest, and notes.
 
-    `name` is the dataset's, by default the folder's; `split` is that of files whose names state none, by default
-    `train`. `run` is `map`, or one that works on several files at once. An error of damage names all damaged files.
+    `name` is the dataset's, by default the folder's; `split` is that of all files, by default the one that their names
+    state, or else `train`. `run` is `map`, or one that works on several files at once. An error of damage names all
+    damaged files.
     """
     folder = folder.rstrip("/") or folder
     if (begun := _begun(folder)) is not None:
@@ -131,7 +132,9 @@ def adopt_files(
         storage.replace("manifest.json", storage.read(generation_file("manifests", 1, "json")))
     kept = [file for group in sorted(there) for file in _GROUPS[group] if storage.lies_at(file)]
     stay = (f"{file} was there, and stays as it is" for file in kept)
-    return manifest, (*listing.recognised.warnings, *missing_files(names), *stay)
+    stated = sorted({*filter(None, map(split_in_name, names))} - {split}) if split is not None else []
+    unused = [f"names of files state splits ({', '.join(stated)}), which are not used, since --split is for all files"]
+    return manifest, (*unused[: len(stated)], *listing.recognised.warnings, *missing_files(names), *stay)
 
 
 def missing_files(names: Iterable[str]) -> list[str]:
@@ -185,7 +188,7 @@ def _merge(folder: str) -> Command:
 
 
 def _files(folder: str, name: str | None, split: str | None) -> Listing:
-    """Return the files of a folder, each with the split that its name states."""
+    """Return the files of a folder, each with the split that its name states, unless `split` is that of all."""
     where = printable_path(folder)
     if is_store_url(folder):
         raise TargetError(
@@ -223,12 +226,7 @@ def _files(folder: str, name: str | None, split: str | None) -> Listing:
         )
     one = str(Command("adopt", folder, "--split", "train"))
     how = FileSplits(None if split is None else "none", one_split=one, call=Call("merge", f"{folder}-dataset"))
-    listing = recognise(listing, [root], "/", how)
-    if split is None:
-        return listing
-    stated = (split_in_name(path) for path in paths)
-    entries = tuple(replace(one, split=own) for one, own in zip(listing.entries, stated, strict=True))
-    return replace(listing, entries=entries)
+    return recognise(listing, [root], "/", how)
 
 
 def _look_at(path: str) -> FileFacts:

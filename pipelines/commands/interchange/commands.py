@@ -94,7 +94,7 @@ def adopt(
     path: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder of TFRecord files, of any writer.")],
     name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the dataset; the folder's.")] = None,
     split: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The split of files whose names state none; train.")
+        str | None, typer.Option(metavar="NAME", help="The split of all files, whatever their names state.")
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,

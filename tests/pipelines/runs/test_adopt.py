@@ -218,11 +218,18 @@ def test_each_command_that_takes_a_dataset_names_the_way_to_one(
         ("a.tfrec", "all"),
     ],
 )
-def test_a_split_is_stated_by_a_whole_name_alone(tmp_path: Path, shardmill: Shardmill, name: str, split: str) -> None:
-    put(tmp_path / "mine", name, ROWS)
-    assert shardmill("adopt", "mine", "--split", "all").code == 0
-    assert open_dataset(tmp_path / "mine").splits == (split,)
-    assert shardmill("verify", "mine").code == 0
+def test_a_split_is_stated_by_a_whole_name_alone_and_the_user_says_it_before_names(
+    tmp_path: Path, shardmill: Shardmill, name: str, split: str
+) -> None:
+    for folder in ("mine", "said"):
+        put(tmp_path / folder, name, ROWS)
+    assert shardmill("adopt", "mine").code == 0
+    assert open_dataset(tmp_path / "mine").splits == ("train" if split == "all" else split,)
+    screen = shardmill("adopt", "said", "--split", "all")
+    note = f"Note: names of files state splits ({split}), which are not used, since --split is for all files"
+    assert (screen.code, note in screen.out, "which are not used" in screen.out) == (0, split != "all", split != "all")
+    assert open_dataset(tmp_path / "said").splits == ("all",)
+    assert shardmill("verify", "mine").code == shardmill("verify", "said").code == 0
 
 
 def test_words_that_may_be_splits_are_refused_with_commands_that_work(tmp_path: Path, shardmill: Shardmill) -> None:
@@ -248,7 +255,7 @@ def test_a_form_that_states_a_split_beside_names_that_state_none_is_refused_too(
     assert (screen.code, "names of files may mean splits: mine/test-00000.tfrecord, beside" in screen.err) == (2, True)
     assert shardmill("adopt", "mine", "--split", "rest").code == 0
     dataset = open_dataset(tmp_path / "mine")
-    assert {name: len(dataset[name]) for name in dataset.splits} == {"rest": 8, "test": 12}
+    assert {name: len(dataset[name]) for name in dataset.splits} == {"rest": 20}
 
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"4d" * 32 + b"\nsize 12345\n"
