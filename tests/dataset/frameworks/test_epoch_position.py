@@ -18,6 +18,33 @@ def test_the_first_pass_begins_where_a_state_says_with_all_its_workers_and_each_
     assert (place.epoch, place.start) == (2, 0)
 
 
+class Interrupted:
+    """Shared memory in which another worker begins, from its start to its end, before the given access."""
+
+    def __init__(self, at: int) -> None:
+        self.values, self.left, self.started = np.zeros(SIZE, np.int64), at, 0
+
+    def other_begins(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.started = EpochPosition(self.values).start_of_pass(1, (1234, 1))
+
+    def __getitem__(self, place: int) -> int:
+        self.other_begins()
+        return int(self.values[place])
+
+    def __setitem__(self, place: int, value: int) -> None:
+        self.other_begins()
+        self.values[place] = value
+
+
+def test_workers_that_begin_a_pass_at_the_same_moment_have_its_start() -> None:
+    for access in range(1, 10):
+        shared = Interrupted(access)
+        EpochPosition(shared.values).begin(2, 47)
+        assert (EpochPosition(shared).start_of_pass(0, (1234, 1)), shared.started) == (47, 47), access
+
+
 def test_workers_that_persist_begin_a_pass_each_time() -> None:
     place = position()
     place.begin(0, 5)

@@ -59,9 +59,9 @@ class EpochPosition:
 
     def start_of_pass(self, worker: int, number: tuple[int, int]) -> int:
         """Return the global batch at which a pass begins for a worker; `number` is that of all workers of the pass."""
+        is_claimed = self.is_claimed  # asked first: a claim is written last, when the number of its pass is there
         begun, self._shared[_WORKERS + worker] = bool(self._shared[_WORKERS + worker]), 1
-        is_other = begun or (int(self._shared[_SEED]), int(self._shared[_NUMBER])) != number
-        if self.is_claimed and is_other:
+        if is_claimed and (begun or (int(self._shared[_SEED]), int(self._shared[_NUMBER])) != number):
             self._shared[_START] = 0
         self._shared[_SEED], self._shared[_NUMBER] = number
         self._shared[_CLAIMED] = self._shared[_BEGUN]
