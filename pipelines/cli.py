@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -34,7 +34,7 @@ from .commands.session import Session
 from .commands.statistics.command import stats
 
 if TYPE_CHECKING:
-    from .config.model import Config
+    from .prepare.conversion import Conversion
 
 
 GROUPS: Final = {
@@ -129,7 +129,15 @@ def convert(
     options: list[str] = context.obj or []
 
     def body(session: Session) -> None:
-        _convert(session, sources, set_values or [], given, options, like=like, dry_run=dry_run, verbose=verbose)
+        shown = dry_run and verbose
+        conversion = _conversion_of(session, sources, set_values, given, "convert", shown=shown, like=like)
+        from .runs.convert import dry_run as plan_only
+        from .runs.convert import run_convert
+
+        if dry_run:
+            session.screen.plan(plan_only(conversion))
+        else:
+            session.screen.ended(run_convert(conversion, beam_options=options, watch=session.watch))
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
@@ -159,13 +167,9 @@ def append(
     options: list[str] = context.obj or []
 
     def body(session: Session) -> None:
-        config = _load(session, sources, set_values or [], given, "append")
-        from .prepare.from_config import conversion_of
+        conversion = _conversion_of(session, sources, set_values, given, "append", shown=dry_run and verbose)
         from .runs.append import dry_run_append, run_append
 
-        conversion = conversion_of(config, "append")
-        if dry_run and verbose:
-            session.screen.conversion(conversion)
         if not dry_run:
             summary = run_append(conversion, force=force, changed=changed, beam_options=options, watch=session.watch)
             session.screen.summary(summary)
@@ -175,47 +179,28 @@ def append(
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
-def _load(
+def _conversion_of(
     session: Session,
     sources: Sequence[str],
-    set_values: Sequence[str],
+    set_values: Sequence[str] | None,
     flags: Mapping[str, object],
-    command: str = "convert",
+    command: Literal["convert", "append"],
+    *,
+    shown: bool,
     like: str | None = None,
-) -> Config:
-    """Return the config of a command: the first source may be one."""
+) -> Conversion:
+    """Return the conversion of a command, and show it where that is wanted; the first source may be a config."""
     from .config.load import load_config, split_sources
 
-    config, paths = split_sources(sources)
-    loaded = load_config(config, set_values=set_values, flags=flags, paths=paths, command=command, like=like)
-    session.detected = loaded.detected
-    return loaded
-
-
-def _convert(
-    session: Session,
-    sources: Sequence[str],
-    set_values: Sequence[str],
-    flags: Mapping[str, object],
-    beam_options: Sequence[str],
-    *,
-    like: str | None,
-    dry_run: bool,
-    verbose: bool,
-) -> None:
-    config = _load(session, sources, set_values, flags, like=like)
+    file, paths = split_sources(sources)
+    config = load_config(file, set_values=set_values or (), flags=flags, paths=paths, command=command, like=like)
+    session.detected = config.detected
     from .prepare.from_config import conversion_of
-    from .runs.convert import dry_run as plan_only
-    from .runs.convert import run_convert
 
-    conversion = conversion_of(config)
-    if dry_run and verbose:
+    conversion = conversion_of(config, command)
+    if shown:
         session.screen.conversion(conversion)
-    if dry_run:
-        session.screen.plan(plan_only(conversion))
-    else:
-        ended = run_convert(conversion, beam_options=beam_options, watch=session.watch)
-        session.screen.ended(ended)
+    return conversion
 
 
 @_command("shardmill init data/*.csv -o sales.yaml")

@@ -145,8 +145,9 @@ def shared(conversions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def lay_below(document: Document, held: Manifest) -> None:
     """Fill in what the config of an append leaves open of `schema`, as the conversion of the dataset has it."""
-    known = held.conversion.get("schema", {})
-    if not known or "schema" in _refused(document):
+    known, section = held.conversion.get("schema", {}), document.section("input")
+    form = FORMATS[section["format"]].load() if section.get("format") in tuple(FORMATS) else None
+    if not known or (form is not None and (not form.has_rows or "schema.columns" in form.refused_keys)):
         return
     schema = document.values.setdefault("schema", {})
     if not isinstance(schema, dict):
@@ -156,7 +157,8 @@ def lay_below(document: Document, held: Manifest) -> None:
             schema.setdefault(key, value)
     columns = schema.setdefault("columns", {})
     if isinstance(columns, dict) and all(isinstance(rule, dict) for rule in columns.values()):
-        _lay_columns(columns, known.get("columns", {}), own=_format_in(document) == _format_of(held))
+        own = (document.read_as or section).get("format") == held.conversion.get("input", {}).get("format")
+        _lay_columns(columns, known.get("columns", {}), own=own)
 
 
 def lay_sections(document: Document, held: Manifest) -> None:
@@ -205,24 +207,6 @@ def lay_input(section: dict[str, Any], held: Manifest, *, like: bool) -> None:
                     section[key] = value | section[key]
             elif decision_of(f"input.{key}").who != "append" or (like and key != "delimiter"):
                 section.setdefault(key, value)
-
-
-def _format_in(document: Document) -> object:
-    read_as = document.read_as or document.section("input")
-    return read_as.get("format")
-
-
-def _format_of(held: Manifest) -> object:
-    return held.conversion.get("input", {}).get("format")
-
-
-def _refused(document: Document) -> frozenset[str]:
-    """Return whether the format of an append has columns for the section `schema`."""
-    name = document.section("input").get("format")
-    if not isinstance(name, str) or name not in FORMATS:
-        return frozenset()
-    found = FORMATS[name].load()
-    return frozenset() if found.has_rows and "schema.columns" not in found.refused_keys else frozenset({"schema"})
 
 
 def differences(config: Config, conversion: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:

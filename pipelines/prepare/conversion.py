@@ -31,7 +31,7 @@ from ...transforms.format.wording.sizes import format_size
 from ...transforms.pictures.facts import Check
 from ...transforms.recipe.picture_steps.pictures import ENCODED
 from ...transforms.sources.contract.planning import Plan
-from ...transforms.sources.contract.source import Frozen, Listing, Source, SourceEntry, Traits
+from ...transforms.sources.contract.source import Frozen, Source, SourceEntry, Traits
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits
@@ -209,7 +209,7 @@ class Conversion:
             settling=settling(encoder.split),
             shuffle=shuffle,
             statistics=None if frozen.opaque else self.statistics,
-            conversion=dict(self.remembered) if append_to else {**recognised(listing), **self.remembered},
+            conversion=dict(self.remembered) if append_to else {**recognised(plan), **self.remembered},
         )
 
     def joined_splits(self, frozen: Frozen) -> tuple[str, ...]:
@@ -261,12 +261,11 @@ class Conversion:
         return FolderSplits(_splitter(rule, frozen), rule.of)
 
 
-def recognised(listing: Listing) -> dict[str, Any]:
-    """Return how files got their splits, as a manifest remembers it: nothing where they showed none."""
-    found = listing.recognised
-    if found.rule == "none":
-        return {}
-    return {"recognised": {"rule": found.rule} | ({"arguments": found.arguments} if found.arguments else {})}
+def recognised(plan: Plan) -> dict[str, Any]:
+    """Return how rows got their splits by their files, as a manifest remembers it: nothing where these showed none."""
+    found = plan.listing.recognised
+    rule = plan.survey.rule if found.rule == "none" else found.rule
+    return {"recognised": {"rule": rule} | ({"arguments": found.arguments} if found.arguments else {})} if rule else {}
 
 
 def _splitter(rule: SplitConfig, frozen: Frozen) -> Splitter:

@@ -191,7 +191,12 @@ def _image_of(config: Config, latest: Manifest, where: str) -> ImageConfig | Non
 
 def _with_split_of(config: Config, latest: Manifest, where: str) -> tuple[Config, bool]:
     """Return the config of an append that says nothing of splits with the rule of the dataset, or its one split."""
-    rule, seen = _rule_of(config, latest, where), latest.conversion.get("recognised", {}).get("rule")
+    rule = _section(SplitConfig, latest, "split", where) if "split" in latest.conversion else None
+    if rule is not None:
+        no_folders = config.input is not None and config.input.format == "tfrecord"  # existing records have splits
+        by_other = not rule.follows_source and latest.order == "source"  # another writer made both
+        rule = None if by_other or (no_folders and rule.of is not None) else rule
+    seen = latest.conversion.get("recognised", {}).get("rule")
     if rule is not None or len(latest.splits) > 1 or KINDS_OF_RULES.get(seen) in OF_FILES:
         return config.model_copy(update={"split": rule}), True
     split = next(iter(latest.splits), config.output.split)
@@ -230,16 +235,6 @@ def wanted_splits(said: Literal["names", "none"] | Mapping[str, str | list[str]]
     if not isinstance(said, Mapping):
         return said
     return tuple((split, (one,) if isinstance(one, str) else tuple(one)) for split, one in said.items())
-
-
-def _rule_of(config: Config, latest: Manifest, where: str) -> SplitConfig | None:
-    if "split" not in latest.conversion:
-        return None
-    rule = _section(SplitConfig, latest, "split", where)
-    records = config.input is not None and config.input.format == "tfrecord"
-    if records and rule.of is not None:
-        return None  # the splits of existing records are no folders
-    return rule if rule.follows_source or latest.order != "source" else None  # another writer made both
 
 
 def _statistics_of(config: Config, latest: Manifest, where: str) -> str:

@@ -106,6 +106,7 @@ class StagedPlan:
             dict(found["split_rows"]),
             detected=tuple(found["detected"]),
             remarks=tuple(found["remarks"]),
+            rule=found["rule"],
         )
         tasks = tuple(Task(number, ()) for number in range(self.tasks))
         return Plan(listing, survey, tasks, (), Estimate(self.records, self.bytes))
@@ -181,7 +182,7 @@ def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int, 
             "opaque": frozen.opaque, "columns": column_documents(frozen.columns),
             "choices": [astuple(choice) for choice in survey.choices],
             "warnings": survey.warnings, "split_rows": survey.split_rows,
-            "detected": survey.detected, "remarks": survey.remarks,
+            "detected": survey.detected, "remarks": survey.remarks, "rule": survey.rule,
         },
     }  # fmt: skip
     return json.dumps(document).encode() + b"\n"

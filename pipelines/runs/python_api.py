@@ -95,17 +95,10 @@ def load_call(
 ) -> Config:
     """Return the config of a call from Python."""
     settings = dict(settings)
-    if "overwrite" in settings:
-        overwrite = settings.pop("overwrite")
-        if not isinstance(overwrite, bool):
-            raise UsageError(f"overwrite: {overwrite!r} is neither True nor False")
-        settings |= {"overwrite": "replace"} if overwrite else {}
-    return _loaded(what, output, settings, data_given=data_given, command=command)
-
-
-def _loaded(
-    what: What | None, output: Path | None, settings: Mapping[str, object], *, data_given: bool, command: str
-) -> Config:
+    overwrite = settings.pop("overwrite", False)
+    if not isinstance(overwrite, bool):
+        raise UsageError(f"overwrite: {overwrite!r} is neither True nor False")
+    settings |= {"overwrite": "replace"} if overwrite else {}
     flags: dict[str, object] = {_key_of(key, value): (key, value) for key, value in settings.items()}
     of_files = next((key for key in settings if _dotted(key).startswith("input.")), None)
     if data_given and of_files is not None:

@@ -310,6 +310,18 @@ def _contradicts(found: Found, how: FileSplits) -> bool:
     return how.held in OF_FILES and KINDS_OF_RULES[found.rule] != how.held
 
 
+def refuse_splits_inside(splits: Sequence[str], how: FileSplits, paths: Sequence[str], option: Set) -> None:
+    """Refuse splits that are said inside of the files of an append, where those of its dataset said none.
+
+    With the `option` they are read.
+    """
+    if how.held != "none" or how.said or not {*map(kind_of, splits)} - {kind_of(how.split)}:
+        return
+    what = f"all rows of the dataset are in {how.split}, and folders inside of these files say splits"
+    one = _command(how, paths, Set("output.split", how.split))
+    raise InputError(_choice(what, (", ".join(splits), _command(how, paths, option)), ("all rows in one split", one)))
+
+
 def _agree(one: Found, other: Found) -> bool:
     """Return whether two rules say the same of all files, or one of them says one split for all."""
     if one is other or (len(one.kinds) == 1) != (len(other.kinds) == 1):
@@ -544,7 +556,8 @@ def in_splits(survey: Survey, listing: Listing) -> Survey:
     survey = replace(survey, warnings=(*survey.warnings, *recognised.warnings))
     if recognised.said and survey.frozen.splits:
         detected = (*survey.detected, *not_used(survey.frozen.splits, recognised.said, recognised.split))
-        return replace(survey, frozen=replace(survey.frozen, splits=()), split_rows={}, detected=detected)
+        frozen, rule = replace(survey.frozen, splits=()), survey.rule and UNUSED
+        return replace(survey, frozen=frozen, split_rows={}, detected=detected, rule=rule)
     names = tuple(sorted({entry.split for entry in listing.entries if entry.split is not None}))
     if names and survey.frozen.splits:
         return survey

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +152,69 @@ def test_folders_of_pictures_keep_what_they_mean() -> None:
     append("later", output="kinds")
     assert counts("kinds") == {"train": 4}
     assert open_dataset("kinds").manifest.labels["image/class/label"] == ("bus", "train", "test")
+
+
+def pack(name: str, *members: str) -> None:
+    with zipfile.ZipFile(name, "w") if name.endswith(".zip") else tarfile.open(name, "w") as archive:
+        for member in members:
+            put(member)
+            archive.write(member) if isinstance(archive, zipfile.ZipFile) else archive.add(member)
+
+
+INSIDE = ("train/cat/1.png", "train/dog/22.png", "test/cat/333.png", "test/dog/4444.png")
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+@pytest.mark.parametrize(
+    ("given", "held", "splits"),
+    [
+        ({}, {"rule": "folders"}, {"test": 3, "train": 3}),
+        ({"output__split": "all"}, {"rule": "unused"}, {"all": 6}),
+        ({"split__column": "image/format"}, {"rule": "unused"}, {"png": 6}),
+        ({"layout": "split_label"}, None, {"test": 3, "train": 3}),
+        ({"splits": "none", "layout": "flat"}, {"rule": "off"}, {"train": 6}),
+    ],
+)  # fmt: skip
+def test_splits_inside_of_archives_are_remembered_and_an_append_gives_what_one_conversion_gives(
+    kind: str, given: dict[str, Any], held: Any, splits: dict[str, int]
+) -> None:
+    pack(f"a.{kind}", *INSIDE)
+    pack(f"b.{kind}", "train/cat/55555.png", "test/dog/666666.png")
+    convert(f"a.{kind}", output="out", **given)
+    assert recognised() == held
+    append(f"b.{kind}", output="out")
+    assert (counts(), recognised()) == (splits, held)
+    convert([f"a.{kind}", f"b.{kind}"], output="both", **given)
+    one, other = open_dataset("out").manifest, open_dataset("both").manifest
+    assert one.conversion == other.conversion
+    assert [split.records_digest for split in one.splits.values()] == [
+        split.records_digest for split in other.splits.values()
+    ]
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_an_archive_that_says_splits_does_not_go_to_a_dataset_of_one_that_said_none(
+    shardmill: Shardmill, kind: str
+) -> None:
+    pack(f"a.{kind}", "cat/1.png", "dog/22.png")
+    pack(f"b.{kind}", *INSIDE)
+    for number, splits in enumerate(({"test": 2, "train": 4}, {"train": 6})):
+        assert shardmill("convert", f"a.{kind}", "-o", f"out{number}").code == 0
+        stopped = shardmill("append", f"b.{kind}", "-o", f"out{number}")
+        assert (stopped.code, "folders inside of these files say splits" in stopped.err) == (2, True)
+        assert shardmill(*commands_in(stopped.err)[number]).code == 0
+        assert counts(f"out{number}") == splits
+
+
+def test_an_archive_without_splits_does_not_go_to_a_dataset_of_archives_with_one_split(shardmill: Shardmill) -> None:
+    pack("a.zip", *INSIDE[:2])
+    pack("b.zip", "cat/7.png")
+    convert("a.zip", output="out")
+    stopped = shardmill("append", "b.zip", "-o", "out")
+    assert (stopped.code, recognised()) == (2, {"rule": "folders"})
+    for command in commands_in(stopped.err):
+        assert shardmill(*command).code == 0
+    assert counts() == {"train": 3}
 
 
 def test_a_dataset_like_another_is_split_as_it_was_and_a_merge_keeps_what_all_share(shardmill: Shardmill) -> None:

@@ -136,8 +136,11 @@ class Folders:
     why: str
 
     @classmethod
-    def of(cls, found: Found, layout: str, *, numeric: bool = False) -> Folders:
-        """Return what folders mean; with `auto` they are classes only where nothing beside pictures says classes."""
+    def of(cls, found: Found, layout: str, *, splits: bool = True, numeric: bool = False) -> Folders:
+        """Return what folders mean; with `auto` they are classes only where nothing beside pictures says classes.
+
+        Without `splits` no folder is one.
+        """
         if not found.pictures or layout == "flat":
             return cls("flat", b"", (), (), "")
         if layout == "auto" and not found.pictures_alone:
@@ -149,12 +152,12 @@ class Folders:
             )
         root = _root_of(found.folders)
         below = [folder[len(root) :] for folder in found.folders]
-        chosen = choose_layout(sorted(below), layout)
+        chosen = choose_layout(sorted(below), layout, splits=splits)
         roles = [role_of(folder, chosen) for folder in below]
         names = {role.class_name for role in roles if role.class_name is not None}
         classes = tuple(in_order_of_numbers(names, "input.labels") if numeric else sorted(names))
-        splits = tuple(sorted({role.split for role in roles if role.split is not None}))
-        return cls(chosen, root, classes, splits, "")
+        named = tuple(sorted({role.split for role in roles if role.split is not None}))
+        return cls(chosen, root, classes, named, "")
 
     @property
     def labelled(self) -> bool:

@@ -24,6 +24,7 @@ from ...format.wording.printable import counted, printable, printable_path
 from ...limits.turns import ROW_BYTES, Turn
 from ...recipe.steps.label import numbers_note
 from ...recognise.beside import is_archive
+from ...recognise.splits import refuse_splits_inside
 from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.dataset_schema import DatasetSchema, refuse_others
@@ -97,7 +98,11 @@ class ArchiveSource(FileSource):
         check_kind(found, first, Foreign(*_UNPACK[self.options.format], first))
         if self.naming.key == "first_dot" and not self.naming.key_is_chosen:
             check_numbers(found, first)
-        folders = Folders.of(found, self.options.layout, numeric=self.options.labels == "numeric")
+        layout, are_splits = self.options.layout, self.settings.splits.wanted != "none"
+        folders = Folders.of(found, layout, splits=are_splits, numeric=self.options.labels == "numeric")
+        if layout == "auto":
+            means = Set("input.layout", folders.layout)
+            refuse_splits_inside(folders.splits, self.settings.splits, self.options.paths, means)
         pick = self.selection.pick
         wanted = Wanted(pick, self.rules, self.settings.infer, self.nested, self.labels, self.numbers)
         columns = columns_of(found, folders, wanted, first)
@@ -112,11 +117,12 @@ class ArchiveSource(FileSource):
             pieces,
             (*_warnings(listing.entries, archives, found), *class_warnings(folders.classes, folders.layout)),
             detected=(
-                *_detected(found, folders, self.options.layout),
+                *_detected(found, folders, layout),
                 *_guessed(listing.entries, archives),
                 *(numbers_note(folders.classes, "input.labels") if self.labels is None else ()),
             ),
             fields=columns.fields,
+            rule="folders" if folders.splits and layout == "auto" else "",
         )
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:

@@ -310,6 +310,7 @@ class Survey:
     limit        given where not all rows are read
     resizes      records are of other sizes than the source knows, as pictures are resized
     source       what reads the pieces, where planning has changed the source that was asked
+    rule         the rule by which what is inside of files says splits, as a dataset remembers it
     """
 
     frozen: Frozen
@@ -324,6 +325,7 @@ class Survey:
     limit: Limit | None = None
     resizes: bool = False
     source: Source | None = field(default=None, compare=False, repr=False)
+    rule: str = ""
 
 
 class Source:
