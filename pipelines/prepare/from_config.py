@@ -134,13 +134,14 @@ def _settings(
     """Return what a source follows beside its options; `by_dataset` says that the rule of splits is the dataset's."""
     options, rule, call = config.input, config.split, Call(command, typed_path(config.output.path))
     anew = rule is not None and rule.of is None and not by_dataset
-    if options is None or options.detect == "none" or config.picture_folders:  # a table beside pictures has a step
+    if options is None or options.detect == "none":
         looks = options is None or options.detect is None
         splits = FileSplits(None if looks else "none", looks=looks, steps=looks, call=call)
     else:
         said = "the rule of split" if wanted is None and anew else "" if wanted is None else f"output.split ({wanted})"
         known, may_differ = wanted_splits(options.splits), hasattr(options, "columns_differ")
-        splits = FileSplits(known, said, may_differ, config.output.split, call=call)
+        steps = bool(config.picture_folders)  # a table beside pictures has a step
+        splits = FileSplits(known, said, may_differ, config.output.split, steps=steps, call=call)
         if latest is not None and not said and known is None:
             splits = as_held(splits, latest, has_rule=rule is not None)
     return Settings(
@@ -205,7 +206,7 @@ def _source_of(config: Config, settings: Settings, own: Sequence[Step], check: C
     """Return the source with its recipe: the steps of the format, of columns, of pictures, and the user's `own`."""
     options, columns = config.input, sorted(config.schema_.columns.items())
     pictures = tuple((rule.name or name, str(rule.null)) for name, rule in columns if rule.is_picture)
-    first = _of_picture_folders(config) if config.picture_folders else []
+    first = _of_picture_folders(config, settings.splits) if config.picture_folders else []
     if options is not None:
         form, read = FORMATS[options.format].load(), _columns_to_read(options, [name for name, _ in pictures])
         typed = [name for name in settings.rules if name not in settings.paths]
@@ -265,7 +266,7 @@ def _steps_of_columns(config: Config, columns: Sequence[tuple[str, ColumnConfig]
     return [*steps, *(FromBase64(name) for name, rule in features if rule.image == "base64")]
 
 
-def _of_picture_folders(config: Config) -> list[Step]:
+def _of_picture_folders(config: Config, how: FileSplits) -> list[Step]:
     """Return the steps for a table that was found beside the pictures of folders."""
     named = tuple(name for name, rule in config.schema_.columns.items() if rule.image == "path")
     if not named:
@@ -273,7 +274,8 @@ def _of_picture_folders(config: Config) -> list[Step]:
     folders, root = config.picture_folders, config.schema_.files_root
     begin = b"" if root is None else os.fsencode(os.path.join(config.base, root))
     limited = config.input is not None and config.input.limit is not None  # not all names are read
-    return [*(() if limited else (UnnamedPictures(named, folders, begin),)), FolderSplits(named[0], folders)]
+    unnamed = [] if limited else [UnnamedPictures(named, folders, begin)]
+    return [*unnamed, *([] if how.wanted == "none" else [FolderSplits(named[0], folders, how)])]
 
 
 def _written(name: str, rule: ColumnConfig) -> Written | CellLists:

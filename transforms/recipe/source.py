@@ -124,7 +124,10 @@ class RecipeSource(Source):
         )
         detected = (*survey.detected, *found.recipe.detected)
         resizes = any(one.is_asked_for for one in self.by_type)
-        return replace(survey, frozen=frozen, choices=choices, detected=detected, resizes=resizes, source=found)
+        rule = survey.rule or next((step.splits_rule for step in found.recipe.steps if step.splits), "")
+        return replace(
+            survey, frozen=frozen, choices=choices, detected=detected, resizes=resizes, rule=rule, source=found
+        )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Rows that the recipe drops are counted; each row has the split of its file."""

@@ -105,6 +105,9 @@ class Step:
 
     __slots__ = ()
 
+    splits_rule: ClassVar[str] = ""
+    """The rule by which it splits rows, as a dataset remembers it, where files show the splits."""
+
     takes_parts: ClassVar[bool] = False
     """Whether it has `take`, as it reads what rows name, and memory may not hold that for a whole batch."""
 

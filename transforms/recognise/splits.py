@@ -267,7 +267,8 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
     """
     nothing: Sequence[str | None] = [None] * len(seen.files)
     if how.wanted == "none" or how.steps or not seen.files:
-        return Recognised(OFF if how.wanted == "none" and how.looks else "none"), nothing
+        rule = OFF if how.wanted == "none" and how.looks else "none"
+        return Recognised(rule, said=how.said, split=how.split), nothing
     if how.wanted is not None:
         if how.wanted == "names":
             rule, arguments, splits = WORDS, {}, _by_words_of(seen)

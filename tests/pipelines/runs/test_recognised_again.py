@@ -217,6 +217,46 @@ def test_an_archive_without_splits_does_not_go_to_a_dataset_of_archives_with_one
     assert counts() == {"train": 3}
 
 
+def table(folder: str, *names: str) -> None:
+    put(*(f"{folder}/{name}" for name in names))
+    Path(folder, "metadata.csv").write_text("file_name,n\n" + "".join(f"{name},{len(name)}\n" for name in names))
+
+
+@pytest.mark.parametrize(
+    ("given", "held", "splits"),
+    [
+        ({}, {"rule": "folders"}, {"test": 2, "train": 3}),
+        ({"output__split": "all"}, {"rule": "unused"}, {"all": 5}),
+        ({"splits": "none"}, {"rule": "off"}, {"train": 5}),
+    ],
+)
+def test_splits_of_a_table_beside_pictures_are_remembered_and_an_append_gives_what_one_conversion_gives(
+    given: dict[str, Any], held: Any, splits: dict[str, int]
+) -> None:
+    table("a", "train/1.png", "train/22.png", "test/333.png")
+    table("b", "train/4444.png", "test/55555.png")
+    convert("a", output="out", **given)
+    append("b", output="out")
+    assert (counts(), recognised()) == (splits, held)
+    convert(["a", "b"], output="both", **given)
+    one, other = open_dataset("out").manifest, open_dataset("both").manifest
+    assert one.conversion == other.conversion
+    assert {name: split.records_digest for name, split in one.splits.items()} == {
+        name: split.records_digest for name, split in other.splits.items()
+    }
+
+
+def test_a_table_that_says_splits_does_not_go_to_a_dataset_of_one_that_said_none(shardmill: Shardmill) -> None:
+    table("a", "cat/1.png", "dog/22.png")
+    table("b", "train/333.png", "test/4444.png")
+    for number, splits in enumerate(({"test": 1, "train": 3}, {"train": 4})):
+        assert shardmill("convert", "a", "-o", f"out{number}").code == 0
+        stopped = shardmill("append", "b", "-o", f"out{number}")
+        assert (stopped.code, "folders inside of these files say splits" in stopped.err) == (2, True)
+        assert shardmill(*commands_in(stopped.err)[number]).code == 0
+        assert counts(f"out{number}") == splits
+
+
 def test_a_dataset_like_another_is_split_as_it_was_and_a_merge_keeps_what_all_share(shardmill: Shardmill) -> None:
     put(*WORDS, "new/my_dev.csv", "new/my_train.csv")
     convert("in", output="out", splits="names")

@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from ...format.flow.rejects import CellError, CellProblem
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recipe.step import Step, Stepped
-from ...recognise.names import is_split_folder
+from ...recognise.names import FileSplits, is_split_folder
+from ...recognise.splits import refuse_splits_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,10 @@ class FolderSplits(Step):
 
     column: str
     roots: tuple[str, ...]
+    how: FileSplits
     splits: tuple[str, ...] = ()
+
+    splits_rule = "folders"
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -45,6 +50,7 @@ class FolderSplits(Step):
         if not all(map(_is_split, found)):
             found |= {folder for root in self.roots for folder in _folders_in(root)}
         splits = tuple(sorted({folder.lower() for folder in found if _is_split(folder)}))
+        refuse_splits_inside(splits, self.how, self.roots, Set("input.splits", "names"))
         return replace(self, splits=splits) if splits else None
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
