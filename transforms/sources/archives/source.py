@@ -106,15 +106,10 @@ class ArchiveSource(FileSource):
         pick = self.selection.pick
         wanted = Wanted(pick, self.rules, self.settings.infer, self.nested, self.labels, self.numbers)
         columns = columns_of(found, folders, wanted, first)
-        pieces = [
-            piece
-            for index, (entry, one) in enumerate(zip(listing.entries, archives, strict=True))
-            for piece in _pieces(index, entry, one)
-        ]
         return Survey(
             columns.frozen,
             columns.choices,
-            pieces,
+            listing.pieces(archives, _pieces),
             (*_warnings(listing.entries, archives, found), *class_warnings(folders.classes, folders.layout)),
             detected=(
                 *_detected(found, folders, layout),

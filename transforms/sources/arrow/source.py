@@ -80,13 +80,7 @@ class ArrowSource(TableSource):
             read_head, selection=self.selection.of_one_among(len(listing.entries)), limits=self.settings.limits
         )
         heads = run(look, listing.entries)
-        found = survey_columns(heads, self.rules, self.selection)
-        pieces = tuple(
-            piece
-            for index, (entry, head) in enumerate(zip(listing.entries, heads, strict=True))
-            for piece in _pieces(index, entry, head)
-        )
-        return Survey(found.frozen, found.choices, pieces, found.warnings, fields=found.fields)
+        return survey_columns(heads, listing.pieces(heads, _pieces), self.rules, self.selection)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         ordinal = 0

@@ -150,6 +150,11 @@ class Listing:
         entries = tuple(self.entries[index] for index in wanted)
         return replace(self, entries=entries, files=len(entries), bytes=sum(entry.bytes for entry in entries))
 
+    def pieces(self, found: Sequence[T], of: Callable[[int, SourceEntry, T], Iterable[R]]) -> tuple[R, ...]:
+        """Return the pieces of all files: `of` gives those of a file, by its number and what was found of it."""
+        known = enumerate(zip(self.entries, found, strict=True))
+        return tuple(piece for index, (entry, one) in known for piece in of(index, entry, one))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:

@@ -78,15 +78,13 @@ class CsvSource(TableSource):
         self._check_rules(names)
         refuse_columns(f"{listing.entries[0].name}: ", len(parser.kept), self.limits.columns)
         scans = self._scan(listing.entries, heads, run)
-        pieces = [
-            piece
-            for index, (entry, head) in enumerate(zip(listing.entries, heads, strict=True))
-            for piece in file_pieces(index, entry, head, scans.get(index), again=self.options.repeated_header == "drop")
-        ]
+        again = self.options.repeated_header == "drop"
+        pieces = listing.pieces(heads, lambda i, entry, head: file_pieces(i, entry, head, scans.get(i), again=again))
         evidence, whole = self._look(listing, pieces, parser, run)
         refuse_wide_files(pieces, evidence)
         if whole:  # the rows of streams are known by now
-            pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
+            pairs = zip(pieces, evidence, strict=True)
+            pieces = tuple(replace(p, rows=f.rows) if p.streamed else p for p, f in pairs)
         seen = [found for found in evidence if found.rows]
         features, choices, kept_text, looks = choose_types(
             parser, self.rules, seen, infer=self.settings.infer, whole=whole, lacking=lacking

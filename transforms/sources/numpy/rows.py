@@ -72,11 +72,7 @@ def survey_rows(listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: 
         fields.append(column)
         choices.append(Choice(name, feature.type, f"{reason}; dtype {dtype.name} by the header of {first.name}"))
     schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-    pieces = tuple(
-        piece
-        for index, (entry, layout) in enumerate(zip(listing.entries, layouts, strict=True))
-        for piece in _pieces(index, entry, layout, choice.limits.piece)
-    )
+    pieces = listing.pieces(layouts, partial(_pieces, piece_bytes=choice.limits.piece))
     return Survey(Frozen(schema), tuple(choices), pieces, fields=tuple(fields))
 
 

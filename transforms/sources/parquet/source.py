@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -86,14 +86,8 @@ class ParquetSource(TableSource):
             ),
             listing.entries,
         )
-        found = survey_columns(footers, self.rules, self.selection)
-        pieces = tuple(
-            piece
-            for index, (entry, footer) in enumerate(zip(listing.entries, footers, strict=True))
-            for piece in _pieces(index, entry, footer)
-        )
-        remarks = _remarks(footers) if self.options.checksums else ()
-        return Survey(found.frozen, found.choices, pieces, found.warnings, remarks=remarks, fields=found.fields)
+        survey = survey_columns(footers, listing.pieces(footers, _pieces), self.rules, self.selection)
+        return replace(survey, remarks=_remarks(footers) if self.options.checksums else ())
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         ordinal = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -19,27 +18,17 @@ from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ..contract.lacking import apart_warning
 from ..contract.selection import Selection, exclude_columns
-from ..contract.source import Frozen, UnitedFrozen
+from ..contract.source import Frozen, Piece, Survey, UnitedFrozen
 from .shared_schema import FileColumns, shared_columns
 
 MANY_COLUMNS: Final = 1000
 """From here on a user is warned: 10,000 columns are read, but every one of them costs time for each batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class SurveyedColumns:
-    """The features of the columns of all files, why they are so, the Arrow fields, and what a user should know."""
-
-    frozen: Frozen
-    choices: tuple[Choice, ...]
-    fields: tuple[pa.Field, ...]
-    warnings: tuple[str, ...]
-
-
 def survey_columns(
-    files: Sequence[FileColumns], rules: Mapping[str, ColumnRule], selection: Selection
-) -> SurveyedColumns:
-    """Return what the chosen columns of some files become, under declared types."""
+    files: Sequence[FileColumns], pieces: Sequence[Piece], rules: Mapping[str, ColumnRule], selection: Selection
+) -> Survey:
+    """Return the survey of some files with these pieces: what the chosen columns become, under declared types."""
     first = files[0]
     known = dict.fromkeys(name for file in files for name in file.columns)
     where = f"{first.name}: " if len(files) == 1 else ""
@@ -67,7 +56,7 @@ def survey_columns(
     periods = [column.name for column in shared if PERIOD in (column.metadata or {})]
     warnings += tuple(_period_warning(name) for name in periods)
     frozen = UnitedFrozen(schema, fields=shared) if selection.union else Frozen(schema)
-    return SurveyedColumns(frozen, tuple(choices), tuple(shared), warnings)
+    return Survey(frozen, tuple(choices), pieces, warnings, fields=tuple(shared))
 
 
 def _period_warning(name: str) -> str:
