@@ -21,7 +21,7 @@ from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.workers.allocator import collect_rarely
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 
-from . import tiers
+from . import followed_hints, tiers
 from .command_line import Screen, Shardmill
 from .faults.plain_run import run_plainly
 from .flink import running
@@ -132,6 +132,18 @@ def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalEngine, "run", run)
 
 
+@pytest.fixture(autouse=True)
+def hints(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail where a test does not follow a hint that `followed_hints.txt` says it follows."""
+    claimed = followed_hints.claims().get(followed_hints.name_of(request.node))
+    if claimed is None:
+        yield
+        return
+    with followed_hints.following(monkeypatch) as followed:
+        yield
+    assert claimed <= followed.typed, sorted(claimed - followed.typed)
+
+
 @pytest.fixture
 def shardmill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shardmill:
     """Run commands in this process, in a folder of the test; none prints a traceback, or what steers a terminal."""
@@ -144,6 +156,7 @@ def shardmill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         out, err = capsys.readouterr()
         assert (out + err).replace("\n", "").isprintable(), ascii(out + err)
         assert "Traceback" not in out + err
+        followed_hints.typed([*args] if ended.value.code == 0 else [], out + err)
         return Screen(ended.value.code, out, err)
 
     return run

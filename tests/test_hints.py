@@ -10,7 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from shardmill.pipelines.cli import app
+
+from . import followed_hints
+from .conftest import COLLECTED
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path for folder in ("pipelines", "transforms") for path in (ROOT / folder).rglob("*.py"))
@@ -158,3 +162,30 @@ def test_each_key_that_is_proposed_is_one_of_the_config() -> None:
         assert found, f"{place}: {'.'.join(path)}"
         seen.add(".".join(path))
     assert len(seen) > 50
+
+
+def test_the_list_of_followed_hints_has_each_hint_of_the_product() -> None:
+    there, listed = set(followed_hints.all_sites()), set(followed_hints.table())
+    assert (sorted(there - listed), sorted(listed - there)) == ([], []), "name the test that follows it, in the list"
+    assert followed_hints.TABLE.read_text().splitlines() == sorted(followed_hints.TABLE.read_text().splitlines())
+
+
+def test_each_test_of_the_list_of_followed_hints_is_there(request: pytest.FixtureRequest) -> None:
+    collected = {followed_hints.name_of(item) for item in request.config.stash[COLLECTED]}
+    for name in followed_hints.claims():
+        file, _, test = name.partition("::")
+        assert f"def {test.partition('[')[0].rpartition('::')[2]}(" in (ROOT / "tests" / file).read_text(), name
+        assert name in collected or not any(one.startswith(f"{file}::") for one in collected), name
+
+
+def test_a_hint_that_is_not_typed_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from shardmill.transforms.recognise.strangers import pointer
+
+    site = "transforms/recognise/strangers.py pointer Foreign git lfs pull"
+    with followed_hints.following(monkeypatch) as followed:
+        assert pointer(b"version https://git-lfs.github.com/spec/v1\n")
+        assert [made for made, _ in followed.made] == [site]
+        followed.command(["git", "lfs", "push"])
+        assert followed.typed == set()
+        followed.command(["git", "lfs", "pull"])
+        assert followed.typed == {site}

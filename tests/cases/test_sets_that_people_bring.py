@@ -182,3 +182,31 @@ def test_pictures_in_folders_of_a_column_of_splits_are_in_these(shardmill: Shard
     screen = shardmill("convert", "d", "-o", "out")
     assert screen.code == 0, screen.err
     assert counts_of("out") == {"train": 1, "test": 1}
+
+
+@pytest.mark.parametrize("splits", [(), ("train", "test")])
+def test_texts_in_class_folders_are_read_with_their_classes_by_the_line_of_python(
+    splits: tuple[str, ...], shardmill: Shardmill
+) -> None:
+    above = [f"d/{split}" for split in splits] or ["d"]
+    make(
+        {
+            f"{folder}/{name}/{number}.txt": f"a {name}\nfilm"
+            for folder in above
+            for name in ("neg", "pos")
+            for number in (1, 2)
+        }
+    )
+    screen = shardmill("convert", "d", "-o", "lines")
+    (line,) = re.findall(r"in Python: (convert\(data=.*\))", screen.out)
+    exec(line.replace("output='lines'", "output='out'"), {"convert": convert, "pathlib": pathlib})
+    assert counts_of("out") == dict.fromkeys(sorted(splits) or ["train"], 4)
+    for split in splits or ["train"]:
+        found = {(row["class"], row["text"]) for row in open_dataset("out")[split]}
+        assert found == {("neg", "a neg\nfilm"), ("pos", "a pos\nfilm")}
+
+
+def test_texts_in_folders_of_splits_alone_or_in_one_folder_have_no_classes(shardmill: Shardmill) -> None:
+    make({f"{folder}/1.txt": "a" for folder in ("one/train", "one/test", "two/a", "three/2022/01", "three/2022/02/x")})
+    for folder in ("one", "two", "three"):
+        assert "its folder the class" not in shardmill("convert", folder, "-o", f"out-{folder}").out

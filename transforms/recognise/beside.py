@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..format.wording.hints import Command, Foreign, Set, set_column
+from ..format.wording.hints import Command, Foreign, Python, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import Call, shown_path, typed_path
@@ -105,6 +105,23 @@ def lists_of_splits(notable: Sequence[bytes], *, has_splits: bool) -> Iterator[s
             f"{first_names(lists, _MOST)}: may list the pictures of splits; lists are not read, and all pictures go to "
             f"one split; to have splits, put pictures into folders such as train/ and test/"
         )
+
+
+def classes_of_texts(root: str, folders: Sequence[str], splits: Sequence[str | None], call: Call) -> Iterator[str]:
+    """Yield that folders of texts may be classes, which records of lines do not have; `folders` are below the root."""
+    depth = {one.count("/") + 1 if one else 0 for one in folders}
+    names = {one.rpartition("/")[2] for one in folders}
+    level = 1 + any(splits)
+    if depth != {level} or len(names) < 2 or any(map(split_of_folder, names)) or "://" in root:
+        return
+    split = "'split': path.parts[-3], " if any(splits) else ""
+    texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * level}*.txt'))"
+    data = f"[{{{split}'class': path.parent.name, 'text': path.read_text('utf-8')}} for path in {texts}]"
+    read = Python(f"{str(call.of_data(data))[:-1]}, split__column='split')") if split else call.of_data(data)
+    yield (
+        f"each line is a record, without the folder of its file ({first_names(sorted(names), _MOST)}); if a file is a "
+        f"record, and its folder the class, in Python: {read}"
+    )
 
 
 def archives_beside(notable: Sequence[bytes]) -> Iterator[str]:

@@ -1,0 +1,175 @@
+"""Which hints tests follow: `followed_hints.txt` names a test for each hint, which makes it, types it, and ends well.
+
+A hint is known by its module, the function that makes it, its kind and its literal words. A test that is named for some
+hints fails where it does not follow one of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from shardmill.transforms.format.wording import hints
+
+ROOT = Path(__file__).parents[1]
+TABLE = Path(__file__).with_suffix(".txt")
+ARROW = " <- "
+KINDS = ("Command", "Proposed", "Add", "Set", "set_column", "set_constant", "Foreign", "Python")
+PRODUCT = tuple(ROOT / folder for folder in ("pipelines", "transforms"))
+HINTS = ROOT / "transforms/format/wording/hints.py"
+
+Words = tuple[str, ...]
+
+
+@cache
+def sites_of(path: Path) -> dict[tuple[int, int], tuple[str, ast.Call]]:
+    """Return the hints that a module makes, by the line and column of each call."""
+    found: dict[tuple[int, int], tuple[str, ast.Call]] = {}
+
+    def walk(node: ast.AST, inside: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            named = isinstance(child, (ast.FunctionDef, ast.ClassDef))
+            walk(child, f"{inside}.{child.name}".lstrip(".") if named else inside)  # type: ignore[attr-defined]
+            if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id in KINDS:
+                words = [str(one.value) for one in child.args if isinstance(one, ast.Constant)]
+                site = " ".join([path.relative_to(ROOT).as_posix(), inside or "-", child.func.id, *words])
+                found[child.lineno, child.col_offset] = site, child
+
+    walk(ast.parse(path.read_text()), "")
+    return found
+
+
+@cache
+def all_sites() -> dict[str, ast.Call]:
+    paths = (path for folder in PRODUCT for path in sorted(folder.rglob("*.py")) if path != HINTS)
+    return {site: call for path in paths for site, call in sites_of(path).values()}
+
+
+@cache
+def made_at_import() -> list[tuple[str, Words]]:
+    """Return the hints that modules and classes make, of which all words are literal."""
+    found = []
+    for site, call in all_sites().items():
+        words = [*call.args, *(word.value for word in call.keywords)]
+        if call.func.id in vars(hints) and all(isinstance(one, ast.Constant) for one in words):  # type: ignore[attr-defined]
+            found.append((site, eval(ast.unparse(call), vars(hints)).words))
+    return found
+
+
+@cache
+def table() -> dict[str, str]:
+    """Return the test that follows each hint; none for those that no test follows yet."""
+    lines = (line.partition(ARROW) for line in TABLE.read_text().splitlines())
+    return {site: test for site, _, test in lines}
+
+
+@cache
+def claims() -> dict[str, set[str]]:
+    """Return the hints that each test follows."""
+    found = defaultdict[str, set[str]](set)
+    for site, test in table().items():
+        if test:
+            found[test].add(site)
+    return found
+
+
+def name_of(item: pytest.Item) -> str:
+    return item.nodeid.removeprefix("tests/")
+
+
+@dataclass
+class Followed:
+    """The hints that a test has made, each with its words, and the text that it was shown; those that it typed."""
+
+    made: list[tuple[str, Words]] = field(default_factory=list)
+    shown: str = ""
+    typed: set[str] = field(default_factory=set)
+
+    def command(self, args: Iterable[str]) -> None:
+        """Note the hints that a command had: all but the folder that it writes."""
+        given = _without_places(args)
+        shown = [(site, words) for site, words in made_at_import() if " ".join(words[:2]) in self.shown]
+        for site, words in [*self.made, *shown]:
+            wanted = _without_places(words[words[:1] == ("shardmill",) :])
+            if wanted and any(given[at : at + len(wanted)] == wanted for at in range(len(given))):
+                self.typed.add(site)
+
+    def python(self, line: str) -> None:
+        self.typed.update(site for site, words in self.made if len(words) == 1 and words[0] in line)
+
+
+_now: list[Followed] = []
+
+
+def _without_places(words: Iterable[str]) -> Words:
+    listed = tuple(words)
+    return tuple(word for at, word in enumerate(listed) if at == 0 or listed[at - 1] not in ("-o", "--output"))
+
+
+def _site(frame: FrameType | None) -> str | None:
+    """Return the hint that is made by the first frame of the product above those of hints."""
+    while frame is not None:
+        path = Path(frame.f_code.co_filename).resolve()
+        if path != HINTS and any(folder in path.parents for folder in PRODUCT):
+            line, _, column, _ = [*frame.f_code.co_positions()][frame.f_lasti // 2]
+            return sites_of(path).get((line or 0, column or 0), ("", None))[0]
+        frame = frame.f_back
+    return None
+
+
+def typed(args: list[str], screen: str) -> None:
+    """Note a command that ended well, and what it printed; an empty list is one that did not."""
+    for followed in _now:
+        if args:
+            followed.command(args)
+        followed.shown += screen
+
+
+@contextmanager
+def following(monkeypatch: pytest.MonkeyPatch) -> Iterator[Followed]:
+    """Note the hints that are made and typed."""
+    followed = Followed()
+    make, new, execute, run = hints.Add.__init__, hints.Python.__new__, builtins.exec, subprocess.run
+
+    def made(words: Words) -> None:
+        if site := _site(sys._getframe(2)):
+            followed.made.append((site, words))
+
+    def init(self: hints.Add, *words: Any) -> None:
+        make(self, *words)
+        made(self.words)
+
+    def python(cls: type[str], *text: str) -> str:
+        made(text)
+        return new(cls, *text)
+
+    def executed(source: Any, *names: Any) -> None:
+        execute(source, *names)
+        followed.python(str(source))
+
+    def ran(args: Any, *more: Any, **options: Any) -> Any:
+        done = run(args, *more, **options)
+        if done.returncode == 0:
+            followed.command(map(str, args))
+        return done
+
+    monkeypatch.setattr(hints.Add, "__init__", init)
+    monkeypatch.setattr(hints.Python, "__new__", python)
+    monkeypatch.setattr(builtins, "exec", executed)
+    monkeypatch.setattr(subprocess, "run", ran)
+    _now.append(followed)
+    try:
+        yield followed
+    finally:
+        _now.remove(followed)
