@@ -1,7 +1,7 @@
 """What a message proposes to type: commands of ours, options for the one that ran, Python, other programs.
 
 No other module builds commands and settings for messages, or quotes for a shell. tests/test_hints.py checks this, and
-that each command, option and key exists; tests/followed_hints.txt names the test that follows each.
+that each command, option and key exists; tests/followed_hints.txt lists each, with the test that follows it.
 """
 
 from __future__ import annotations
