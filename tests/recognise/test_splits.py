@@ -136,7 +136,7 @@ def test_objects_of_a_store_are_as_files() -> None:
     files = [f"s3://bucket/data/{name}/a.csv" for name in ("test", "train")]
     for paths in (["s3://bucket/data"], ["s3://bucket/data/"], ["s3://bucket/data/t*/a.csv"], files):
         recognised, splits = find_splits(Seen.of(files, paths, "/"), FileSplits())
-        assert (recognised.rule, recognised.arguments, list(splits)) == ("folders", {"level": 0}, ["test", "train"])
+        assert (recognised.rule, recognised.arguments, list(splits)) == ("folders", {}, ["test", "train"])
 
 
 def test_globs_name_the_files_of_each_split() -> None:

@@ -183,7 +183,7 @@ def by_folders(seen: Seen) -> Found | Mixed | None:
     each = [splits[folder] for folder in seen.folders]
     if not is_clear:
         return Mixed("folders", each, level)
-    return Found("folders", {"level": level}, [one or "" for one in each], "the names of folders")
+    return Found("folders", {}, [one or "" for one in each], "the names of folders")
 
 
 def by_roots(seen: Seen, least: int = 2) -> Found | None:

@@ -47,7 +47,7 @@ FOLDERS = ("in/train/a.csv", "in/test/a.csv")
 NAMES = ("in/train-00000-of-00001.csv", "in/test-00000-of-00001.csv")
 WORDS = ("in/my_train.csv", "in/my_test.csv")
 GLOBS = {"train": "a*", "test": ["b*"]}
-BY_FOLDERS = {"rule": "folders", "arguments": {"level": 0}}
+BY_FOLDERS = {"rule": "folders"}
 BY_GLOBS = {"rule": "globs", "arguments": {"train": ["a*"], "test": ["b*"]}}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,14 +44,32 @@ def tables() -> None:
         Path(name).write_text(text(first))
 
 
+def in_folders() -> None:
+    for at, name in enumerate(("a/train/1.csv", "a/test/2.csv", "b/train/3.csv", "b/test/4.csv")):
+        Path(name).parent.mkdir(parents=True)
+        Path(name).write_text(text(40 * at))
+
+
+def archives() -> None:
+    for name in ("a", "b"):
+        with zipfile.ZipFile(f"{name}.zip", "w") as archive:
+            for number in range(8):
+                file = f"{'train' if number % 4 else 'test'}/{'cat' if number % 2 else 'dog'}/{name}{number}.png"
+                archive.writestr(file, picture(number, len(name)))
+
+
+def picture(*seed: int) -> bytes:
+    noise = np.random.default_rng(seed).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(noise).save(file, "PNG")
+    return file.getvalue()
+
+
 def pictures() -> None:
     for folder, seed in (("a/cat", 0), ("a/dog", 1), ("b/cat", 2), ("b/dog", 3)):
         Path(folder).mkdir(parents=True)
         for number in range(4):
-            noise = np.random.default_rng([seed, number]).integers(0, 256, (20, 30, 3), dtype=np.uint8)
-            file = io.BytesIO()
-            Image.fromarray(noise).save(file, "PNG")
-            Path(folder, f"{seed}{number}.png").write_bytes(file.getvalue())
+            Path(folder, f"{seed}{number}.png").write_bytes(picture(seed, number))
 
 
 def metadata() -> None:
@@ -73,6 +92,7 @@ COLUMNS = {
 }
 NULLS = {"null_values": ["-", "n/a"], "quote": None}
 RULE = {"column": "day", "names": {f"0{day}.02.2024": "odd" if day % 2 else "even" for day in range(1, 10)}}
+TIME = {"before": {"column": "day", "train": "2024-02-05", "rest": "val"}}
 HASH = {"fractions": {"val": 0.4, "train": 0.6}, "key": "user"}
 OF_PICTURES = {
     "image": {"resize": 16, "encode": {"format": "jpeg"}},
@@ -92,6 +112,19 @@ CASES: dict[str, tuple[Callable[[], None], tuple[str, str], dict[str, Any]]] = {
     "rows": (tables, ("a.csv", "b.csv"), {**NULLS, "where": "n > 5"}),
     "splits by a hash": (tables, ("a.csv", "b.csv"), {**NULLS, "split": HASH}),
     "splits by a column": (tables, ("a.csv", "b.csv"), {**NULLS, "split": RULE}),
+    "splits by time": (
+        tables,
+        ("a.csv", "b.csv"),
+        {**NULLS, "schema": {"columns": {"day": COLUMNS["day"]}}, "split": TIME},
+    ),
+    "splits of folders": (in_folders, ("a", "b"), NULLS),
+    "a split that is cut out of a folder": (in_folders, ("a", "b"), {**NULLS, "split": {**HASH, "of": "train"}}),
+    "splits and classes inside of archives": (
+        archives,
+        ("a.zip", "b.zip"),
+        {"columns": ["image", "image/class/label"]},
+    ),
+    "classes": (tables, ("a.csv", "b.csv"), {**NULLS, "schema": {"columns": {"user": {"label": True}}}}),
     "pictures": (pictures, ("a", "b"), OF_PICTURES),
     "a table beside pictures": (
         metadata,
