@@ -275,7 +275,7 @@ def _of_picture_folders(config: Config, how: FileSplits) -> list[Step]:
     begin = b"" if root is None else os.fsencode(os.path.join(config.base, root))
     limited = config.input is not None and config.input.limit is not None  # not all names are read
     unnamed = [] if limited else [UnnamedPictures(named, folders, begin)]
-    return [*unnamed, *([] if how.wanted == "none" else [FolderSplits(named[0], folders, how)])]
+    return [*unnamed, *([FolderSplits(named[0], folders, how)] if how.wanted in (None, "names") else [])]
 
 
 def _written(name: str, rule: ColumnConfig) -> Written | CellLists:

@@ -55,7 +55,8 @@ class FileSplits:
 
     `said` is how the user gave all rows a rule or a split; the files then have none. Where columns of files may differ,
     a command says so with `unites`. `split` is that of files without one. With `looks` files are opened to see whether
-    they are what their names say. With `steps` a step splits rows, and not their files.
+    they are what their names say. With `steps` a step splits rows, and not their files, where no globs
+    are `wanted`.
 
     `held` is the rule by which the files of the dataset of an append got theirs; `none` where they showed none and are
     all in `split`, empty where the dataset does not say. `as_one` are the options by which a command reads all files as

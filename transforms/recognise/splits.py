@@ -266,7 +266,8 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
         InputError: the evidence is mixed, or a file is not among those that `input.splits` names.
     """
     nothing: Sequence[str | None] = [None] * len(seen.files)
-    if how.wanted == "none" or how.steps or not seen.files:
+    by_step = how.steps and not isinstance(how.wanted, tuple)
+    if how.wanted == "none" or by_step or not seen.files:
         rule = OFF if how.wanted == "none" and how.looks else "none"
         return Recognised(rule, said=how.said, split=how.split), nothing
     if how.wanted is not None:

@@ -246,6 +246,18 @@ def test_splits_of_a_table_beside_pictures_are_remembered_and_an_append_gives_wh
     }
 
 
+def test_globs_split_tables_beside_pictures_and_an_append_by_the_same_globs(shardmill: Shardmill) -> None:
+    table("a/one", "1.png", "22.png")
+    table("a/two", "333.png")
+    table("b/one", "4444.png")
+    table("b/two", "55555.png", "666666.png")
+    convert("a", output="out", splits={"train": "one/*", "test": "two/*"})
+    append("b", output="out")
+    assert (counts(), recognised()["rule"]) == ({"test": 3, "train": 3}, "globs")
+    stopped = shardmill("convert", "a", "-o", "some", "--set", "input.splits.train=one/*")
+    assert (stopped.code, "a/two/metadata.csv: no glob of input.splits matches it" in stopped.err) == (2, True)
+
+
 def test_a_table_that_says_splits_does_not_go_to_a_dataset_of_one_that_said_none(shardmill: Shardmill) -> None:
     table("a", "cat/1.png", "dog/22.png")
     table("b", "train/333.png", "test/4444.png")
