@@ -13,19 +13,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ...errors import DamageError
 from ...format.manifest.details import Details
 from ...format.manifest.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
 from ...format.manifest.naming import generation_file, index_path, staged_file, staged_sidecar
 from ...format.manifest.parts import LIMITS, ManifestLimits
 from ...format.sidecars.sidecar_files import sidecar_files
+from ...statistics.tally import Tally
 from ..generations.manifest_files import PartCache, is_replaced, list_generations, read_manifest
+from ..generations.statistics_file import read_tally, statistics_files
+from ..shards.counted import read_counted
 from ..shards.plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal
 from ..shards.refusal import Refusal, RefusalKind
 from ..stage.spec import AppendTo, DatasetSpec
 from ..stage.task_result import TaskResult
 from .append_commit import conflict_with, continued, image_formats_in_all, renumber
 from .put_manifest import Documents
-from .run_statistics import run_statistics
 
 APPEND_TRIES: Final = 10
 """How many races an append may lose before it gives up. Each loss means another append succeeded."""
@@ -315,3 +318,35 @@ def _stage_sidecars(
     names = [*files, *kept]
     names += [index_path(shard.path, kind) for shard in manifest.own_shards for kind in spec.index_kinds]
     return replace(manifest, sidecars=tuple(sorted(names)))
+
+
+def run_statistics(
+    spec: DatasetSpec, manifest: Manifest, draft: Draft, jobs: Sequence[ShardJob], latest: Manifest | None
+) -> dict[str, bytes]:
+    """Return the files of the statistics of a generation by their names; none where not all of it is counted.
+
+    `jobs` are those that were planned, `latest` is the generation that an append adds to.
+    """
+    if manifest.schema is None or not (spec.statistics or draft.is_counted):
+        return {}
+    tally = _tally(spec, draft, jobs, latest)
+    if tally is None or tally.records != {name: split.records for name, split in manifest.splits.items()}:
+        return {}
+    return statistics_files(tally, manifest)
+
+
+def _tally(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], latest: Manifest | None) -> Tally | None:
+    counted = read_counted(spec, None if draft.is_counted else [job.path for job in sorted(jobs, key=_in_order)])
+    if latest is None or counted is None:
+        return counted
+    try:
+        total = read_tally(spec.path, latest) if latest.splits else Tally(counted.level)
+    except DamageError:  # the records are whole, and can be counted again
+        return None
+    if total is not None:
+        total.merge(counted)
+    return total
+
+
+def _in_order(job: ShardJob) -> tuple[str, int]:
+    return job.split, job.index

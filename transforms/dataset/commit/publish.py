@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
@@ -24,7 +24,6 @@ from ..storage.contract import FileStatus, Storage
 from ..storage.object_storage import ObjectStorage
 from ..storage.storage_at import storage_at
 from .commit_generation import Commit
-from .sidecars_by_version import replace_sidecars
 
 _SMALL_AT_ONCE: Final = 64
 
@@ -336,3 +335,43 @@ def _is_linked(storage: Storage, move: Move) -> bool:
 
 def _wanted_size(move: Move, there: dict[str, FileStatus]) -> int:
     return there.get(move.source, there[move.target]).size if move.bytes is None else move.bytes
+
+
+def replace_sidecars(storage: ObjectStorage, manifest: Manifest) -> bool:
+    """Replace all sidecars and `manifest.json`; return whether they are this generation's now, and no newer one's.
+
+    It takes no lock, and never replaces those of a newer generation:
+
+        publisher of 5   sees version a ── lists: 5 is the latest ─────────────── put if still a ─▶ no: looks again
+        publisher of 6                         commits 6 ── ... ── put: version b ─┘                lists: 6, and stops
+
+    A writer that replaces a file looks at its version first, then at the generations. So if a newer generation came
+    before, it is seen; and if it comes later, its publisher replaces what was put here.
+    """
+    names = in_publishing_order(name for name in manifest.sidecars if not name.startswith("index/"))
+    files: list[tuple[str, Callable[[], bytes | None]]] = [(name, _staged(storage, manifest, name)) for name in names]
+    committed = generation_file("manifests", manifest.generation, "json")
+    for name, contents in [*files, ("manifest.json", lambda: storage.read(committed))]:
+        data = contents()
+        if data is None:
+            continue  # published by another process, which removed what was staged
+        while True:
+            version = storage.version(name)
+            if list_generations(storage.root)[-1] != manifest.generation:
+                return False
+            if storage.replace_if(name, data, version):
+                break
+    return True
+
+
+def _staged(storage: ObjectStorage, manifest: Manifest, name: str) -> Callable[[], bytes | None]:
+    def read() -> bytes | None:
+        path = staged_sidecar(manifest.run.staging, name)
+        try:
+            return storage.read(path)
+        except FileNotFoundError:
+            if storage.size(name) is None:
+                raise CommitError(f"{storage.path(name)} was committed, but is neither there nor in {path}") from None
+            return None
+
+    return read

@@ -11,24 +11,27 @@ from __future__ import annotations
 import math
 import operator
 import warnings
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from ...errors import InputError, ShardmillWarning, UsageError
+from ...format.buffers.payloads import Payloads
 from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
 from ..generations.opened_generation import open_generation
 from ..rows.numbered_rows import NumberedRows
-from .batch_reader import BatchReader
+from ..rows.record_access import joined_payloads
 from .epoch_batches import EpochBatches, too_much_left_out
 from .epoch_position import SIZE, EpochPosition
 from .numpy_columns import NumpyColumns, Ragged, Values
-from .row_order import BLOCKS_IN_WINDOW, Order, ShuffledBlocks, order_of
+from .row_order import BLOCKS_IN_WINDOW, I64, Order, ShuffledBlocks, order_of
 
 BLOCK_BYTES: Final = 4 << 20
 LANES: Final = 8
@@ -303,3 +306,39 @@ def _tensor(values: Values) -> Any:
     if values.dtype.byteorder == ">":
         values = values.astype(values.dtype.newbyteorder("="))
     return torch.from_numpy(values if values.flags.writeable and values.flags.c_contiguous else values.copy())
+
+
+class BatchReader:
+    """Reads batches of rows. With `block_rows`, runs of so many rows are read at once, and `most` of them are kept."""
+
+    def __init__(
+        self, rows: NumberedRows, columns: Sequence[str] | None, block_rows: int | None = None, most: int = 1
+    ) -> None:
+        self._rows, self._columns, self._block_rows, self._most = rows, columns, block_rows, most
+        self._blocks: OrderedDict[int, Payloads] = OrderedDict()
+
+    def read(self, numbers: I64) -> pa.RecordBatch:
+        if self._block_rows is None:
+            return self._rows.take(numbers, self._columns)
+        blocks, places = np.divmod(numbers, self._block_rows)
+        order = np.argsort(blocks, kind="stable")
+        parts = []
+        for block in np.unique(blocks).tolist():
+            found = self._block(block).take(places[blocks == block])
+            sizes = found.ends - found.starts
+            ends = np.cumsum(sizes)
+            parts.append(Payloads(found.gather(found.starts, sizes), ends - sizes, ends))
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return self._rows.decode(joined_payloads(parts).take(back), numbers, self._columns)
+
+    def _block(self, block: int) -> Payloads:
+        found = self._blocks.pop(block, None)
+        if found is None:
+            assert self._block_rows is not None
+            first = block * self._block_rows
+            found = self._rows.access.take(np.arange(first, min(first + self._block_rows, len(self._rows))))
+            while len(self._blocks) >= self._most:
+                self._blocks.popitem(last=False)
+        self._blocks[block] = found
+        return found

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, overload
 
+import numpy as np
+import numpy.typing as npt
+
 from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
+from ...format.encode.framed_rows import frames_in_place
 from ...format.flow.blocks import Narrowing
 from ...format.flow.observers import (
     DEALT,
@@ -26,17 +30,17 @@ from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ...format.splits.splitter import TOO_MANY_SPLITS
 from ...format.wording.hints import Command
-from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
+from ..records.record_file import read_record_batches
+from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, SplitParts, plan_shards
 from ..shuffle.findings import leave_findings, read_findings
-from ..shuffle.respill import respill
-from ..shuffle.second_pass import lost_between, plan_second_pass
+from ..shuffle.second_pass import lost_between, plan_second_pass, respill
 from ..shuffle.spilled_files import ShuffleTask
 from ..stage.max_rejects import rejects_allowed
+from ..stage.new_parts import new_parts
 from ..stage.spec import OWN_PIPELINE, DatasetSpec
 from ..stage.task_result import NO_TASK, TaskResult
 from .accounting import Accounts, Ledger
 from .counted import leave_tally
-from .leave_out import leave_out
 from .refusal import REFUSAL_FILE, Refusal
 from .settle import settle
 from .source_list import carried_lines, source_lines
@@ -373,3 +377,26 @@ def shard_crc(shard: PlannedShard) -> int:
         length = end.offset - start.offset
         crc = crc32c_combine(crc, crc32c_range(start.crc, end.crc, length), length)
     return crc
+
+
+def leave_out(spec: DatasetSpec, result: TaskResult, left: LeftOut) -> TaskResult:
+    """Return the result of a task without some of its records; splits that keep all of theirs are as they were.
+
+    The parts of the others are written once more, without the records (`stage/new_parts`).
+    """
+    splits = dict(result.splits)
+    for name, numbers in left.records.items():
+        splits[name] = _without(spec, splits[name], name, numbers)
+    return replace(result, splits={name: split for name, split in splits.items() if split.parts})
+
+
+def _without(spec: DatasetSpec, split: SplitParts, name: str, numbers: npt.NDArray[np.int64]) -> SplitParts:
+    """Write the parts of a split without the records of these numbers, counted from 0 over all of them."""
+    first = 0
+    with new_parts(spec, split.parts[0].task) as kept:
+        for part in split.parts:
+            for run in read_record_batches(spec.storage.path(f"{spec.staging}/{part.path}")):
+                here = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, first + len(run))] - first
+                kept.of(name).add(frames_in_place(run.payloads, run.crcs, here.tolist()))
+                first += len(run)
+    return kept.finished[name]

@@ -23,12 +23,15 @@ import numpy.typing as npt
 
 from ...errors import DamageError
 from ...format.buffers.checksum import add_digests, record_digests, unmask_each
+from ...format.encode.framed_rows import frames_in_place
 from ...format.flow.blocks import Frames
 from ...format.tfrecord.framing import FRAME_BYTES
-from ..shard_plan.shard_plan import Part
+from ..records.record_file import read_record_batches
+from ..shard_plan.shard_plan import Part, SplitParts
 from ..shard_plan.task_ranges import MOST_SHARDS, plan_tasks
 from ..spill.spill_file import read_index
-from ..spill.spiller import taken_records
+from ..spill.spiller import TaskSpill, taken_records
+from ..stage.new_parts import new_parts
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import TaskResult
 from ..stage.task_stager import TaskStager
@@ -145,3 +148,29 @@ def _sorted(records: SpilledRecords) -> Frames:
     words = np.ndarray((data.size - 3,), "<u4", data, strides=(1,))  # the four bytes from each place on
     masked = words[ends - 4]
     return Frames((data,), ends, record_digests(lengths - FRAME_BYTES, unmask_each(masked)))
+
+
+_FIRST_NUMBER: Final = 1 << 31
+"""It is behind all numbers that a task can have spilled itself, so that no two keys are the same."""
+
+
+def respill(spec: DatasetSpec, result: TaskResult) -> TaskResult:
+    """Return the result of a task with all of its parts spilled; those that were staged stay where they are.
+
+    Records that were set aside, and are in a split now, are spilled like those that were in it from the start.
+    """
+    assert spec.shuffle is not None
+    plain = {name: [part for part in split.parts if part.kind != "spilled"] for name, split in result.splits.items()}
+    if not any(plain.values()):
+        return result
+    spill = TaskSpill(result.task, spec.shuffle, _FIRST_NUMBER)
+    splits = dict(result.splits)
+    with new_parts(spec, result.task, spill.split) as spilled:
+        for name, part in ((name, part) for name, parts in plain.items() for part in parts):
+            for run in read_record_batches(spec.storage.path(f"{spec.staging}/{part.path}")):
+                spilled.of(name).add(frames_in_place(run.payloads, run.crcs))
+    for name, more in spilled.finished.items():
+        split = splits[name]
+        kept = [part for part in split.parts if part.kind == "spilled"]
+        splits[name] = SplitParts((*kept, *(replace(part, number=len(kept)) for part in more.parts)), split.digest)
+    return replace(result, splits=splits)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Final, TypeAlias
@@ -16,13 +17,13 @@ from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Set
+from ...format.wording.printable import printable
 from ...recipe.picture_steps.objects import OBJECTS
 from ...recipe.steps.label import numbers_note
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.stamp import check_stamp
-from .classes import CLASS, names_after, names_by_number
 from .options import AnnotationOptions
 from .rows import FILE_NAME, Annotated
 
@@ -147,3 +148,49 @@ def _piece(
         **entry.place(number), rows=count, first_row=start,
         bytes=entry.bytes * count // of, data=sink.getvalue().to_pybytes(), error=error,
     )  # fmt: skip
+
+
+CLASS: Final = "/object/class/label"
+"""How the name of the feature with the numbers of the classes of boxes ends."""
+
+
+def names_by_number(classes: Mapping[int, str], used: Collection[int]) -> tuple[tuple[str, ...] | None, str]:
+    """Return the names of classes and "", or None and why their numbers stay plain.
+
+    Names take numbers from 0 to n - 1, as those of TFDS's ClassLabel are; COCO's own numbers have gaps.
+
+    >>> names_by_number({0: "cat", 1: "dog"}, {1})
+    (('cat', 'dog'), '')
+    >>> print(names_by_number({1: "cat", 90: "dog"}, {1})[1])
+    the numbers of classes are not 0 to 1, but 1 to 90
+    """
+    counts, unknown = Counter(classes.values()), sorted(set(used) - classes.keys())
+    name, most = counts.most_common(1)[0] if counts else ("", 0)
+    if not classes:
+        return None, ""
+    if unknown:
+        return None, f"class {unknown[0]} has no name"
+    if sorted(classes) != [*range(len(classes))]:
+        return None, f"the numbers of classes are not 0 to {len(classes) - 1}, but {min(classes)} to {max(classes)}"
+    if most > 1:
+        return None, f'{most} classes are called "{printable(name)}"'
+    return tuple(classes[number] for number in range(len(classes))), ""
+
+
+def names_after(held: tuple[str, ...], classes: Mapping[int, str], dataset: str) -> tuple[str, ...]:
+    """Return the classes of a dataset, which keep their numbers in an append, and the new ones behind them.
+
+    Raises `SchemaError` where a class has another number in the dataset, or a new one does not follow its last.
+    """
+    names = [*held]
+    for number, name in sorted(classes.items()):
+        if number == len(names) and name not in names:
+            names.append(name)
+        elif not 0 <= number < len(names) or names[number] != name:
+            there = f'"{printable(names[number])}"' if 0 <= number < len(names) else "no class"
+            known = f"; there it is {names.index(name)}" if name in names else f", whose next is {len(names)}"
+            raise SchemaError(
+                f'class {number} is "{printable(name)}" in these files, and {there} in {dataset}{known}; classes keep '
+                f"their numbers: number these as the dataset does, or convert to a new dataset (-o)"
+            )
+    return tuple(names)

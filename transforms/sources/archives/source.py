@@ -28,7 +28,7 @@ from ...recognise.splits import refuse_splits_inside
 from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.dataset_schema import DatasetSchema, refuse_others
-from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
+from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
 from ..files.stamp import files_of
 from ..images.layout import class_warnings
 from ..images.rows import LABEL
@@ -37,13 +37,33 @@ from ..jsonl.parse import LineParser
 from ..registry.file_source import FileSource
 from ..text.misfits import refuse_misfits
 from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, check_numbers, columns_of
-from .pieces import ArchivePiece
 from .rows import Numbered, SampleReader
 from .samples import KEY, Form, Naming, Sample, Skipped, Visit, limit_of, samples_of
 from .survey import ArchiveEvidence, Walk, look_at_archive
 
 if TYPE_CHECKING:
     from .options import ArchiveInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivePiece(Piece):
+    """Samples whose members begin from `start` on and before `stop`, as `Archive.members` counts.
+
+    Their bytes are from `first` to `last` in the archive. `again` has a bit for each sample, set where its key was
+    there before; it is empty where all keys are new. `large` has those of samples above a limit. A piece
+    with an `error` is one reject, with a code and the offset from which on nothing can be read.
+    """
+
+    start: int
+    stop: int
+    first: int = 0
+    last: int = 0
+    again: bytes = b""
+    large: bytes = b""
+    error: str = ""
+    code: str = ""
+    offset: int = 0
+
 
 _PIECES: Final = 4096
 """About how many pieces archives are cut into, where these are of 1 to 64 MiB each."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Mapping, Sequence
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Final
 
 import numpy as np
@@ -21,15 +23,17 @@ from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
 from ...format.wording.printable import printable_path
 from ...recognise.names import is_split_folder, split_of_folder
+from ...stores.common.object_store import Level, ObjectInfo, number_of
+from ...stores.common.store_url import parse_store_url
+from ...stores.connect import store_at
 from ..contract.source import Listing, SourceEntry, Traits
-from ..files.listing import entry_name
-from ..files.object_listing import match_url
+from ..files.listing import entry_name, holds_dataset
+from ..files.object_listing import match_url, object_name
 from ..files.open_file import is_object
 from ..files.skipped_names import Ignored, is_other_file, left_out_text, why_skipped
 from .layout import Layout
-from .object_tree import ObjectTree, measure_object
 from .table import ImageFile, ImageTable
-from .walk import ImageFolder, ImageWalk, Scan, facts_of
+from .walk import FolderEntry, ImageFolder, ImageWalk, Scan, facts_of
 
 OF_FOLDERS: Final = Traits(in_folders=True, has_order=False)
 
@@ -269,3 +273,72 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
 def _is_part(folder: ImageFolder) -> bool:
     """Return whether a folder shows that its root is a class or a split, and not a folder of classes."""
     return folder.path == folder.root or is_split_folder(os.path.basename(folder.root))
+
+
+_MANIFEST, _GENERATIONS = "manifest.json", "manifests/"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectEntry:
+    """An object or a folder, below a folder: `info` is None for a folder."""
+
+    name: bytes
+    path: bytes
+    info: ObjectInfo | None
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - there are no links
+        return self.info is None
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002
+        assert self.info is not None
+        size, number = measure_object(self.info)
+        return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, size, 0, 0, 0), {"st_mtime_ns": number})
+
+
+def measure_object(info: ObjectInfo) -> tuple[int, int]:
+    return info.size, number_of(info.version)
+
+
+class ObjectTree:
+    """Scans folders, wherever they are; those of stores by a level of keys for each, which comes in pages."""
+
+    def __init__(self) -> None:
+        self._begun: dict[bytes, Iterator[Level]] = {}
+
+    def scan(self, folder: bytes) -> AbstractContextManager[Iterable[FolderEntry]]:
+        """Raise `StoreAccessError` or `StoreError`, and `InputError` for a folder without a name."""
+        if not is_object(folder):
+            return os.scandir(folder)
+        return nullcontext(self._entries(folder))
+
+    def holds_dataset(self, folder: bytes) -> bool:
+        if not is_object(folder):
+            return holds_dataset(folder)
+        url = parse_store_url(folder.decode() + "/")
+        pages = store_at(url).level_pages(url.key)
+        first = next(pages, Level((), ()))
+        second = next(pages, None)
+        self._begun[folder] = chain([first], [] if second is None else [second], pages)  # it will be scanned
+        if second is None:
+            keys = {info.key for info in first.objects} | set(first.prefixes)
+            return {url.key + _MANIFEST, url.key + _GENERATIONS} <= keys
+        store = store_at(url)
+        return store.head(url.key + _MANIFEST) is not None and any(store.walk(url.key + _GENERATIONS))
+
+    def _entries(self, folder: bytes) -> Iterator[ObjectEntry]:
+        url = parse_store_url(folder.decode() + "/")
+        pages = self._begun.pop(folder, None) or store_at(url).level_pages(url.key)
+        at = len(url.key)
+        seen: set[str] = set()
+        for page in pages:
+            for info in page.objects:
+                name = info.key[at:].encode()
+                yield ObjectEntry(name, folder + b"/" + name, info)
+            for prefix in page.prefixes:
+                if prefix in seen:
+                    continue
+                seen.add(prefix)
+                name = prefix[at:-1].encode()
+                if not name:
+                    raise InputError(f"{object_name(folder)}//: a folder without a name is not read; rename its keys")
+                yield ObjectEntry(name, folder + b"/" + name, None)

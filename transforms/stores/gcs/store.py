@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import email
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 from ...errors import StoreAccessError
 from ..common import failures
 from ..common.object_store import MARK, Level, ObjectInfo, PastEnd, PreconditionFailed
+from ..common.piece_sender import PieceSender, at_once
 from ..common.store_url import StoreUrl
-from .batch import BATCH_CALLS, remove_batch
 from .client import GcsClient, info_of
-from .upload import GcsUpload
 
 _FIELDS: Final = "items(name,size,generation,crc32c,updated),prefixes,nextPageToken"
 
@@ -42,7 +44,7 @@ def connect(bucket: str) -> GcsStore:
 class GcsStore(GcsClient):
     """A bucket of Google Cloud Storage; see `ObjectStore`."""
 
-    removed_at_once = BATCH_CALLS
+    removed_at_once = 100
 
     def walk(self, prefix: str) -> Iterator[ObjectInfo]:
         for objects, _ in self._pages(prefix, None):
@@ -143,3 +145,121 @@ class GcsStore(GcsClient):
         statuses = self.call("remove it", objects[0][0], request)
         refused = (key for (key, _), status in zip(objects, statuses, strict=True) if status == 412)
         return {key for key in refused if self.head(key) is not None}
+
+
+_SECONDS: Final = 60
+
+
+def remove_batch(handle: Any, objects: Sequence[tuple[str, str | None]]) -> list[int]:
+    """Remove objects of a bucket, by key, each if it is of a version (None: of any); return the status of each.
+
+    `handle` is the client's bucket. A call that is not answered has the status 500: it is to be made again.
+    The client's own batches give their answers in no public way, and their calls no names by which answers could be
+    known.
+    """
+    from google.api_core import exceptions
+
+    errors: Any = exceptions
+    boundary, client = uuid.uuid4().hex, handle.client
+    calls = "".join(
+        f"--{boundary}\r\nContent-Type: application/http\r\nContent-ID: <{number}>\r\n\r\n"
+        f"DELETE {_path(handle.name, key, version)} HTTP/1.1\r\n\r\n\r\n"
+        for number, (key, version) in enumerate(objects)
+    )
+    answer = client._http.request(  # with the client's credentials; no public way either
+        "POST",
+        f"{client._connection.API_BASE_URL}/batch/storage/v1",
+        data=f"{calls}--{boundary}--\r\n".encode(),
+        headers={"Content-Type": f"multipart/mixed; boundary={boundary}"},
+        timeout=_SECONDS,
+    )
+    if answer.status_code != 200:
+        raise errors.from_http_response(answer)
+    statuses = [500] * len(objects)
+    for number, status in _answers(answer.headers.get("Content-Type", ""), answer.content):
+        statuses[number] = status
+    return statuses
+
+
+def _path(bucket: str, key: str, version: str | None) -> str:
+    condition = "" if version is None else f"?ifGenerationMatch={version}"
+    return f"/storage/v1/b/{quote(bucket, safe='')}/o/{quote(key, safe='')}{condition}"
+
+
+def _answers(content_type: str, body: bytes) -> list[tuple[int, int]]:
+    message = email.message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
+    found = []
+    for part in message.walk():
+        number = re.search(r"(\d+)>?$", part.get("Content-ID", ""))
+        status = re.match(r"\s*HTTP/\S+ (\d{3})", "" if part.is_multipart() else str(part.get_payload()))
+        if number and status:
+            found.append((int(number[1]), int(status[1])))
+    return found
+
+
+_COMPOSED_AT_ONCE: Final = 32
+"""GCS takes no more sources of one compose."""
+
+_CHUNK_BYTES: Final = 4 << 20
+"""The client makes two copies of what it sends, so that a chunk takes three times its size meanwhile."""
+
+
+class GcsUpload:
+    """An object that is being written (see `Upload`), in chunks of their own, which the store composes into one.
+
+        chunks      .name.<mark>/0-000000  0-000001 ... 0-000031  │  0-000032 ...      put if absent, side by side
+        composed    .name.<mark>/1-000000 ────────────────────────┘                    32 at a time
+        object      name, by the last compose; then the others are removed
+
+    GCS has resumable uploads too. They send one chunk after the other, and where the reply to one is lost the client
+    has to ask how much arrived. A chunk of its own is put as often as need be, and is the same in the end. What a
+    killed process leaves is under a hidden name beside the object, never under its own.
+    """
+
+    def __init__(self, store: GcsClient, key: str) -> None:
+        self._store = store
+        self._key = key
+        self._mark = uuid.uuid4().hex
+        folder, slash, name = key.rpartition("/")
+        self._chunks = f"{folder}{slash}.{name}.{self._mark}"
+        self._left: list[str] = []
+        self._sender: PieceSender[str] = PieceSender(self._send, lambda _: _CHUNK_BYTES)
+
+    def write(self, data: memoryview) -> None:
+        self._sender.write(data)
+
+    def finish(self) -> None:
+        if not self._sender.pieces:
+            self._store.put(self._key, self._sender.rest())
+            return
+        try:
+            chunks, level = self._sender.finish(), 1
+            while len(chunks) > _COMPOSED_AT_ONCE:
+                groups = [chunks[i : i + _COMPOSED_AT_ONCE] for i in range(0, len(chunks), _COMPOSED_AT_ONCE)]
+                names = [f"{self._chunks}/{level}-{number:06d}" for number in range(len(groups))]
+                self._left += names
+                at_once(lambda pair: self._compose(*pair), zip(names, groups, strict=True))
+                chunks, level = names, level + 1
+            made = self._compose(self._key, chunks)
+            self._store.check(self._key, self._sender.crc, info_of(made).crc32c)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        self._sender.abandon()
+        left, self._left = self._left, []
+        at_once(self._store.remove, left)
+
+    def _send(self, number: int, piece: memoryview, _crc: int) -> str:
+        key = f"{self._chunks}/0-{number:06d}"
+        self._left.append(key)
+        self._store.put(key, piece, if_absent=True)
+        return key
+
+    def _compose(self, key: str, sources: list[str]) -> Any:
+        handle = self._store.handle
+        blob: Any = handle.blob(key)
+        blob.content_type = "application/octet-stream"
+        blobs = [handle.blob(source) for source in sources]
+        self._store.call("write it", key, lambda: blob.compose(blobs, retry=None))
+        return blob
