@@ -29,9 +29,8 @@ from .commands.option_hints import (
     answer,
     option,
 )
-from .commands.reporting.command import report
 from .commands.session import Session
-from .commands.statistics.command import stats
+from .commands.statistics.command import report, stats
 
 if TYPE_CHECKING:
     from .prepare.conversion import Conversion
@@ -174,7 +173,7 @@ def append(
             summary = run_append(conversion, force=force, changed=changed, beam_options=options, watch=session.watch)
             session.screen.summary(summary)
         else:
-            session.screen.append_plan(dry_run_append(conversion, force=force, changed=changed))
+            session.screen.ended(dry_run_append(conversion, force=force, changed=changed))
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 

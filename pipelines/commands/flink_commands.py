@@ -10,8 +10,8 @@ import typer
 
 from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.hints import Command as Proposed
-from .option_hints import Command
-from .session import Body, Session, run
+from .option_hints import Command, Debug, Json, answer
+from .session import Session
 
 if TYPE_CHECKING:
     from ..engines.flink.cluster import Cluster
@@ -21,8 +21,6 @@ app = typer.Typer(help="Install Flink, and run a cluster of it on this machine."
 _MOST: Final = 64
 """Task managers of one machine, and slots of one: each slot has a Python worker of its own."""
 
-_Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-_Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
 _Folder: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -32,7 +30,7 @@ _Folder: TypeAlias = Annotated[
 
 
 @app.command(cls=Command, epilog="Example: shardmill flink install")
-def install(as_json: _Json = False, debug: _Debug = False) -> None:
+def install(as_json: Json = False, debug: Debug = False) -> None:
     """Fetch Flink's jars with Maven, once, and check them."""
 
     def body(session: Session) -> None:
@@ -47,7 +45,7 @@ def install(as_json: _Json = False, debug: _Debug = False) -> None:
             what = "Installed" if is_new else "Nothing to do: installed before is"
             session.screen.text(f"{what} Flink {pinned().version} in {shown_path(str(jars_folder()))}")
 
-    _answer(body, as_json=as_json, debug=debug)
+    answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
 @app.command(cls=Command, epilog="Example: shardmill flink up --task-managers 2")
@@ -57,8 +55,8 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of its REST interface; 0: a free one.")] = 8081,
     pool_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of its worker pool; 0: a free one.")] = 50000,
     folder: _Folder = None,
-    as_json: _Json = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Start a cluster on this machine.
 
@@ -76,11 +74,11 @@ def up(
         else:
             session.screen.text(_is_up(cluster))
 
-    _answer(body, as_json=as_json, debug=debug)
+    answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
 @app.command(cls=Command, epilog="Example: shardmill flink down")
-def down(folder: _Folder = None, as_json: _Json = False, debug: _Debug = False) -> None:
+def down(folder: _Folder = None, as_json: Json = False, debug: Debug = False) -> None:
     """Stop the cluster that `up` started."""
 
     def body(session: Session) -> None:
@@ -93,7 +91,7 @@ def down(folder: _Folder = None, as_json: _Json = False, debug: _Debug = False) 
         else:
             session.screen.text("No cluster is up." if cluster is None else f"Stopped the cluster at {cluster.master}.")
 
-    _answer(body, as_json=as_json, debug=debug)
+    answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
 def _is_up(cluster: Cluster) -> str:
@@ -107,7 +105,3 @@ def _is_up(cluster: Cluster) -> str:
         f"Convert on it:  {Add('--runner', 'flink', *where)}\n"
         f"Stop it:        {Proposed('flink', 'down', *named)}"
     )
-
-
-def _answer(body: Body, *, as_json: bool, debug: bool) -> None:
-    raise typer.Exit(run(body, as_json=as_json, quiet=False, debug=debug))

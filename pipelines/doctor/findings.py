@@ -105,15 +105,15 @@ def package_findings() -> Iterator[Finding]:
         for name, (module, use) in packages.items():
             used = f"{use} (extra {extra})" if extra else use
             problem = _import_problem(module)
-            found = problem or _version(name.partition("[")[0])
+            found = problem or version_of(name.partition("[")[0], "installed")
             yield Finding(name, "missing" if problem else "ok", found, used, fix, _NEEDS[extra])
 
 
-def _version(name: str) -> str:
+def version_of(name: str, otherwise: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "installed"
+        return otherwise
 
 
 def crc_finding() -> Finding:

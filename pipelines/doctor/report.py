@@ -6,7 +6,6 @@ import os
 import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from ...transforms.format.wording.printable import escaped
@@ -21,6 +20,7 @@ from .findings import (
     package_findings,
     python_finding,
     store_findings,
+    version_of,
 )
 
 if TYPE_CHECKING:
@@ -43,17 +43,10 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         return {
             "ok": not self.required,
-            "shardmill": own_version(),
+            "shardmill": version_of(NAME, "unknown"),
             "platform": platform.platform(),
             "checks": [one.to_json(self.needs) for one in self.findings],
         }
-
-
-def own_version() -> str:
-    try:
-        return version(NAME)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def examine(places: Sequence[str]) -> Report:
@@ -78,11 +71,9 @@ def needs_of(places: Iterable[str]) -> tuple[frozenset[str], list[str]]:
         named += [*(path if scheme_of(path) else os.path.join(config.base, path) for path in paths), config.output.path]
     schemes = {place: scheme_of(place) for place in named}
     needs |= {scheme for scheme in schemes.values() if scheme is not None}
-    return frozenset(needs), [place for place in dict.fromkeys(named) if schemes[place] is None and not _is_glob(place)]
-
-
-def _is_glob(place: str) -> bool:
-    return any(sign in place for sign in "*?[")
+    return frozenset(needs), [
+        place for place in dict.fromkeys(named) if schemes[place] is None and not set("*?[") & set(place)
+    ]
 
 
 def print_report(terminal: Terminal, report: Report) -> int:
@@ -90,7 +81,7 @@ def print_report(terminal: Terminal, report: Report) -> int:
     if terminal.as_json:
         terminal.data(report.to_json())
         return 1 if report.required else 0
-    terminal.text(f"Shardmill {own_version()}, {platform.platform()}\n", "bold")
+    terminal.text(f"Shardmill {version_of(NAME, 'unknown')}, {platform.platform()}\n", "bold")
     terminal.table(_table(report))
     lacking = [one for one in report.findings if one.state != "ok"]
     if lacking:

@@ -46,11 +46,14 @@ class Screen(Terminal):
         elif not self.quiet:
             print_summary(self, summary)
 
-    def ended(self, ended: Summary | Submitted) -> None:
-        if isinstance(ended, Summary):
-            self.summary(ended)
-        else:
-            self.submitted(ended)
+    def ended(self, ended: Summary | Submitted | PlanReport) -> None:
+        match ended:
+            case Summary():
+                self.summary(ended)
+            case Submitted():
+                self.submitted(ended)
+            case PlanReport():
+                self.plan(ended)
 
     def submitted(self, job: Submitted) -> None:
         self.done = f"job {job.job_id or job.name} was {'built' if job.job_id is None else 'submitted'}"
@@ -73,12 +76,6 @@ class Screen(Terminal):
             self.data(plan.to_json())
         elif not self.quiet:
             print_plan(self, plan)
-
-    def append_plan(self, plan: PlanReport | Summary) -> None:
-        if isinstance(plan, Summary):
-            self.summary(plan)
-        else:
-            self.plan(plan)
 
     def verified(self, report: Report) -> None:
         if self.as_json:

@@ -10,9 +10,9 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -105,8 +105,10 @@ def _lines(prepared: Prepared, sample: Sample) -> Iterator[str]:
         yield f"Warning: {escaped(text)}"
     if sample.rejects:
         yield f"Rejected: {counted(len(sample.rejects), 'row')} of these:"
-        groups = group_rejects(_documents(sample), plan.listing.format)
-        yield from escaped(rejects_text(len(sample.rejects), _codes(sample), groups), keep="\n").splitlines()
+        documents = (json.loads(reject.to_json_line()) for reject in sample.rejects)
+        groups = group_rejects(documents, plan.listing.format)
+        codes = Counter(error.code for reject in sample.rejects for error in reject.errors[:1])
+        yield from escaped(rejects_text(len(sample.rejects), codes, groups), keep="\n").splitlines()
     if len(plan.survey.frozen.schema):
         yield from ("", "Features, their types, and why:", "", *_table(prepared))
     if sample.payloads:
@@ -145,14 +147,6 @@ def _record(payload: bytes) -> Iterator[str]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
-
-
-def _documents(sample: Sample) -> Iterator[Mapping[str, Any]]:
-    return (json.loads(reject.to_json_line()) for reject in sample.rejects)
-
-
-def _codes(sample: Sample) -> dict[str, int]:
-    return dict(Counter(error.code for reject in sample.rejects for error in reject.errors[:1]))
 
 
 def _allowed(sample: Sample) -> tuple[str, str]:

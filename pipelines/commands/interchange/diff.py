@@ -58,7 +58,9 @@ def _print(sides: tuple[Side, Side], found: Difference, read: list[RecordDiffere
     for letter, side in zip("AB", sides, strict=True):
         screen.text(f"{letter}: {side.name}")
     screen.table(_splits_table(found))
-    _list(screen, "Schema", (_sides_line(name, *texts) for name, texts in found.schema.items()))
+    _list(
+        screen, "Schema", (f"{printable(name) or 'records'}: {_arrow(*texts)}" for name, texts in found.schema.items())
+    )
     classes = ((feature, name, *numbers) for feature, names in found.labels.items() for name, numbers in names.items())
     _list(screen, "Labels", (f'{printable(f)}: class "{printable(n)}" {_arrow(x, y)}' for f, n, x, y in classes))
     for line in dict.fromkeys(_not_compared(sides, found)):
@@ -103,10 +105,6 @@ def _list(screen: Screen, title: str, lines: Iterable[str]) -> None:
         screen.text(f"  {line}")
     if len(found) > _SHOWN:
         screen.text(f"  and {len(found) - _SHOWN:,} more; --json has them all")
-
-
-def _sides_line(name: str, a: str | None, b: str | None) -> str:
-    return f"{printable(name) or 'records'}: {_arrow(a, b)}"
 
 
 def _arrow(a: object, b: object) -> str:

@@ -1,1 +1,1 @@
-"""The command `stats`: the figures of a dataset's records, or of other TFRecord files."""
+"""The commands `stats` and `report`: the figures of a dataset, or of other TFRecord files, as tables or a page."""

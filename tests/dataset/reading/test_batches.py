@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.reading.batching import in_batches_of
-from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
+from shardmill.transforms.dataset.reading.open_dataset import Dataset, in_batches_of, open_dataset
 from shardmill.transforms.errors import DamageError, UsageError
 from shardmill.transforms.format.schema.schema import Feature, Schema
 

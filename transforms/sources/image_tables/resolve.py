@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
 from ...errors import InputError
 from ...format.wording.hints import Set
+from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
+from ...recognise.names import is_split_folder
+from ..csv.delimiter import detect_delimiter
+from ..files.skipped_names import why_skipped
 from ..registry.format import Resolved
-from .metadata import ALONE, find_metadata
 
 
 def of_metadata(
@@ -98,3 +104,147 @@ def _section(given: Mapping[str, Any], own: Mapping[str, object], file: str, col
     if section.get("columns") is not None:
         section["columns"] = list(dict.fromkeys([*columns, *section["columns"]]))
     return section
+
+
+SUFFIXES: Final = ("csv", "jsonl", "parquet")
+"""What a table beside pictures may be: the suffix is what `input.format` calls it too."""
+
+ALONE: Final = f"{Set('input.metadata', 'none')}"
+_NAMES: Final = frozenset(f"metadata.{suffix}" for suffix in SUFFIXES)
+_LINES: Final = 1000
+"""Lines of JSON whose keys are looked at for the columns that name pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The tables of some folders: their format and paths, and which of their columns name pictures.
+
+    `roots` are the folders as they were given; `columns` are the columns with the names of their features, `known` all
+    columns.
+    """
+
+    format: str
+    files: tuple[str, ...]
+    roots: tuple[str, ...]
+    columns: dict[str, str]
+    known: frozenset[str]
+
+
+def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
+    """Return the tables in the folders that `paths` name, and in the folders in these; None if there is none.
+
+    They are as Hugging Face's imagefolder has them (huggingface/datasets, `folder_based_builder.py`):
+
+        pets/metadata.csv       file_name,caption        pets/train/metadata.jsonl    {"file_name": "1.jpg", "age": 3}
+        pets/cats/1.jpg         cats/1.jpg,a cat         pets/train/1.jpg
+
+        file_name    the picture, whose features are named `image/...`        file_names    a list of them, `images/...`
+        X_file_name  a picture whose features are named `X/...`               X_file_names  a list of them
+
+    Paths begin in the folder of the table. All tables have one suffix.
+    Raises `InputError`: they have several suffixes, not every path has one, or none of their columns names pictures.
+    """
+    found = {path: _tables_in(path, base) for path in paths if "://" not in path}
+    files = [file for tables in found.values() for file in tables]
+    if not files:
+        return None
+    kinds = {file.rpartition(".")[2].lower(): file for file in files}
+    if len(kinds) > 1:
+        one, other = (printable_path(file) for file in list(kinds.values())[:2])
+        raise InputError(
+            f"{one} and {other} are tables of two kinds beside pictures; keep one kind, or read {_alone()}"
+        )
+    without = next((path for path in paths if not found.get(path)), None)
+    if without is not None:
+        raise InputError(
+            f"{printable_path(without)}: has no table beside its pictures, and {printable_path(files[0])} is one; give "
+            f"folders that have one, or read {_alone()}"
+        )
+    (kind,) = kinds
+    columns = {name for file in files for name in _columns_of(os.path.join(base, file), kind)}
+    pictures = {name: feature for name in sorted(columns) if (feature := _feature_of(name)) is not None}
+    if not columns:
+        raise InputError(f"{printable_path(files[0])}: names no column, so no pictures; fill it, or read {_alone()}")
+    if not pictures:
+        shown = first_names(sorted(columns), 8)
+        raise InputError(
+            f"{printable_path(files[0])}: none of its columns names pictures ({shown}); call the one that does "
+            f'"file_name" (or X_file_name, for features named X), or read {_alone()}'
+        )
+    return Metadata(kind, tuple(files), tuple(paths), pictures, frozenset(columns))
+
+
+def _alone() -> str:
+    return f"the folders alone: {ALONE}"
+
+
+def _tables_in(path: str, base: str) -> list[str]:
+    """Return the tables in a folder, and in each folder in it."""
+    root = os.path.join(base, path)
+    found: dict[str, list[str]] = {}
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if why_skipped(os.fsencode(name)) is None)
+        if tables := [name for name in names if name.lower() in _NAMES]:
+            found[os.path.relpath(folder, root)] = sorted(tables)
+    deep = next((folder for folder in sorted(found) if os.sep in folder), None)
+    if deep is not None:
+        raise InputError(
+            f"{printable_path(os.path.join(path, deep, found[deep][0]))}: tables beside pictures are in the folder "
+            f"that is given, or in those in it, and this one is deeper; give its folder, or read {_alone()}"
+        )
+    splits = [] if "." in found or not found else _splits_in(root)
+    without = next((split for split in splits if split not in found), None)
+    if without is not None and any(split in found for split in splits):
+        one = next(split for split in splits if split in found)
+        raise InputError(
+            f"{printable_path(os.path.join(path, without))}: has no table beside its pictures, and "
+            f"{printable_path(os.path.join(path, one))} has one; add it, or read {_alone()}"
+        )
+    return [os.path.normpath(os.path.join(path, folder, name)) for folder in sorted(found) for name in found[folder]]
+
+
+def _splits_in(root: str) -> list[str]:
+    with os.scandir(root) as entries:
+        return sorted(one.name for one in entries if one.is_dir() and is_split_folder(os.fsencode(one.name)))
+
+
+def _feature_of(column: str) -> str | None:
+    for suffix, plain in (("file_name", "image"), ("file_names", "images")):
+        if column == suffix:
+            return plain
+        if column.endswith(f"_{suffix}") and len(column) > len(suffix) + 1:
+            return column[: -len(suffix) - 1]
+    return None
+
+
+def _columns_of(path: str, kind: str) -> Iterable[str]:
+    if kind == "parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return [str(name) for name in pq.read_schema(path).names]
+        except pa.ArrowException as error:
+            reason = printable(str(error))
+            raise InputError(f"{printable_path(path)}: no Parquet file: {reason}; copy it again") from error
+    try:
+        with open(path, encoding=_encoding_of(path), errors="replace", newline="") as file:
+            if kind == "csv":
+                sign = detect_delimiter([path], "").sign
+                return next(csv.reader(file, delimiter=sign), [])
+            rows = (_parsed(line) for line, _ in zip(file, range(_LINES), strict=False))
+            return dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
+    except OSError as error:
+        raise InputError(f"{printable_path(path)}: cannot be read: {error.strerror}") from error
+
+
+def _parsed(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None  # a bad line is a reject, as in any table
+
+
+def _encoding_of(path: str) -> str:
+    with open(path, "rb") as file:
+        return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"

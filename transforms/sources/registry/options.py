@@ -84,11 +84,7 @@ class SharedOptions(BaseModel):
     limit: Count | None = None
     where: Annotated[str, AfterValidator(_check_where)] | None = None
     ignore: list[Annotated[str, StringConstraints(min_length=1)]] = []
-    splits: (
-        Literal["names", "none"]
-        | Annotated[dict[SplitName, str | list[str]], Field(min_length=1, max_length=64)]
-        | None
-    ) = None
+    splits: Literal["names", "none"] | SplitGlobs | None = None
     detect: Literal["none"] | None = None
     check: Check = "structure"
 

@@ -2,24 +2,191 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.nested.keys import is_flat
 from ...format.nested.unsupported import refuse_unsupported, without_json
-from ...format.schema.arrow_checks import PERIOD
-from ...format.schema.arrow_types import feature_of
+from ...format.schema.arrow_checks import PERIOD, common_type, meaning, promoted_type
+from ...format.schema.arrow_types import feature_of, is_list
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Python
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
-from ..contract.lacking import apart_warning
-from ..contract.selection import Selection, exclude_columns
+from ..contract.lacking import apart_warning, files_apart, lacking_files
+from ..contract.selection import UNITE, Selection, exclude_columns
 from ..contract.source import Frozen, Piece, Survey, UnitedFrozen
-from .shared_schema import FileColumns, shared_columns
+
+_Common: TypeAlias = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
+
+
+class FileColumns(Protocol):
+    """The columns of a file: its footer, or what else planning reads of it."""
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The chosen columns, in the order of the file."""
+
+    @property
+    def null_reasons(self) -> tuple[str, ...]:
+        """The reason why each chosen column may hold nulls, or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedColumns:
+    """The columns of all files, why each may hold nulls or not, and the first file that has it, all in one order.
+
+    `apart` are files that have none of the columns of any other one.
+    """
+
+    schema: pa.Schema
+    reasons: tuple[str, ...]
+    files: tuple[str, ...]
+    apart: tuple[str, ...] = ()
+
+
+def shared_columns(footers: Sequence[FileColumns], *, union: bool = False) -> SharedColumns:
+    """Return the columns that all files have, in the order of the first, and what is known of the nulls of each.
+
+    A column is nullable where any file's is, and of the type that holds the values of all exactly. With `union` they
+    are the columns of any file, as they come first, and null where a file lacks one; integers and floats are promoted.
+    Raises `SchemaError` with both files, the field and its types where two files differ.
+    """
+    first = footers[0]
+    fields: dict[str, pa.Field] = {}
+    reasons: dict[str, str] = {}
+    seen_in: dict[str, str] = {}
+    widened: dict[str, str] = {}
+    for other in footers:
+        if other is not first and other.schema.equals(first.schema):
+            continue
+        if other is not first and not union:
+            _check_names(first, other)
+        for column, reason in zip(other.schema, other.null_reasons, strict=True):
+            name = column.name
+            if name not in fields:
+                fields[name], reasons[name], seen_in[name] = column, reason, other.name
+                continue
+            kind = _common_type(fields[name].type, column.type, union=union)
+            if kind is None:
+                raise SchemaError(_types_differ(fields[name], seen_in[name], footers, other, union=union))
+            if kind != meaning(fields[name].type):
+                widened.setdefault(name, f"{fields[name].type} in {seen_in[name]}")
+                fields[name] = fields[name].with_type(kind)
+            elif kind != meaning(column.type):
+                widened.setdefault(name, f"{column.type} in {other.name}")
+            if column.type != fields[name].type and _has_no_cast(fields[name].type, column.type):
+                fields[name] = fields[name].with_type(kind)
+            if column.nullable and not fields[name].nullable:
+                fields[name] = fields[name].with_nullable(True)
+                reasons[name] = f"{reason} ({other.name})"
+    of_files = [(file.name, file.schema.names) for file in footers if union]
+    lacking = lacking_files(of_files)
+    why = [
+        "; ".join([reasons[name], *(table[name] for table in (widened, lacking) if name in table)]) for name in fields
+    ]
+    schema = pa.schema([one.with_nullable(True) if one.name in lacking else one for one in fields.values()])
+    return SharedColumns(schema, tuple(why), tuple(seen_in.values()), files_apart(of_files))
+
+
+def _has_no_cast(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return whether Arrow lacks a cast: of a list to a view of one, or of a dictionary to a view of text, or back."""
+    both = f"{one} {other}"
+    return "list_view" in str(one) or ("_view" in both and "dictionary" in both)
+
+
+def _common_type(known: pa.DataType, other: pa.DataType, *, union: bool) -> pa.DataType | None:
+    return meaning(known) if known == other else (promoted_type if union else common_type)(known, other)
+
+
+def _check_names(first: FileColumns, other: FileColumns) -> None:
+    """Raise `SchemaError` where one file has a column that the other lacks; their order is free."""
+    for one, two in ((first, other), (other, first)):
+        column = next((column for column in one.schema if column.name not in two.schema.names), None)
+        if column is not None:
+            thing = f'column "{printable(column.name)}"'
+            differ = _one_lacks(thing, column.type, one.name, two.name, later=other.name)
+            raise SchemaError(f"{differ}; {_unite(thing, column.name)}; or convert them apart")
+
+
+def _one_lacks(thing: str, kind: pa.DataType, has: str, lacks: str, *, later: str) -> str:
+    if lacks == later:
+        return f"{lacks} has no {thing}, and {has} has it ({kind})"
+    return f"{has} has a {thing} ({kind}), and {lacks} has none"
+
+
+def _unite(thing: str, column: str) -> str:
+    noun = "fields" if thing.startswith("field") else "columns"
+    leave_out = f"or leave the column out: {exclude_columns([column])}"
+    return f"read the {noun} of all files, null where a file lacks one: {UNITE}; {leave_out}"
+
+
+def _types_differ(known: pa.Field, file: str, files: Sequence[FileColumns], other: FileColumns, *, union: bool) -> str:
+    """Return what to do about a column that is of `known` so far, first seen in `file`, and otherwise in another."""
+    common = promoted_type if union else common_type
+    name, theirs = known.name, other.schema.field(known.name).type
+    before = [one for one in files[: files.index(other)] if name in one.schema.names]
+    types = [(one.schema.field(name).type, one.name) for one in before]
+    own, file = next(((kind, one) for kind, one in types if common(kind, theirs) is None), (known.type, file))
+    unites = not union and promoted_type(own, theirs) is not None
+    path, mine, twin = _where_they_differ(own, theirs, common, union=union)
+    thing = f'column "{printable(name)}"'
+    if path:
+        thing = f'field "{printable("/".join(path))}" of {thing}'
+    if mine is not None and twin is not None:
+        unite = f"; or read both as {promoted_type(mine, twin)}, where that is exact: {UNITE}" if unites else ""
+        return (
+            f"{thing} is {mine} in {file}, and {twin} in {other.name}; "
+            f"write one of them again with the other's type, or convert them apart{unite}"
+        )
+    has, lacks = (other.name, file) if mine is None else (file, other.name)
+    differ = _one_lacks(thing, mine if twin is None else twin, has, lacks, later=other.name)
+    fix = _unite(thing, name) if unites else f"leave the column out: {exclude_columns([name])}"
+    return f"{differ}; {fix}; or convert them apart"
+
+
+def _where_they_differ(
+    one: pa.DataType | None, other: pa.DataType | None, common: _Common, *, union: bool
+) -> tuple[tuple[str, ...], pa.DataType | None, pa.DataType | None]:
+    """Return the first field within two types that nothing holds together: its path, and its two types.
+
+    A type is None where there is no such field; the path is empty where the types are no structs, nor lists of them.
+    """
+    own, listed = _fields_of(one)
+    theirs, _ = _fields_of(other)
+    for name in own | theirs if own and theirs else ():
+        mine, twin = own.get(name), theirs.get(name)
+        if mine is None or twin is None:
+            if listed or not union:
+                return (name,), mine, twin
+        elif (common(pa.list_(mine), pa.list_(twin)) if listed else common(mine, twin)) is None:
+            path, mine, twin = _where_they_differ(mine, twin, common, union=union and not listed)
+            return (name, *path), mine, twin
+    return (), one, other
+
+
+def _fields_of(kind: pa.DataType | None) -> tuple[dict[str, pa.DataType], bool]:
+    """Return the types of the fields of a struct or a map, also of those in lists, and whether they are in lists."""
+    listed = False
+    while kind is not None and (is_list(kind) or pa.types.is_fixed_size_list(kind)):
+        kind, listed = kind.value_type, True
+    if kind is not None and pa.types.is_map(kind):
+        return {"key": kind.key_type, "value": kind.item_type}, True
+    fields = {one.name: one.type for one in kind} if kind is not None and pa.types.is_struct(kind) else {}
+    return fields, listed
+
 
 MANY_COLUMNS: Final = 1000
 """From here on a user is warned: 10,000 columns are read, but every one of them costs time for each batch."""

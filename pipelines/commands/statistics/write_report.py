@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....transforms.dataset.export.new_target import check_new, new_file
@@ -12,31 +11,25 @@ from ....transforms.format.wording.printable import printable_path
 from ....transforms.format.wording.sizes import format_size
 from ...dataset_report.facts import gather_facts
 from ...dataset_report.page import html_page
-from ..statistics.stats import statistics_of
+from .stats import statistics_of
 
 if TYPE_CHECKING:
     from ...screens.screen import Screen
 
 
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
-    """Which generation is reported (None: the latest), and how."""
-
-    generation: int | None = None
-    quick: bool = False
-    overwrite: bool = False
-
-
-def report_command(path: str, target: str, options: ReportOptions, screen: Screen) -> int:
+def report_command(
+    path: str, target: str, screen: Screen, generation: int | None, *, quick: bool, overwrite: bool
+) -> int:
+    """Report a generation (None: the latest)."""
     root = path.rstrip("/") or path
     if not target.endswith((".html", ".htm")):
         raise UsageError(f"{printable_path(target)}: a report is an HTML file; name it so: -o report.html")
-    check_new(target, overwrite=options.overwrite)
-    opened = open_generation(root, options.generation)
+    check_new(target, overwrite=overwrite)
+    opened = open_generation(root, generation)
     root, manifest, found = opened.path, opened.manifest, None
     with opened.unchanged():
         if manifest.schema is not None:
-            found = statistics_of(root, manifest, "full", count=not options.quick)
+            found = statistics_of(root, manifest, "full", count=not quick)
         page = html_page(gather_facts(root, found, manifest.generation)).encode()
     with new_file(target) as file:
         file.write(page)

@@ -1,1 +1,0 @@
-"""The command `report`: write the page that shows what is in a dataset."""
