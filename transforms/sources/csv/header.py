@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, zip_longest
 from typing import TYPE_CHECKING, Final
@@ -62,20 +62,26 @@ class FileHead:
 
 def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileHead:
     """Read a file up to its first record, and name its columns."""
-    form = sniff_text(entry, options.encoding)
-    text, begin, data, skipped, sep = _first_record(entry, form, options, limits)
+    form, dialect = sniff_text(entry, options.encoding), dialect_of(options)
+    blocks = stream_text(entry, options.encoding, form, whole=False)
+    skip, skipped, blocks = skip_lines(blocks, options.skip_lines)
+    line, blocks = skip_sep_line(blocks)
+    sep, skipped = line.decode("latin-1").strip("\r\n"), skipped + bool(line)
+    begin = Cut(form.start + skip + len(line), 0, 0, 0)
+    text, data = _first_record(blocks, begin, entry.name, dialect, limits, header=options.header)
     form = replace(form, start=begin.offset)
     if text is None:
         return FileHead(entry.name, form, None, data, skipped=skipped, sep=sep)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
-    cells = header_cells(text, dialect_of(options), inner, entry.name, limits.columns, header=options.header)
+    cells = header_cells(text, dialect, inner, entry.name, limits.columns, header=options.header)
     cells = cells if options.row_names is None else (options.row_names, *cells)
     _refuse_json(text, entry.name)
-    _refuse_libsvm(text, entry.name, options)
-    names, warnings = _name_columns(cells, entry.name, options)
+    if "header" not in options.model_fields_set:
+        _refuse_libsvm(text, entry.name)
+    names, warnings = _name_columns(cells, entry.name, options.names, header=options.header)
     if not options.header:
         data = begin
-    warnings = (*warnings, *_delimiter_warning(cells, entry.name, options))
+    warnings = (*warnings, *_delimiter_warning(cells, entry.name, options.delimiter))
     return FileHead(entry.name, form, names, data, warnings, cells, skipped, sep)
 
 
@@ -243,8 +249,8 @@ def _refuse_json(text: bytes, file: str) -> None:
         )
 
 
-def _refuse_libsvm(text: bytes, file: str, options: CsvInput) -> None:
-    if "header" not in options.model_fields_set and LIBSVM.match(text):
+def _refuse_libsvm(text: bytes, file: str) -> None:
+    if LIBSVM.match(text):
         raise SourceError(
             file,
             "the first line is in the form of LibSVM (label, then index:value), which is no table; to read each line "
@@ -258,19 +264,14 @@ def dialect_of(options: CsvInput) -> Dialect:
 
 
 def _first_record(
-    entry: SourceEntry, form: TextForm, options: CsvInput, limits: CsvLimits
-) -> tuple[bytes | None, Cut, Cut, int, str]:
-    """Return the first record that is not blank, where the text starts and it ends, the skipped lines, and `sep=`."""
-    blocks = stream_text(entry, options.encoding, form, whole=False)
-    skip, skipped, blocks = skip_lines(blocks, options.skip_lines)
-    line, blocks = skip_sep_line(blocks)
-    sep, skipped = line.decode("latin-1").strip("\r\n"), skipped + bool(line)
-    start = before = Cut(form.start + skip + len(line), 0, 0, 0)
-    dialect, most = dialect_of(options), StreamLimits(limits.field_bytes, limits.record_bytes)
-    for text, counts, size, long in cut_stream(blocks, entry.name, dialect, start.offset, most):
-        if long and options.header and counts.records:
+    blocks: Iterator[bytes], before: Cut, file: str, dialect: Dialect, limits: CsvLimits, *, header: bool
+) -> tuple[bytes | None, Cut]:
+    """Return the first record that is not blank, and where it ends."""
+    most = StreamLimits(limits.field_bytes, limits.record_bytes)
+    for text, counts, size, long in cut_stream(blocks, file, dialect, before.offset, most):
+        if long and header and counts.records:
             raise SourceError(
-                entry.name,
+                file,
                 f"the header has a name of {long[0].size} bytes, more than limits.field_bytes ({limits.field_bytes}); "
                 "if it is data: --no-header",
             )
@@ -285,16 +286,18 @@ def _first_record(
         lines = int(found.lines[first]) if len(solid) else counts.lines
         blanks = before.blanks + int(np.count_nonzero(found.blank[:first]))
         # without a header, blank lines in front are the data's
-        return text[begin:end], start, Cut(before.offset + end, 1, blanks, before.lines + lines), skipped, sep
-    return None, start, before, skipped, sep
+        return text[begin:end], Cut(before.offset + end, 1, blanks, before.lines + lines)
+    return None, before
 
 
-def _name_columns(cells: Sequence[str], file: str, options: CsvInput) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if options.names is not None:
-        if len(options.names) != len(cells):
-            raise SourceError(file, f"has {len(cells)} columns, and input.names gives {len(options.names)} names")
-        names, warnings = list(options.names), list[str]()
-    elif not options.header:
+def _name_columns(
+    cells: Sequence[str], file: str, given: Sequence[str] | None, *, header: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if given is not None:
+        if len(given) != len(cells):
+            raise SourceError(file, f"has {len(cells)} columns, and input.names gives {len(given)} names")
+        names, warnings = list(given), list[str]()
+    elif not header:
         return tuple(f"column_{i}" for i in range(len(cells))), ()
     else:
         names, warnings = list(cells), []
@@ -327,10 +330,10 @@ def _refuse_twins(names: Sequence[str], file: str) -> None:
         seen[name] = i
 
 
-def _delimiter_warning(cells: Sequence[str], file: str, options: CsvInput) -> tuple[str, ...]:
+def _delimiter_warning(cells: Sequence[str], file: str, delimiter: str) -> tuple[str, ...]:
     if len(cells) != 1:
         return ()
-    other = next((sign for sign in ";\t|," if sign in cells[0] and sign != options.delimiter), None)
+    other = next((sign for sign in ";\t|," if sign in cells[0] and sign != delimiter), None)
     if other is None:
         return ()
     shown = printable(other)
