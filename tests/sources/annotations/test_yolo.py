@@ -185,3 +185,13 @@ def test_a_box_over_the_edge_is_a_reject_or_ends_there() -> None:
     with pytest.raises(TooManyRejects, match="goes over its edge"):
         run()
     assert corners(run(schema={"boxes": "clip"})[0]) == pytest.approx([0.85, 0.3, 1, 0.7])
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [("train2017/1", "labels"), ("train2017/1", "labels/train2017"), ("part/train/1", "labels")],
+)
+def test_labels_that_are_all_in_one_folder_are_of_pictures_in_a_folder_of_its_name(name: str, labels: str) -> None:
+    picture(name, "0 0.5 0.5 0.2 0.4\n")
+    (row,) = run({"yolo": labels}, input__splits="none")
+    assert (row["image/filename"], row["image/object/class/label"]) == (f"{name}.png", [0])

@@ -57,6 +57,7 @@ LAYOUTS = {
     "VOC beside": ("my pets", "my pets", "my pets/{}.xml"),
     "VOC as it is": ("pets", "pets/JPEGImages", "pets/Annotations/{}.xml"),
     "YOLO by part": ("pets", "pets/images/train", "pets/labels/train/{}.txt"),
+    "YOLO by part, of one split": ("dev", "dev/images/train", "dev/labels/train/{}.txt"),
     "YOLO by split": ("pets", "pets/train/images", "pets/train/labels/{}.txt"),
 }
 
@@ -72,6 +73,7 @@ def test_the_command_on_the_screen_reads_the_annotations(layout: str, shardmill:
     command = said.partition("annotations, which are not read; to read them: shardmill ")[2]
     words = shlex.split(command.partition(" feature ")[0])[:6]
     assert words[0] == "convert", said
+    assert ("output.split" in said) == (layout == "COCO as it is"), said
     done = shardmill(*words)
     assert done.code == 0, done.err
     rows = open_dataset("OUT").to_arrow("train").to_pylist()

@@ -16,7 +16,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -41,6 +41,9 @@ MOST_NODES: Final = 200_000
 _CLASS_DIGITS: Final = 5
 """The number of a class has so many digits: a name is kept for each number up to the greatest."""
 
+_ABOVE: Final = 2
+"""Folders above all labels that may be part of the names of pictures: `train`, `part/train`."""
+
 _BOX: Final = 5
 _CORNERS: Final = 3
 
@@ -53,8 +56,7 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
     found = run(partial(_read, wanted=replace(options, names=names), keypoints=beside.keypoints), entries)
     pictures, errors, poses = list[Picture](), dict[int, str](), 0
     known = _pictures_in(options.images)
-    for number, (entry, one) in enumerate(zip(entries, found, strict=True)):
-        stem = os.fsdecode(os.path.splitext(os.path.relpath(entry.path, labels))[0])
+    for number, (entry, one, stem) in enumerate(zip(entries, found, _stems(entries, labels, known), strict=True)):
         if stem not in known and os.fsdecode(os.path.basename(entry.path)) in NAMES:
             continue
         if isinstance(one, str):
@@ -163,6 +165,20 @@ def _numbers_in(node: yaml.Node | None) -> list[int]:
     values = [one.value for one in node.value] if isinstance(node, yaml.SequenceNode) else []
     shape = [int(one) for one in values if isinstance(one, str) and one.isdecimal() and len(one) <= _CLASS_DIGITS]
     return shape if len(shape) == len(values) == 2 else []
+
+
+def _stems(entries: Sequence[SourceEntry], labels: bytes, known: Container[str]) -> list[str]:
+    """Return what the picture of each file is called: below the folder of all files, or one above it.
+
+    Where all labels are of one split, `labels/train/1.txt` is of `images/train/1.jpg`, and of `train/1.jpg`.
+    """
+    below = [os.fsdecode(os.path.splitext(os.path.relpath(entry.path, labels))[0]) for entry in entries]
+    prefixes, folder = [""], os.fsdecode(labels)
+    for _ in range(_ABOVE):
+        folder, name = os.path.split(folder)
+        prefixes.append(os.path.join(name, prefixes[-1]))
+    prefix = max(prefixes, key=lambda one: sum(one + stem in known for stem in below))
+    return [prefix + stem for stem in below]
 
 
 def _pictures_in(root: str) -> dict[str, str]:

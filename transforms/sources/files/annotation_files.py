@@ -41,7 +41,7 @@ class AnnotationFile:
         elif self.kind == "yolo":
             files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
         shown = "PICTURES" if pictures is None else shown_path(pictures)
-        split = next(filter(None, map(split_of, reversed(shown.split("/")))), "train")
+        split = "train" if pictures is None else _split_of_all(pictures, folders, split_of)
         given = [Set(f"input.annotations.{self.kind}", shown_path(files))]
         given += [Set("output.split", split)] if split != "train" else []
         read = Command("convert", shown, "-o", "OUT", *given)
@@ -79,6 +79,16 @@ def annotations_of(kind: str, folder: bytes, name: bytes, near: bytes | None) ->
     if (kind == "voc" and near is not None and os.path.splitext(near)[0] != stem) or (kind == "yolo" and near):
         return None
     return AnnotationFile(kind, os.path.join(folder, name), near is not None)
+
+
+def _split_of_all(pictures: bytes, folders: Sequence[bytes], split_of: Callable[[str], str | None]) -> str:
+    """Return the split whose name a folder of pictures has, or the one above `images`; folders in it have their own."""
+    start = len(pictures) + 1
+    inner = {part for one in folders if one.startswith(pictures + b"/") for part in one[start:].split(b"/")}
+    above, name = os.path.split(pictures)
+    own = (name, os.path.basename(above)) if name.lower() in _PICTURES else (name,)
+    splits = [split_of(os.fsdecode(part)) for part in own]
+    return "train" if any(split_of(os.fsdecode(part)) for part in inner) else next(filter(None, splits), "train")
 
 
 def _labels_of(folder: bytes) -> bytes:
