@@ -65,7 +65,7 @@ def test_init_writes_a_config_and_appends_follow_the_dataset(shardmill: Shardmil
 def test_a_csv_that_is_an_arrow_file_is_refused_with_the_command_that_reads_it(shardmill: Shardmill) -> None:
     put("a.csv", n=[1])
     refused = shardmill("convert", "a.csv", "-o", "out")
-    assert "a.csv: is an Arrow file; read it as one: --set input.format=arrow" in refused.err
+    assert "a.csv: is an Arrow file; read it as one: --format arrow" in refused.err
 
 
 def test_a_damaged_file_fails_the_run_by_its_name(shardmill: Shardmill) -> None:

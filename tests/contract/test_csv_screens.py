@@ -68,7 +68,7 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
     "a picture that is called CSV": (
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
         [],
-        "a.csv: is an image; read it as one: --set input.format=images",
+        "a.csv: is an image; read it as one: --format images",
     ),
     "a binary file": (
         b"\x7fELF\2\1\1\0\xd0k\0\0\n",
@@ -643,10 +643,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "semicolons, and a comma declared": (
         b"a;b\n1;2\n",
         ["--set", "input.delimiter=,"],
-        [
-            'Warning: a.csv: 1 column, and its first line holds ";": wrong delimiter? declare it: '
-            "--set 'input.delimiter=;'"
-        ],
+        ["Warning: a.csv: 1 column, and its first line holds \";\": wrong delimiter? declare it: --delimiter ';'"],
         [{"a;b": "1;2"}],
     ),
     "columns in another order": (
@@ -858,7 +855,7 @@ def test_a_column_of_a_file_without_a_header_is_refused_with_the_command_that_na
         ),
         ("a.csv", b"a,b|c\n1,2|3\n", 2, 'a.csv: the delimiter is unclear: "," gives 2 and "|" gives 2 columns'),
         ("a.csv", b"PK\x03\x04 rest of it", 1, "is a ZIP archive (as Excel files are), which is not read"),
-        ("a.csv", b"PAR1 rest of it", 1, "a.csv: is a Parquet file; read it as one: --set input.format=parquet"),
+        ("a.csv", b"PAR1 rest of it", 1, "a.csv: is a Parquet file; read it as one: --format parquet"),
         ("a.7z", b"7z rest of it", 2, "a.7z: is an archive, which is not read; unpack it first: 7z x "),
         (
             "a.json",

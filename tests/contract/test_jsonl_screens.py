@@ -100,7 +100,7 @@ class TestConvert:
     def test_a_csv_that_is_json_lines_is_refused_with_the_command_that_reads_it(self, shardmill: Shardmill) -> None:
         put("a.csv", {"a": 1})
         refused = shardmill("convert", "a.csv", "-o", "out")
-        assert "each line is a JSON object, not CSV; read it as JSON lines: --set input.format=jsonl" in refused.err
+        assert "each line is a JSON object, not CSV; read it as JSON lines: --format jsonl" in refused.err
         assert shardmill("convert", "a.csv", "-o", "out", "--set", "input.format=jsonl").code == 0
 
 

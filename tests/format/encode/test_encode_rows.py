@@ -116,7 +116,7 @@ def test_a_record_over_the_limit_is_a_reject() -> None:
     batch = pa.record_batch({"s": ["x", "x" * 200, "x" * 90]})
     block = encode_rows(rows_of(batch), schema_of(batch), record_bytes_limit=120)
     assert codes(block) == [(102, [(None, "RECORD_TOO_LARGE")])]
-    assert "raise the limit: limits.record_bytes" in block.rejects[0].errors[0].message
+    assert "raise the limit: --set limits.record_bytes=218" in block.rejects[0].errors[0].message
     assert values(block.splits["train"], "s") == [[b"x"], [b"x" * 90]]
 
 

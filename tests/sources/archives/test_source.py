@@ -231,10 +231,10 @@ def test_archives_without_a_sample_are_refused_by_name() -> None:
 
 def test_a_file_that_is_a_tar_archive_is_known_whatever_it_is_called() -> None:
     write("archive", tar_of(sample("1")))
-    with pytest.raises(ConfigError, match=r"those of a tar archive; read it as one: --set input\.format=tar"):
+    with pytest.raises(ConfigError, match=r"those of a tar archive; read it as one: --format tar"):
         convert("archive", output="out")
     write("table.csv", tar_of(sample("1")))
-    with pytest.raises(SourceError, match=r"is a tar archive; read it as one: --set input\.format=tar"):
+    with pytest.raises(SourceError, match=r"is a tar archive; read it as one: --format tar"):
         convert("table.csv", output="out")
 
 

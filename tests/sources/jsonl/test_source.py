@@ -238,7 +238,7 @@ class TestRejects:
         limits = Limits(record_bytes=100_000)
         _, rows = load(tmp_path, body, limits=limits)
         assert (bad(rows), table(rows)) == ([(None, "RECORD_TOO_LARGE", 2, 2)], [{"a": 1}, {"a": 2}])
-        assert "--set limits.record_bytes=5000008" in rows[1].rejects[0].errors[0].message
+        assert "--set limits.record_bytes=10000016" in rows[1].rejects[0].errors[0].message
         (tmp_path / "a.jsonl").unlink()
         (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(body))
         _, rows = load(tmp_path, limits=limits)

@@ -151,7 +151,7 @@ class TestAFormatOfOneFolderAndOneLine:
 
     def test_its_first_bytes_are_known_where_its_file_has_another_suffix(self) -> None:
         Path("a.csv").write_text("#kv\na=1\n")
-        with pytest.raises(Exception, match=r"a\.csv: is a kv file; read it as one: --set input\.format=kv"):
+        with pytest.raises(Exception, match=r"a\.csv: is a kv file; read it as one: --format kv"):
             convert("a.csv", output="out")
 
 

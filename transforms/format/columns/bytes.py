@@ -13,7 +13,7 @@ from ..buffers.arrow_memory import offsets_of, raw_values, valid_mask
 from ..buffers.views import BUFFER_LIMIT, I64, Views, inline_views, reference_views, words_of
 from ..schema.column_types import column_type, is_string
 from ..schema.schema import Feature
-from ..wording.hints import set_column
+from ..wording.hints import Set, set_column
 from ..wording.printable import VALUE_LIMIT, printable
 from .numbers import BadValues
 
@@ -74,7 +74,8 @@ def _too_large(values: pa.Array, limit: int) -> list[BadValues]:
     over = np.flatnonzero(lengths > limit if valid is None else (lengths > limit) & valid)
     if not len(over):
         return []
-    says = f"is longer than {limit} bytes; raise the limit: limits.field_bytes"
+    raised = Set("limits.field_bytes", int(lengths[over].max()))
+    says = f"is longer than {limit} bytes; raise the limit: {raised}"
     return [BadValues(over, "FIELD_TOO_LARGE", f"at most {limit} bytes", lambda i: f"{lengths[i]} bytes", says)]
 
 

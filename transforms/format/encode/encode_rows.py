@@ -45,6 +45,7 @@ from ..schema.schema import Feature, Kind, Schema
 from ..splits.folders import FolderSplits, settling
 from ..splits.splitter import Assigned, Candidates, OneSplit, Settling, Splitter
 from ..tfrecord.framing import join_frames
+from ..wording.hints import Set
 from ..wording.printable import printable
 from .example import ExampleEncoder, ExampleLayout
 from .framed_rows import FramedRows
@@ -377,11 +378,14 @@ class RowEncoder:
         return Conversion(replace(made.column, rows=rows), problems, made.narrowing)
 
     def _too_large(self, lengths: I64) -> list[tuple[int, CellError]]:
-        limit = min(self.record_bytes_limit, BUFFER_LIMIT)
+        limit, largest = min(self.record_bytes_limit, BUFFER_LIMIT), int(lengths.max(initial=0))
+        fix = f"raise the limit: {Set('limits.record_bytes', largest)}"
+        if largest > BUFFER_LIMIT:
+            fix = "no record can be longer: keep fewer columns"
         found = []
         for row in np.flatnonzero(lengths > limit).tolist():
             size = f"{lengths[row]} bytes"
-            text = f"the record is {size} long, over {limit}; raise the limit: limits.record_bytes"
+            text = f"the record is {size} long, over {limit}; {fix}"
             found.append((row, CellError(None, "RECORD_TOO_LARGE", size, f"at most {limit} bytes", text)))
         return found
 

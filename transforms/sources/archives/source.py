@@ -241,7 +241,7 @@ class ArchiveSource(FileSource):
         key, limit = limit_of(column.form, self.settings.limits)
         if member.size > limit:
             text = f"has {member.size:,} bytes, more than limits.{key} ({limit:,}); raise it if they are meant: "
-            return MemberError("FIELD_TOO_LARGE", f"{text}--set limits.{key}={member.size}")
+            return MemberError("FIELD_TOO_LARGE", f"{text}{Set(f'limits.{key}', member.size)}")
         try:
             data = None if read is None else read(member)
             return data if data is None or column.form in (Form.PICTURE, Form.BYTES) else bytes(data)  # text, held once

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
-from ...format.wording.hints import Command, Set
+from ...format.wording.hints import Add, Command, Set
 from ...format.wording.printable import printable
 from ..contract.selection import UNITE
 from ..contract.source import SourceEntry
@@ -245,7 +245,7 @@ def _refuse_json(text: bytes, file: str) -> None:
         except ValueError:
             return
         raise SourceError(
-            file, f"each line is a JSON object, not CSV; read it as JSON lines: {Set('input.format', 'jsonl')}"
+            file, f"each line is a JSON object, not CSV; read it as JSON lines: {Add('--format', 'jsonl')}"
         )
 
 
@@ -339,5 +339,5 @@ def _delimiter_warning(cells: Sequence[str], file: str, delimiter: str) -> tuple
     shown = printable(other)
     return (
         f'{file}: 1 column, and its first line holds "{shown}": wrong delimiter? '
-        f"declare it: {Set('input.delimiter', shown)}",
+        f"declare it: {Add('--delimiter', shown)}",
     )

@@ -26,6 +26,7 @@ from ..contract.selection import refuse_far_more
 from ..registry.settings import Limits
 from ..text.cast import cast_column, cell_bytes, nullify, problem_of, type_noun
 from ..text.declared import text_type
+from ..text.lines import over_record_bytes
 from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
 from ..text.pieces import Cut
 from .hints import wrong_signs
@@ -436,9 +437,7 @@ def _large_records(parser: Parser, origin: CsvOrigin, entry: int) -> dict[int, R
     for record in large:
         begin, size = int(origin.starts()[record]), int(sizes[record])
         shown = printable(text[begin : begin + 400])
-        message = (
-            f"{size} bytes are more than limits.record_bytes ({limit}); raise it: {Set('limits.record_bytes', size)}"
-        )
+        message = over_record_bytes(size, limit)
         error = CellError(None, "RECORD_TOO_LARGE", shown, f"at most {limit} bytes", message)
         rejects[record] = Reject(entry, origin.place_of_record(record), (error,))
     return rejects

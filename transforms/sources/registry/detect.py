@@ -53,7 +53,7 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
         if why := _why_unknown(path, call or Call()):
             raise InputError(f"{shown_path(path)}: {why}")
         if kind := _kind_by_content(path):
-            found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Set('input.format', kind)}"
+            found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Add('--format', kind)}"
             raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {found}")
         raise UnclearFormat(f"{shown_path(path)}: unknown kind of file; say which it is: {choices}")
     if len(by_format) > 1:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SourceError
+from ...format.buffers.views import BUFFER_LIMIT
 from ...format.flow.rejects import Place
 from ...format.wording.hints import Set
 from ..contract.source import ParallelMap, SourceEntry
@@ -99,8 +100,7 @@ class Lines:
         """Return the code and the message of a line that is too large; None for one that is not known to be."""
         size = self.large or int(self.ends[line] - self.starts[line])
         if size > record_bytes:
-            said = f"{size} bytes are more than limits.record_bytes ({record_bytes}); raise it: "
-            return "RECORD_TOO_LARGE", f"{said}{Set('limits.record_bytes', size)}"
+            return "RECORD_TOO_LARGE", over_record_bytes(size, record_bytes)
         if self.large is not None:
             said = f"a value in its {size} bytes is more than limits.field_bytes ({self.field_bytes}); raise it: "
             return "FIELD_TOO_LARGE", f"{said}{Set('limits.field_bytes', size)}"
@@ -138,6 +138,12 @@ class LineOrigin:
 
     def number(self, row: int) -> tuple[str, int]:
         return self.source, int(self.rows[row])
+
+
+def over_record_bytes(size: int, limit: int) -> str:
+    """Return what is wrong with the text of a record, and a limit that the record has room in: it has names, too."""
+    most = min(2 * size, BUFFER_LIMIT)
+    return f"{size} bytes are more than limits.record_bytes ({limit}); raise it: {Set('limits.record_bytes', most)}"
 
 
 def origin_of(lines: Lines, name: str, kept: npt.NDArray[np.int64]) -> LineOrigin:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SourceError
-from ...format.wording.hints import Foreign, Set
+from ...format.wording.hints import Add, Foreign, Set
 from ..contract.source import ListedFile
 from ..files.open_file import DiskErrors, expect, open_file
 from ..registry.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
@@ -194,7 +194,7 @@ def _refuse_foreign(head: bytes, name: str) -> None:
             raise SourceError(name, f"{what}, which is not read; unpack it first: {Foreign(*command, name)}")
     kind = format_of_first_bytes(head)
     if kind is not None:
-        raise SourceError(name, f"is {FORMATS[kind].called}; read it as one: {Set('input.format', kind)}")
+        raise SourceError(name, f"is {FORMATS[kind].called}; read it as one: {Add('--format', kind)}")
 
 
 def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:

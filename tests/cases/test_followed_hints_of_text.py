@@ -1,0 +1,163 @@
+"""Options that messages about text, its columns and its limits propose are typed as printed, and read what is right."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ..command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+VALUE = r"(?:'[^']*'|[^\s;()',]+=,(?=[\s;)]|$)|[^\s;()',]+)"
+OPTIONS = re.compile(rf"--[a-z-]+(?: (?!--){VALUE})?(?: --[a-z-]+(?: (?!--){VALUE})?)*")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Files, the options of the command that is run, what stands before the options that it proposes, and the rows."""
+
+    files: dict[str, str | bytes]
+    before: str
+    rows: list[tuple[object, ...]]
+    given: list[str] = field(default_factory=list)
+
+
+def column(name: str, key: str, value: str) -> list[str]:
+    return ["--set", f"schema.columns.{name}.{key}={value}"]
+
+
+CASES = {
+    "a word for null in a declared column": Case(
+        {"a.csv": "n\n1\nNA\n3\n"}, "if it means null, ", [(1,), (None,), (3,)], column("n", "type", "int64")
+    ),
+    "a word in a declared column, as text": Case(
+        {"a.csv": "n\n1\nNA\n3\n"}, "declare it: ", [("1",), ("NA",), ("3",)], column("n", "type", "int64")
+    ),
+    "a fraction in integers": Case(
+        {"a.csv": "n\n1\n2.5\n"}, "declare it: ", [(1.0,), (2.5,)], column("n", "type", "int64")
+    ),
+    "text in a declared column": Case(
+        {"a.csv": "n\n1\nabc\n"}, "declare it: ", [("1",), ("abc",)], column("n", "type", "int64")
+    ),
+    "a currency": Case(
+        {"a.csv": 'n\n"$1,268.75"\n$2.50\n'}, "declare it: ", [(1268.75,), (2.5,)], column("n", "type", "float64")
+    ),
+    "nanoseconds": Case(
+        {"a.csv": "t\n2020-01-01T00:00:00.000000001\n"},
+        "declare it: ",
+        [(pd.Timestamp("2020-01-01T00:00:00.000000001"),)],
+        column("t", "type", "timestamp"),
+    ),
+    "bytes that are no text, in CSV": Case({"a.csv": b"a,b\n1,caf\xe9\n"}, "probably Windows text: ", [(1, "caf\xe9")]),
+    "bytes in a column of CSV": Case({"a.csv": b"a,b\n1,caf\xe9\n"}, "column as bytes: ", [(1, b"caf\xe9")]),
+    "a decimal comma": Case({"a.csv": "a;n\n1;2,5\n2;3,5\n"}, "unless it is declared; ", [(1, 2.5), (2, 3.5)]),
+    "dots and a decimal comma": Case(
+        {"a.csv": "a;n\n1;1.002,5\n2;3,5\n"}, "unless it is declared; ", [(1, 1002.5), (2, 3.5)]
+    ),
+    "commas between thousands, and a word": Case(
+        {"a.csv": 'a,n\n1,"1,002"\n2,5\n3,n/a\n'}, "unless it is declared; ", [(1, 1002), (2, 5), (3, None)]
+    ),
+    "a word in a column of numbers": Case({"a.csv": "n\n1\nn/a\n3\n"}, "in all columns: ", [(1,), (None,), (3,)]),
+    "nulls of MySQL": Case({"a.csv": "a\n1\n\\N\n3\n"}, "in all columns: ", [(1,), (None,), (3,)]),
+    "a delimiter that is unclear": Case({"a.csv": "a,b;c\n1,2;3\n4,5;6\n"}, "declare it: ", [(1, "2;3"), (4, "5;6")]),
+    "another delimiter than the comma": Case({"a.csv": "a;b\n1;2\n3;4\n"}, "if it is not: ", [("1;2",), ("3;4",)]),
+    "a wrong delimiter": Case({"a.csv": "a|b\n1|2\n3|4\n"}, "declare it: ", [(1, 2), (3, 4)], ["--delimiter", ","]),
+    "a wrong delimiter, and tabs": Case({"a.csv": "a\tb\n1\t2\n"}, "declare it: ", [(1, 2)], ["--delimiter", ","]),
+    "a file of another format than is said": Case(
+        {"a.csv": b'{"a": 1}\n{"a": 2}\n'}, "as JSON lines: ", [(1,), (2,)], ["--format", "csv"]
+    ),
+    "a small limit of records": Case(
+        {"a.csv": "a,b\n" + "1,2\n" * 3}, "raise the limit: ", [(1, 2)] * 3, ["--set", "limits.record_bytes=20"]
+    ),
+    "a header of numbers": Case({"a.csv": "1,17\n1,2\n3,4\n"}, "if it is a header: ", [(1, 2), (3, 4)]),
+    "a column of no header": Case(
+        {"a.csv": "1,2\n3,4\n"}, "to name all in their order: ", [(1,), (3,)], ["--no-header", "--columns", "a"]
+    ),
+    "all columns of no header": Case(
+        {"a.csv": "1,2\n3,4\n"}, "to name all: ", [(1, 2), (3, 4)], ["--no-header", "--columns", "a,b"]
+    ),
+    "comments among rows": Case({"a.csv": "#x\n#y\na,b\n1,2\n"}, "are comments: ", [(1, 2)]),
+    "lines before the header that begin with a sign": Case(
+        {"a.csv": "#x\na,b\n1,2\n3,4\n"}, "skip lines before it (", [(1, 2), (3, 4)]
+    ),
+    "a count before the rows": Case({"a.csv": "2\n1,2\n3,4\n"}, "skip lines before it (", [(3, 4)]),
+    "a large record": Case(
+        {"a.csv": "a,b\n1," + "x" * 90 + "\n"}, "raise it: ", [(1, "x" * 90)], ["--set", "limits.record_bytes=64"]
+    ),
+    "a large field": Case(
+        {"a.csv": "a,b\n1," + "x" * 90 + "\n"}, "raise it: ", [(1, "x" * 90)], ["--set", "limits.field_bytes=64"]
+    ),
+    "a large line": Case(
+        {"a.jsonl": '{"a": "' + "x" * 90 + '"}\n'}, "raise it: ", [("x" * 90,)], ["--set", "limits.record_bytes=64"]
+    ),
+    "a large value of a line": Case(
+        {"a.jsonl": '{"a": "' + "x" * 90 + '"}\n'},
+        "raise the limit: ",
+        [("x" * 90,)],
+        ["--set", "limits.field_bytes=64"],
+    ),
+    "more columns than the limit": Case({"a.csv": "a,b\n1,2\n"}, "raise it: ", [(1, 2)], ["--set", "limits.columns=1"]),
+    "more keys than the limit": Case(
+        {"a.jsonl": '{"a": 1, "b": 2}\n'}, "raise it: ", [(1, 2)], ["--set", "limits.columns=1"]
+    ),
+    "two types in one key": Case({"a.jsonl": '{"a": 1}\n{"a": [1]}\n'}, "text of all values: ", [("1",), ("[1]",)]),
+    "a value of another type than declared": Case(
+        {"a.jsonl": '{"a": 1}\n{"a": "x"}\n'}, "declare it: ", [("1",), ("x",)], column("a", "type", "int64")
+    ),
+    "a list in text": Case({"a.csv": 'a\n"[1, 2]"\n"[3]"\n'}, "to read lists of int64: ", [([1, 2],), ([3],)]),
+    "lists of a type that rows show": Case(
+        {"a.csv": 'a\n"[1, 2]"\n"[3]"\n'}, "to declare it: ", [([1, 2],), ([3],)], column("a", "as", "list")
+    ),
+    "signs that strip makes other numbers of": Case(
+        {"a.csv": "n\n1\n(2)\n"},
+        "sides of a minus: ",
+        [(1,), (-2,)],
+        column("n", "strip", "()") + column("n", "type", "int64"),
+    ),
+    "rows without a value": Case({"a.csv": "a,b\n1,2\n,\n3,4\n"}, "to reject it: ", [(1, 2), (3, 4)]),
+    "classes in a column that is no text": Case(
+        {"a.csv": "a\n1.5\n2.5\n"},
+        "make it text (CSV and JSON lines: ",
+        [("1.5",), ("2.5",)],
+        column("a", "label", "true"),
+    ),
+    "nulls of classes": Case(
+        {"a.csv": "a,n\nx,1\n,2\n"}, "becomes of nulls: ", [("x", 1), (None, 2)], column("a", "label", "[x]")
+    ),
+    "a column named twice": Case({"a.csv": "a,b\n1,2\n"}, "rename one: ", [(1, 2)], column("a", "name", "b")),
+    "a number beyond float32": Case({"a.csv": "a\n1.5e300\n2\n"}, "keep it exact: ", [(1.5e300,), (2.0,)]),
+    "a code with an e": Case({"a.csv": "a\n1e64\n2\n"}, "CSV or JSON lines: ", [("1e64",), ("2",)]),
+    "null where none may be": Case(
+        {"a.csv": "a,b\n1,x\n,y\n"}, "declare it: ", [(1, "x"), (None, "y")], column("a", "nullable", "false")
+    ),
+    "a partition of a name that the files have": Case({"in/k=5/a.csv": "k,b\n1,2\n"}, "files alone: ", [(2, 1)]),
+    "partitions that differ": Case(
+        {"in/k=5/a.csv": "b\n2\n", "in/j=5/a.csv": "b\n3\n"}, "leave these columns out: ", [(3,), (2,)]
+    ),
+    "files whose columns differ": Case(
+        {"a.csv": "a,b\n1,2\n", "b.csv": "a\n3\n"}, "where a file lacks one: ", [(1, 2), (3, None)]
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_options_that_a_message_about_text_proposes_read_the_right_rows(case: str, shardmill: Shardmill) -> None:
+    files, before, rows, given = (getattr(CASES[case], name) for name in ("files", "before", "rows", "given"))
+    for name, content in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    paths = sorted({name.partition("/")[0] for name in files})
+    first = shardmill("convert", *paths, "-o", "out", *given)
+    screen = first.out + first.err
+    options = OPTIONS.match(screen.partition(before)[2])
+    assert options, screen
+    done = shardmill("convert", *paths, "-o", "out", "--overwrite", *given, *shlex.split(options[0]))
+    assert done.code == 0, (options, done.err)
+    assert [tuple(record.values()) for record in map(dict, open_dataset("out")["train"])] == rows
