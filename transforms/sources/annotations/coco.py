@@ -27,8 +27,7 @@ from ...recipe.picture_steps.objects import ID
 from ...recipe.steps.label import MOST_CLASSES
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
-from .options import AnnotationOptions
-from .rows import Annotated, Picture, annotated
+from .rows import Annotated, AnnotationOptions, Picture, annotated
 
 _READ: Final = frozenset({
     "id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints", "num_keypoints", "caption",

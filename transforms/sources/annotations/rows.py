@@ -45,6 +45,24 @@ MOST_BYTES: Final = 16 << 20
 """The largest file of one picture: XML of 20,000 objects has 6 MB."""
 
 
+@dataclass(frozen=True, slots=True)
+class AnnotationOptions:
+    """What a user may say of annotations of any kind: without `masks` segmentations are left out.
+
+    `label_offset` is the number of the first class, where files have no numbers of their own or begin with 0. `names`
+    are the classes by number, where files have numbers alone; `images` is the folder of the pictures, absolute.
+    `held` are the classes of the dataset of an append, by number, None where it has no names of them. `numeric` names
+    of classes that files do not number are whole numbers, in the order of these.
+    """
+
+    masks: bool = True
+    label_offset: int = 0
+    names: tuple[str, ...] | None = None
+    images: str = ""
+    held: tuple[str, ...] | None = None
+    numeric: bool = False
+
+
 @dataclass(slots=True)
 class Picture:
     """What is said of one picture, first in the file `entry`; objects have values of some fields each."""

@@ -24,8 +24,7 @@ from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.stamp import check_stamp
-from .options import AnnotationOptions
-from .rows import FILE_NAME, Annotated
+from .rows import FILE_NAME, Annotated, AnnotationOptions
 
 KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt"}
 

@@ -26,8 +26,7 @@ from ...format.wording.printable import printable
 from ...recipe.steps.label import in_order_of_numbers
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
-from .options import AnnotationOptions
-from .rows import Annotated, Picture, annotated, too_large
+from .rows import Annotated, AnnotationOptions, Picture, annotated, too_large
 
 
 def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:

@@ -28,8 +28,7 @@ from ...format.wording.printable import printable, printable_path
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from ..files.skipped_names import pictures_below
-from .options import AnnotationOptions
-from .rows import Annotated, Picture, annotated, too_large
+from .rows import Annotated, AnnotationOptions, Picture, annotated, too_large
 
 NAMES: Final = ("classes.txt", "obj.names")
 CONFIGS: Final = ("data.yaml", "dataset.yaml", "data.yml")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from ..registry.format import Format
 from ..registry.settings import Limits, Settings
-from .options import ArchiveInput
+from .options import ArchiveInput, ZipInput
 
 if TYPE_CHECKING:
     from ..contract.source import Source
@@ -17,6 +17,12 @@ _STARTER: Final = """\
 schema:
   columns: {{}}                 # {{cls: {{label: [cat, dog]}}}}
 """
+
+
+class TarInput(ArchiveInput):
+    """Tar archives, compressed or not."""
+
+    format: Literal["tar"] = "tar"
 
 
 class ArchiveFormat(Format[ArchiveInput]):
@@ -38,3 +44,21 @@ class ArchiveFormat(Format[ArchiveInput]):
 
     def field_bytes(self, limits: Limits) -> int:
         return max(limits.field_bytes, limits.image_bytes)
+
+
+class TarFormat(ArchiveFormat):
+    """Tar archives: WebDataset's shards, and folders of pictures that were packed."""
+
+    options = TarInput
+    kind = "tar"
+
+
+class ZipFormat(ArchiveFormat):
+    """Zip archives."""
+
+    options = ZipInput
+    kind = "zip"
+
+
+TAR: Final = TarFormat()
+ZIP: Final = ZipFormat()

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class FormatEntry:
     """The line of a format.
 
-    `module` has the rest, as its `FORMAT`: a name relative to this package, or an absolute one. `suffixes` show the
+    `module` has the rest, as its `FORMAT` or as what is named after a colon: a name relative to this package, or an
+    absolute one. `suffixes` show the
     format of a file, in lower case; case is ignored. A file that has one of `first_bytes` at the offset `magic_at` is
     `called` so, whatever its suffix. With `has_notes` files of other kinds, like a README, may be beside the files.
     With `may_be_notes` its own files may be such: where a folder has files of another format, whose number is less,
@@ -39,7 +40,8 @@ class FormatEntry:
     magic_at: int = 0
 
     def load(self) -> Format[Any]:
-        return import_module(self.module, __package__).FORMAT  # type: ignore[no-any-return]
+        module, _, name = self.module.partition(":")
+        return getattr(import_module(module, __package__), name or "FORMAT")  # type: ignore[no-any-return]
 
 
 def packed(*suffixes: str) -> tuple[str, ...]:
@@ -83,13 +85,11 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
     "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), _ARROW, "an Arrow file"),
     "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=2),
-    "coco": FormatEntry("..annotations.coco_format", ()),
-    "voc": FormatEntry("..annotations.voc_format", ()),
-    "yolo": FormatEntry("..annotations.yolo_format", ()),
-    "tar": FormatEntry("..archives.tar_format", (*packed(".tar"), ".tgz"), (b"ustar",), "a tar archive", magic_at=257),
-    "zip": FormatEntry(
-        "..archives.zip_format", (".zip",), (b"PK\x03\x04", b"PK\x05\x06"), "a zip archive", may_be_notes=1
-    ),
+    "coco": FormatEntry("..annotations.formats:COCO", ()),
+    "voc": FormatEntry("..annotations.formats:VOC", ()),
+    "yolo": FormatEntry("..annotations.formats:YOLO", ()),
+    "tar": FormatEntry("..archives.format:TAR", (*packed(".tar"), ".tgz"), (b"ustar",), "a tar archive", magic_at=257),
+    "zip": FormatEntry("..archives.format:ZIP", (".zip",), _ZIP, "a zip archive", may_be_notes=1),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 
