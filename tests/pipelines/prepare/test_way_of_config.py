@@ -1,8 +1,9 @@
 """Following the config from the command line to the encoder: how many functions take it, and how often one goes back.
 
 A stop is a function of the product that takes the config, a section of it (the options of a format are one), or the
-document that it is read from; each counts once, whatever thread calls it. Where a model has a property (`SplitConfig.follows_source`), the function that asks for it is the stop. A
-return is a stop in a module that the way has left before.
+document that it is read from; each counts once, whatever thread calls it. Where a model has a property
+(`SplitConfig.follows_source`), the function that asks for it is the stop. A return is a stop in a module that the way
+has left before.
 """
 
 from __future__ import annotations
