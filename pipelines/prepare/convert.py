@@ -10,10 +10,14 @@ from typing import Literal
 
 from ...transforms.dataset.generations.manifest_files import list_generations
 from ...transforms.errors import TargetError
+from ...transforms.format.encode.encode_rows import RowEncoder
+from ...transforms.format.flow.blocks import Block
+from ...transforms.format.flow.rows import Rows
 from ...transforms.format.wording.printable import printable_path
-from ...transforms.sources.contract.planning import make_plan
+from ...transforms.recognise.splits import told_by_column
+from ...transforms.sources.contract.planning import Plan, make_plan
 from ...transforms.sources.contract.selection import refuse_columns
-from ...transforms.sources.contract.source import Listing
+from ...transforms.sources.contract.source import Listing, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.stores.common.store_url import is_store_url
 from ..workers.worker_processes import WorkerProcesses
@@ -54,10 +58,24 @@ def prepare(
         survey = replace(survey, detected=detected, warnings=warnings)
         refuse_columns("", len(survey.frozen.schema), conversion.limits.columns)
         encoder = conversion.encoder_of(survey.frozen)
-        plan = make_plan(source, listing, survey, output.shard_size, encoder.encode, output.compression)
+        plan = _plan(conversion, listing, survey, encoder)
     spec = conversion.spec_of(plan, prints, run_id_of(output.path, prints), encoder, operation=operation)
     read_by = plan.survey.source or source
     return Prepared(read_by, plan, encoder, spec, mark, listed, stopped, conversion.joined_splits(plan.survey.frozen))
+
+
+def _plan(conversion: Conversion, listing: Listing, survey: Survey, encoder: RowEncoder) -> Plan:
+    """Plan, and say where a column of what is sampled would split the rows that nothing else splits."""
+    told = list[str]()
+
+    def encode(rows: Rows) -> Block:
+        if not told and conversion.split is None and not survey.frozen.splits:
+            told.extend(told_by_column(rows.batch))
+        return encoder.encode(rows)
+
+    output = conversion.output
+    plan = make_plan(conversion.source, listing, survey, output.shard_size, encode, output.compression)
+    return replace(plan, survey=replace(plan.survey, detected=(*plan.survey.detected, *told))) if told else plan
 
 
 def _refuse_source_folder(conversion: Conversion, listing: Listing) -> None:

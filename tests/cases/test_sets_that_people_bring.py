@@ -210,3 +210,51 @@ def test_texts_in_folders_of_splits_alone_or_in_one_folder_have_no_classes(shard
     make({f"{folder}/1.txt": "a" for folder in ("one/train", "one/test", "two/a", "three/2022/01", "three/2022/02/x")})
     for folder in ("one", "two", "three"):
         assert "its folder the class" not in shardmill("convert", folder, "-o", f"out-{folder}").out
+
+
+def options_in(line: str) -> list[str]:
+    return shlex.split(line[line.index("--set") :])
+
+
+QUOTED_ROWS = {
+    "tabs": ('sentence\tlabel\n"a\t1\nb\t0\nc"\t1\nd\t0\n', "\t"),
+    "commas": ('id,text,y\n1,"Best,4\n2,x,3\n3,ever",4\n5,last,3\n', ","),
+}
+
+
+@pytest.mark.parametrize("kind", QUOTED_ROWS)
+def test_rows_between_two_quotes_that_are_text_are_said_with_the_key_that_reads_each(
+    shardmill: Shardmill, kind: str
+) -> None:
+    text, delimiter = QUOTED_ROWS[kind]
+    make({"d/train.csv": text})
+    command = ["convert", "d", "-o", "out", "--set", f"input.delimiter={delimiter}"]
+    screen = shardmill(*command)
+    line = next(line for line in screen.out.splitlines() if "looks like whole rows" in line)
+    assert (screen.code, counts_of("out"), line.startswith("Warning: ")) == (0, {"train": 2}, True)
+    assert shardmill(*command, *options_in(line), "--overwrite").code == 0
+    assert counts_of("out") == {"train": 4}
+
+
+def test_text_of_several_lines_is_no_row(shardmill: Shardmill) -> None:
+    make({"a.csv": 'id,address\n1,"12 High Street,\nLondon"\n2,"one\ntwo"\n'})
+    assert "whole rows" not in shardmill("convert", "a.csv", "-o", "out").out
+
+
+@pytest.mark.parametrize("words", [("train", "val", "test"), ("Training", "Validation", "Testing")])
+@pytest.mark.parametrize("name", ["split", "the set"])
+def test_a_column_of_names_of_splits_is_said_with_the_keys_that_split_by_it(
+    shardmill: Shardmill, words: tuple[str, ...], name: str
+) -> None:
+    make({"a.csv": f"n,{name}\n" + "".join(f"{n},{words[n % 3]}\n" for n in range(12))})
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    line = next(line for line in screen.out.splitlines() if "holds names of splits" in line)
+    assert counts_of("out") == {"train": 12}
+    split = shardmill("convert", "a.csv", "-o", "out", *options_in(line), "--overwrite")
+    assert (split.code, "holds names of splits" in split.out) == (0, False)
+    assert counts_of("out") == {word.lower(): 4 for word in words}
+
+
+def test_a_column_of_other_words_or_of_one_split_says_nothing(shardmill: Shardmill) -> None:
+    make({"a.csv": "n,kind,how\n1,train,train\n2,train,car\n3,train,bus\n"})
+    assert "holds names of splits" not in shardmill("convert", "a.csv", "-o", "out").out

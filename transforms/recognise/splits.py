@@ -21,12 +21,15 @@ from itertools import chain, takewhile
 from typing import Any, Final, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import InputError
 from ..format.flow.rows import Rows
+from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Command, Set
 from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable, printable_path
+from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import typed_path
 from ..sources.contract.source import Frozen, Listing, Recognised, Survey
 from .names import (
@@ -578,6 +581,26 @@ def _split_rows(survey: Survey, frozen: Frozen) -> dict[str, int]:
     for piece in survey.pieces:
         rows[frozen.splits[frozen.by_entry[piece.entry]]] += (piece.rows or 0) if known else piece.bytes
     return rows
+
+
+def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
+    """Return what to say of the first column of text whose values are all names of splits, of two at least."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)) or not len(column):
+            continue
+        first = column[0].as_py()
+        if first is None or split_of_folder(first) is None:
+            continue
+        values = [str(value) for value in pc.unique(column).to_pylist()]
+        if len(values) < 2 or len(values) > _MOST_SPLITS or None in map(split_of_folder, values):
+            continue
+        names = [] if all(map(is_split_name, values)) else [Set("split.names", {one: one.lower() for one in values})]
+        said = f"column {quoted(name)} holds names of splits: {', '.join(values)}; to split by it"
+        return (f"{said}: {Add(Set('split.column', name), *names)}",)
+    return ()
+
+
+_MOST_SPLITS: Final = 8
 
 
 def rows_in_splits(batches: Iterator[Rows], frozen: Frozen) -> Iterator[Rows]:

@@ -50,7 +50,7 @@ _RARE: Final = 0.2
 
 _SHOWN: Final = 5
 
-CODE, LIST, OBJECT, PICTURE, QUOTES = "code", "list", "object", "picture", "quotes"
+CODE, LIST, OBJECT, PICTURE, QUOTES, ROWS = "code", "list", "object", "picture", "quotes", "rows"
 
 _LOOKED_AT_OF_TEXT: Final = 20
 _LONG: Final = 1 << 16
@@ -276,6 +276,17 @@ def look_at_text(column: pa.Array, place: Callable[[int], str]) -> Look | None:
     return None if found is None else Look(found, f'"{printable(texts[0])}" ({place(rows[0])})', items)
 
 
+def look_at_rows(column: pa.Array, delimiter: int, columns: int, place: Callable[[int], str]) -> Look | None:
+    """Return the first cell that spans lines and holds as many delimiters as that many rows have."""
+    sign = bytes([delimiter])
+    for row in np.flatnonzero(true_mask(pc.match_substring(column, "\n"))).tolist():
+        text = bytes(column[row].as_buffer())
+        count = text.count(b"\n") * (columns - 1)
+        if count > (sign == b",") and text.count(sign) == count:  # one line and one comma is an address
+            return Look(ROWS, f'"{printable(text[:_LONG])}" ({place(row)})')
+    return None
+
+
 def look_at_floats(column: pa.Array, place: Callable[[int], str]) -> Look | None:
     """Return the first cell that may be a code: digits, an `e`, and digits; programs write numbers otherwise."""
     rows = np.flatnonzero(true_mask(pc.invert(pc.match_substring(column, "."))))
@@ -311,6 +322,9 @@ def _note(kind: str, group: Sequence[tuple[str, Look]]) -> str:
             return f"{columns} hold{'s' * one} pictures as base64, such as {look.shown}; to read them: {fix}"
         case "code":
             return f"{columns}: {look.shown} is read as a number; if such values are codes: {fix}"
+        case "rows":
+            said = f"{look.shown} holds what looks like whole rows; if its quotes are plain text"
+            return f"{columns}: {said}: {Set('input.quote', None)}"
         case "quotes":
             why = "the quotes are part of the value, since a blank is in front"
             return f"{columns}: {look.shown}: {why}; to take both off: {Set('input.trim', True)}"

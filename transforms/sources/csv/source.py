@@ -38,7 +38,7 @@ from .header import (
 )
 from .hints import PandasCall, no_such_column, numbered_notes
 from .infer_types import AUTO_ROWS
-from .obstacles import Obstacles, look_notes, obstacle_notes
+from .obstacles import ROWS, Obstacles, look_notes, obstacle_notes
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
 from .pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .records.chunks import run_scan, unclosed_quote
@@ -99,6 +99,7 @@ class CsvSource(TableSource):
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = [*apart_warning(files_apart(of_files)), *header_warnings(heads)]
         warnings += table_warnings(heads, scans, pieces, evidence, parser, whole=whole)
+        warnings += look_notes([(name, look) for name, look in looks if look.kind == ROWS])
         kept = tuple(p for p in pieces if p.rows != 0)
         detected = (
             *self.settings.detected,
@@ -106,7 +107,7 @@ class CsvSource(TableSource):
             *sep_lines(heads),
             *of_header,
             *self._notes(listing, kept_text, features, names, next((found.again for found in seen if found.again), "")),
-            *look_notes(looks),
+            *look_notes([(name, look) for name, look in looks if look.kind != ROWS]),
         )
         fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in features)
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
