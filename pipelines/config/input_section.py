@@ -32,7 +32,8 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
     else:
         section["paths"] = paths
     output = document.section("output").get("path")
-    call = Call(command, typed_path(output)) if isinstance(output, str) and output else Call(command)
+    shown = typed_path(output) if isinstance(output, str) and output else Call().output
+    call = Call(command, shown, tuple(document.given))
     if section.get("format") is None:
         section.pop("format", None)
         if paths:

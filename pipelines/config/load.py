@@ -9,6 +9,7 @@ Paths are relative to where they were written: in a file to its folder, on the c
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import string
@@ -87,6 +88,8 @@ def load_config(
     for key, flag in (flags or {}).items():
         shown, value = flag if isinstance(flag, tuple) else (key, flag)
         _put(document, tuple(key.split(".")), copy_values(value), Place(str(shown)))
+        if str(shown).startswith("-"):
+            document.given += _given(key, _as_typed(value))
         if key == "output.path":
             _resolve_output(document, cwd)
     if command == "append":
@@ -141,6 +144,7 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
         document.problems.append(Problem(place, f"the value {error}{_quotes_hint(path, value_text, str(error))}"))
         return
     _put(document, path, value, place)
+    document.given += _given(dotted(path), value_text)
     if path in (("output",), ("output", "path")):
         _resolve_output(document, cwd)
     section = document.section("input")
@@ -148,6 +152,21 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
         section["paths"] = [_absolute(one, cwd) for one in section["paths"]]
     if path == ("schema", "files_root"):
         _put(document, path, _absolute(value, cwd), place)
+
+
+def _given(key: str, text: str) -> list[Set]:
+    """Return what a user typed for commands that are proposed: without paths, which these have, and runners."""
+    is_other = key in ("input", "output", "output.path") or key.startswith(("input.paths", "runner"))
+    return [] if is_other else [Set(key, text)]
+
+
+def _as_typed(value: object) -> str:
+    """Return the text after `--set KEY=` that gives the value of a flag."""
+    try:
+        is_plain = isinstance(value, str) and (value in _SIGNS or _read_value(value) == value)
+    except ValueError:
+        is_plain = False
+    return str(value) if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 def _read_value(text: str) -> Any:
@@ -321,6 +340,7 @@ def _check(document: Document, title: str, base: str) -> Config:
     config._base = base
     config._detected = tuple(document.notes)
     config._picture_folders = document.picture_folders
+    config._given = tuple(document.given)
     config._read_as = document.read_as
     config._named = document.named
     return config

@@ -24,6 +24,7 @@ from ...transforms.dataset.stage.max_rejects import parse_max_rejects
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.schema.schema import ColumnRule
+from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
 from ...transforms.pictures.preprocess.options import Preprocess
@@ -310,6 +311,7 @@ class Config(_Section):
     _base: str = PrivateAttr(default="")
     _detected: tuple[str, ...] = PrivateAttr(default=())
     _picture_folders: tuple[str, ...] = PrivateAttr(default=())
+    _given: tuple[Set, ...] = PrivateAttr(default=())
     _read_as: dict[str, Any] | None = PrivateAttr(default=None)
     _named: frozenset[str] = PrivateAttr(default=frozenset())
 
@@ -341,6 +343,11 @@ class Config(_Section):
     def detected(self) -> tuple[str, ...]:
         """A value that `load_config` detected in the input and set, with its evidence, for the screen."""
         return self._detected
+
+    @property
+    def given(self) -> tuple[Set, ...]:
+        """The options that a user typed, for commands that are proposed: all but paths, and where it runs."""
+        return self._given
 
     @property
     def picture_folders(self) -> tuple[str, ...]:

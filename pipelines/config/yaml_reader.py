@@ -19,6 +19,7 @@ import yaml
 
 if TYPE_CHECKING:
     from ...transforms.format.manifest.manifest import Manifest
+    from ...transforms.format.wording.hints import Set
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -74,7 +75,7 @@ class Document:
     not `readable` has no values, only problems. `notes` are for the user: what was detected, and set. `picture_folders`
     are the folders of the pictures that rows name, where a table was found beside them, and `read_as` is the section
     `input` of these pictures. `held` is the dataset of an append, or the one that another is made `like`. `named` are
-    the columns that the user declares.
+    the columns that the user declares, `given` the options that were typed.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -88,6 +89,7 @@ class Document:
     held: Manifest | None = None
     like: bool = False
     named: frozenset[str] = frozenset()
+    given: list[Set] = field(default_factory=list)
 
     def section(self, name: str) -> dict[str, Any]:
         section = self.values.get(name)

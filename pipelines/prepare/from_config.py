@@ -132,7 +132,7 @@ def _settings(
     config: Config, command: str, wanted: str | None, latest: Manifest | None, *, by_dataset: bool
 ) -> Settings:
     """Return what a source follows beside its options; `by_dataset` says that the rule of splits is the dataset's."""
-    options, rule, call = config.input, config.split, Call(command, typed_path(config.output.path))
+    options, rule, call = config.input, config.split, Call(command, typed_path(config.output.path), config.given)
     anew = rule is not None and rule.of is None and not by_dataset
     if options is None or options.detect == "none":
         looks = options is None or options.detect is None

@@ -258,3 +258,16 @@ def test_a_column_of_names_of_splits_is_said_with_the_keys_that_split_by_it(
 def test_a_column_of_other_words_or_of_one_split_says_nothing(shardmill: Shardmill) -> None:
     make({"a.csv": "n,kind,how\n1,train,train\n2,train,car\n3,train,bus\n"})
     assert "holds names of splits" not in shardmill("convert", "a.csv", "-o", "out").out
+
+
+@pytest.mark.parametrize("typed", ["--set input.format=txt", "--format txt --set limits.field_bytes=1MiB"])
+def test_the_commands_of_a_choice_repeat_the_options_that_were_typed(typed: str, shardmill: Shardmill) -> None:
+    for split in ("train", "valid"):
+        Path(f"{split}.en").write_text("a\nb\n")
+    refused = shardmill("convert", "train.en", "valid.en", "-o", "out", *typed.split())
+    by_names, as_one = commands_in(refused.err)
+    for command, counts in ((by_names, {"train": 2, "valid": 2}), (as_one, {"train": 4})):
+        assert {"input.format=txt", *typed.split()[3:]} <= set(command)
+        done = shardmill(*command, "--overwrite")
+        assert done.code == 0, done.err
+        assert counts_of("out") == counts

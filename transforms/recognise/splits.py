@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from ..errors import InputError
 from ..format.flow.rows import Rows
 from ..format.manifest.naming import is_split_name
-from ..format.wording.hints import Add, Command, Set
+from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import typed_path
@@ -535,7 +535,7 @@ def _as_one(seen: Seen, how: FileSplits) -> str:
 
 
 def _command(how: FileSplits, paths: Sequence[str], *options: Add) -> str:
-    return str(Command(how.call.command, *map(typed_path, paths), "-o", how.call.output, *options))
+    return str(how.call.reading(map(typed_path, paths), *options))
 
 
 def _named(files: Sequence[str], others: Sequence[str]) -> list[str]:

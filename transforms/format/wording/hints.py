@@ -37,6 +37,7 @@ class Set(Add):
 
     def __init__(self, key: str, value: Any) -> None:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        self.key = key
         super().__init__("--set", f"{key}={text}")
 
 

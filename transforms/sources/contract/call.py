@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from ...format.wording.hints import Python
+from ...format.wording.hints import Add, Command, Python, Set
 from ...format.wording.printable import printable_path
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The command that a user gave: `convert` or `append`, and the dataset's folder."""
+    """The command that a user gave: `convert` or `append`, the dataset's folder, and what else was `given`."""
 
     command: str = "convert"
     output: str = "out"
+    given: tuple[Set, ...] = field(default=(), compare=False, repr=False)
+
+    def reading(self, paths: Iterable[str], *options: Add) -> Command:
+        """Return the command with other paths and more options, in place of given ones of the same keys.
+
+        >>> call = Call(given=(Set("input.format", "txt"), Set("input.splits", "none")))
+        >>> print(call.reading(["a.en"], Set("input.splits", "names")))
+        shardmill convert a.en -o out --set input.format=txt --set input.splits=names
+        """
+        keys = {word.partition("=")[0] for option in options for word in option.words}
+        kept = (one for one in self.given if one.key not in keys)
+        return Command(self.command, *paths, "-o", self.output, *kept, *options)
 
     def of_data(self, data: str) -> Python:
         """Return the call from Python with an expression that gives the data.

@@ -21,7 +21,7 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject, warning_at
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
-from ...format.wording.hints import Command, Set
+from ...format.wording.hints import Set
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem
@@ -305,8 +305,7 @@ class ImageSource(FileSource):
             folders = zip(listing.below(), listing.folders, strict=True)
             below, path = next((below, one.path) for below, one in folders if (below + b"/").startswith(top + b"/"))
             folder = os.fsdecode(path.rstrip(b"/").removesuffix(below) + top)
-            call = self.settings.splits.call
-            return str(Command(call.command, typed_path(folder), "-o", call.output))
+            return str(self.settings.splits.call.reading([typed_path(folder)]))
 
         return command
 

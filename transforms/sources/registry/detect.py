@@ -12,7 +12,7 @@ from typing import Final
 
 from ...errors import InputError
 from ...format.manifest.naming import is_list_path
-from ...format.wording.hints import Add, Command, Foreign, Set
+from ...format.wording.hints import Add, Foreign, Set
 from ...format.wording.printable import printable_path, shell_path
 from ...recognise.beside import archives_beside, is_archive, tables_of_pictures
 from ..contract.call import Call, shown_path
@@ -192,7 +192,7 @@ def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
     pattern = os.path.join(glob.escape(path), f"{'[!_]' if hidden and not end else ''}*{end}")
     kind = format_of_first_bytes(head[:HEAD_BYTES])
     how = Add("--format", kind) if kind else _options_for(lines)
-    command = Command(call.command, pattern, "-o", call.output, how) if how else None
+    command = call.reading([pattern], how) if how else None
     if end == ".json" and (rows := _rows_of_documents(folder, path, files)):
         whole = f"; or a record a file: {command}" if command else ""
         what = f"{printable_path(files[0])} is one document, and its rows are read in Python"
