@@ -271,3 +271,23 @@ def test_the_commands_of_a_choice_repeat_the_options_that_were_typed(typed: str,
         done = shardmill(*command, "--overwrite")
         assert done.code == 0, done.err
         assert counts_of("out") == counts
+
+
+@pytest.mark.parametrize("split", ["", "train/"])
+def test_classes_in_names_of_folders_of_tables_are_said_with_what_makes_them_a_column(
+    shardmill: Shardmill, split: str
+) -> None:
+    make(
+        {f"d/{split}{name}/a.csv": "x\n1\n2\n" for name in ("neg", "pos")}
+        | ({"d/test/neg/b.csv": "x\n3\n"} if split else {})
+    )
+    screen = shardmill("convert", "d", "-o", "out")
+    line = next(
+        line for line in screen.out.splitlines() if "names of the files' folders are not read: neg, pos" in line
+    )
+    program, source, target = shlex.split(line.rpartition("such as: ")[2])
+    assert (program, source, target) == ("mv", source, source.replace("neg", "class=neg"))
+    for path in (path for path in Path("d").rglob("*") if path.name in ("neg", "pos")):
+        path.rename(path.with_name(f"class={path.name}"))
+    assert shardmill("convert", "d", "-o", "out", "--overwrite").code == 0
+    assert open_dataset("out").to_arrow("train")["class"].to_pylist() == ["neg", "neg", "pos", "pos"]

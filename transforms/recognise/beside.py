@@ -107,21 +107,39 @@ def lists_of_splits(notable: Sequence[bytes], *, has_splits: bool) -> Iterator[s
         )
 
 
-def classes_of_texts(root: str, folders: Sequence[str], splits: Sequence[str | None], call: Call) -> Iterator[str]:
-    """Yield that folders of texts may be classes, which records of lines do not have; `folders` are below the root."""
+def classes_of_folders(
+    root: str, folders: Sequence[str], splits: Sequence[str | None], call: Call, form: str
+) -> Iterator[str]:
+    """Yield that the names of the folders of files may be classes, which no record has; `folders` are below the root.
+
+    Texts of a class are read by a line of Python, tables with the class as a column by folders of another name.
+    """
     depth = {one.count("/") + 1 if one else 0 for one in folders}
-    names = {one.rpartition("/")[2] for one in folders}
-    level = 1 + any(splits)
-    if depth != {level} or len(names) < 2 or any(map(split_of_folder, names)) or "://" in root:
+    names = sorted({one.rpartition("/")[2] for one in folders})
+    level = max(depth, default=0)
+    told = len(names) > 1 and len(depth) == 1 and level > any(splits) and not any(map(split_of_folder, names))
+    if not told or any("." in name or "=" in name for name in names) or "://" in root:
         return
-    split = "'split': path.parts[-3], " if any(splits) else ""
-    texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * level}*.txt'))"
-    data = f"[{{{split}'class': path.parent.name, 'text': path.read_text('utf-8')}} for path in {texts}]"
-    read = Python(f"{str(call.of_data(data))[:-1]}, split__column='split')") if split else call.of_data(data)
-    yield (
-        f"each line is a record, without the folder of its file ({first_names(sorted(names), _MOST)}); if a file is a "
-        f"record, and its folder the class, in Python: {read}"
-    )
+    shown = first_names(names, _MOST)
+    if form == "txt":
+        split = "'split': path.parts[-3], " if any(splits) else ""
+        texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * level}*.txt'))"
+        data = f"[{{{split}'class': path.parent.name, 'text': path.read_text('utf-8')}} for path in {texts}]"
+        read = Python(f"{str(call.of_data(data))[:-1]}, split__column='split')") if split else call.of_data(data)
+        yield (
+            f"each line is a record, without the folder of its file ({shown}); if a file is a record, and its folder "
+            f"the class, in Python: {read}"
+        )
+        return
+    first = next(one for one in folders if one.rpartition("/")[2] == names[0])
+    path = os.path.join(root, first)
+    rename = Foreign("mv", typed_path(path), typed_path(f"{path[: -len(names[0])]}class={names[0]}"))
+    also = f"; to read them as a column, rename each folder, such as: {rename}" if form in _WITH_COLUMNS else ""
+    yield f"the names of the files' folders are not read: {shown}{also}"
+
+
+_WITH_COLUMNS: Final = ("csv", "jsonl", "parquet", "arrow")
+"""Formats whose folders may be columns (`input.partitions`)."""
 
 
 def archives_beside(notable: Sequence[bytes]) -> Iterator[str]:

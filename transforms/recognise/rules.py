@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ..sources.contract.source import Listing, SourceEntry
-from .beside import archives_beside, classes_of_texts, lists_of_splits, sidecars, tables_of_pictures
+from .beside import archives_beside, classes_of_folders, lists_of_splits, sidecars, tables_of_pictures
 from .names import FileSplits
 from .readme import stated_in
 from .splits import CLEAR, UNSURE, Seen, by_readme, find_splits
@@ -35,7 +35,7 @@ RULES: Final[tuple[Callable[..., Any], ...]] = (
     tables_of_pictures,
     lists_of_splits,
     archives_beside,
-    classes_of_texts,
+    classes_of_folders,
 )
 """Every rule, in its turn."""
 
@@ -59,9 +59,8 @@ def recognise(
         # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
         object.__setattr__(entry, "split", split)
     if how.looks:
-        lines = (*recognised.lines, *archives_beside(listing.notable))
-        if listing.format == "txt":
-            lines = (*lines, *classes_of_texts(seen.root, list(seen.parts), splits, how.call))
+        named = classes_of_folders(seen.root, list(seen.parts), splits, how.call, listing.format)
+        lines = (*recognised.lines, *archives_beside(listing.notable), *named)
         recognised = replace(recognised, lines=lines, warnings=content_twice(listing.entries))
     return replace(listing, recognised=recognised)
 
