@@ -287,8 +287,7 @@ def test_a_webp_among_jpegs_is_counted_with_what_it_does_to_tfds_and_what_to_do(
     desk.put({"pets/1.jpg": JPEG, "pets/2.webp": draw(kind="WEBP"), "pets/3.jpg": draw(kind="WEBP")})
     said = (
         "Warning: webp images, which TFDS does not decode, so that it gives image/encoded of all records as bytes, not "
-        "pixels; write all as JPEG or PNG (--set image.encode.format=jpeg), or leave them out "
-        "(--set 'input.formats=[jpeg,png,bmp]'): 2"
+        "pixels; write all as JPEG or PNG (--set image.encode.format=jpeg): 2"
     )
     desk.assert_accepted(["pets"], [said], lambda found: None)
     features = json.loads((desk.root / "out/features.json").read_text())

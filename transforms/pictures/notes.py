@@ -18,6 +18,7 @@ BOXES_OF_TURNED: Final = (
     "images that were turned by EXIF, with boxes that were turned too, as if they were drawn on the stored image; if "
     f"they were drawn on the upright one: {Set('image.boxes_on', 'turned')}"
 )
+_WRITE_ALL: Final = f"write all as JPEG or PNG ({Set('image.encode.format', 'jpeg')})"
 SEEN: Final = {
     (
         "bmp",
@@ -39,12 +40,10 @@ SEEN: Final = {
 _PIXELS_IN_TFDS: Final = frozenset({"jpeg", "png", "bmp", "gif"})
 
 
-def notes_of(facts: ImageFacts, fix: str, *, boxes: bool = False) -> list[str]:
+def notes_of(facts: ImageFacts, *, boxes: bool = False) -> list[str]:
     """Return what to say of an image as it is written, with `boxes` or without.
 
-    `fix` is how images get a format that TFDS decodes.
-
-    >>> notes_of(ImageFacts("gif", 1, 1, 3, "RGB", animated=True), "convert them")
+    >>> notes_of(ImageFacts("gif", 1, 1, 3, "RGB", animated=True))
     ['animated images, of which most readers decode the first frame only']
     """
     notes = [ANIMATED] if facts.animated else []
@@ -52,7 +51,7 @@ def notes_of(facts: ImageFacts, fix: str, *, boxes: bool = False) -> list[str]:
     notes += [] if seen is None else [seen]
     if facts.format not in _PIXELS_IN_TFDS:
         of_all = "so that it gives image/encoded of all records as bytes, not pixels"
-        notes.append(f"{facts.format} images, which TFDS does not decode, {of_all}; {fix}")
+        notes.append(f"{facts.format} images, which TFDS does not decode, {of_all}; {_WRITE_ALL}")
     if facts.orientation != UPRIGHT:
         notes.append(TURNED_UNDER_BOXES if boxes else TURNED)
     return notes

@@ -588,10 +588,10 @@ def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)) or not len(column):
             continue
-        first = column[0].as_py()
-        if first is None or split_of_folder(first) is None:
+        texts = column.cast(pa.large_binary())  # the encoder refuses bytes that are not UTF-8
+        if split_of_folder((texts[0].as_py() or b"").decode("utf-8", "replace")) is None:
             continue
-        values = [str(value) for value in pc.unique(column).to_pylist()]
+        values = [(value or b"").decode("utf-8", "replace") for value in pc.unique(texts).to_pylist()]
         if len(values) < 2 or len(values) > _MOST_SPLITS or None in map(split_of_folder, values):
             continue
         names = [] if all(map(is_split_name, values)) else [Set("split.names", {one: one.lower() for one in values})]

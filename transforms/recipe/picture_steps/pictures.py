@@ -30,7 +30,7 @@ from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import ColumnRule
-from ...format.wording.hints import Set, set_column
+from ...format.wording.hints import set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
@@ -42,7 +42,6 @@ from .objects import OBJECTS, fields_of
 
 _DATA_URL: Final = re.compile(r"^\s*data:[^,]*;base64,")
 ENCODED: Final = "encoded"
-FIX: Final = f"write all as JPEG or PNG: {Set('image.encode.format', 'jpeg')}"
 ABSENT: Final = "absent"
 DROP_ROW: Final = "drop_row"
 ERROR: Final = "error"
@@ -100,7 +99,7 @@ class Pictures(Step):
             there = [(row, one) for row, one in zip(cells.rows(), facts, strict=True) if one is not None]
             warned += [(row, one.warning) for row, one in there if one.warning]
             for row, one in there if self.noted else ():
-                notes += [(row, note) for note in notes_of(one, FIX, boxes=bool(boxed[row]))]
+                notes += [(row, note) for note in notes_of(one, boxes=bool(boxed[row]))]
             if null == DROP_ROW:
                 there = cells.there()
                 keep = there if keep is None else pc.and_(keep, there)

@@ -38,7 +38,7 @@ from ...pictures.preprocess.picture import PictureMaker, Ready
 from ...pictures.preprocess.placement import Placement
 from ..step import Column, Step, StepByType, Stepped
 from .boxes import Boxes, BoxesByType
-from .pictures import ENCODED, FACTS, FIX, Cells, fact_array, item_type
+from .pictures import ENCODED, FACTS, Cells, fact_array, item_type
 from .placements import PLACEMENT, PLACEMENT_TYPE, placement_array
 
 _END: Final = f"/{ENCODED}"
@@ -149,7 +149,7 @@ class _Work:
             decoded = check.check(data)
         self.warned += [(row, decoded.warning)] if decoded.warning else []
         self.notes += [
-            (row, note) for note in (*ready.notes, *notes_of(ready.facts, FIX, boxes=picture == self.step.placed))
+            (row, note) for note in (*ready.notes, *notes_of(ready.facts, boxes=picture == self.step.placed))
         ]
         return ready
 

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from ...errors import InputError
-from ...format.wording.hints import Set
+from ...format.wording.hints import Add, Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
 from ...recognise.names import is_split_folder
@@ -51,7 +51,7 @@ def _not_excluded(columns: Mapping[str, str], given: Mapping[str, Any], also: st
     left = {name: of for name, of in columns.items() if not any(fnmatchcase(name, one) for one in globs)}
     if not left:
         name, feature = next(iter(columns.items()))
-        leave = Set("input.exclude_columns", f"[{feature}/filename]")
+        leave = Add("--exclude-columns", f"{feature}/filename")
         raise InputError(
             f'"{printable(name)}" names the pictures, and input.exclude_columns leaves it out; to leave out the paths '
             f"alone: {leave}{also}"

@@ -21,7 +21,6 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject, warning_at
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
-from ...format.wording.hints import Set
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem
@@ -66,11 +65,6 @@ _COLUMNS: Final = {"BAD_UTF8": "image/filename", "UNKNOWN_CLASS": LABEL}
 
 _LARGEST_IMAGE: Final = 2**30
 """The buffer of a batch must stay below 2 GiB: a view's offsets are int32."""
-
-_FIX: Final = (
-    f"write all as JPEG or PNG ({Set('image.encode.format', 'jpeg')}), or leave them out "
-    f"({Set('input.formats', '[jpeg,png,bmp]')})"
-)
 
 
 def unused_labels(classes: Sequence[str]) -> int:
@@ -433,7 +427,7 @@ class _Gathered:
     def _notes(self) -> Notes:
         notes: Counter[tuple[int, str]] = Counter()
         for folder, row in zip(self.folders, self.rows, strict=True) if self.noted else ():
-            for note in notes_of(row.facts, _FIX):
+            for note in notes_of(row.facts):
                 notes[folder.entry, note] += 1
         return dict(notes)
 
