@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert
@@ -260,3 +261,31 @@ def test_text_that_is_no_base64_is_a_reject(shardmill: Shardmill) -> None:
 def test_objects_in_cells_are_said_to_stay_text(shardmill: Shardmill) -> None:
     Path("a.csv").write_text("""m\n"{'k': 1}"\n"{'k': 2}"\n""")
     assert 'column "m" holds objects as text' in shardmill("convert", "a.csv", "-o", "out").out
+
+
+@pytest.mark.parametrize("lines", ["run 7, sensor B\n", "run 7\nsensor B, cold\n"])
+def test_a_header_behind_lines_of_comments_is_read_as_numpy_writes_it(
+    lines: str, shardmill: Shardmill, rows_of: Convert
+) -> None:
+    np.savetxt("a.csv", np.array([[1, 2, 3], [4, 5, 6]]), fmt="%d", delimiter=",", header=f"{lines}x,y,z")
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    assert (screen.code, screen.err.count("--")) == (1, 1)
+    options = ("--set", f"input.skip_lines={lines.count(chr(10))}")
+    assert shlex.split(screen.err)[-2:] == [*options]
+    assert rows_of("a.csv", *options) == [{"x": 1, "y": 2, "z": 3}, {"x": 4, "y": 5, "z": 6}]
+
+
+def test_the_sign_of_a_comment_before_a_header_is_no_part_of_a_name_and_is_said(shardmill: Shardmill) -> None:
+    Path("a.csv").write_text("# a,b\n1,x\n2,y\n")
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    assert 'a.csv: the header begins with "# a", as in a comment: the column is "a"' in screen.out
+    assert rows_in("out") == TWO
+
+
+def test_rows_without_a_value_that_are_rejects_are_not_said_to_become_records(shardmill: Shardmill) -> None:
+    Path("a.csv").write_text("a,b\n1,x\n,\n2,y\n")
+    assert "to reject it: --set schema.columns.a.nullable=false" in shardmill("convert", "a.csv", "-o", "n").out
+    options = ("--set", "schema.columns.a.nullable=false", "--max-rejects", "1")
+    screen = shardmill("convert", "a.csv", "-o", "out", *options)
+    assert (screen.code, "no value" in screen.out) == (0, False)
+    assert rows_in("out") == TWO

@@ -36,6 +36,10 @@ _NULL_NAMES: Final = frozenset((
 """What means null where it is the name of a column of numbers; "Na", "missing" and "unknown" may be names."""
 
 _LINE_CELLS: Final = 20
+_COMMENTED: Final = 20
+COMMENT: Final = "# "
+"""What `numpy.savetxt` writes before its header, and before each line of it."""
+
 _TRIM: Final = f"; to take blanks off all cells: {Set('input.trim', True)}"
 _SHOWN: Final = 5
 """Columns that a message shows of the first line, and a note of its names."""
@@ -127,6 +131,28 @@ def header_warnings(heads: Sequence[FileHead]) -> list[str]:
             files.setdefault(warning.removeprefix(f"{head.name}: "), []).append(head.name)
     more = {text: f" and {len(names) - 1:,} more" if len(names) > 1 else "" for text, names in files.items()}
     return [f"{names[0]}{more[text]}: {text}" for text, names in files.items()]
+
+
+def commented_headers(heads: Sequence[FileHead]) -> tuple[str, ...]:
+    """Return that the sign of a comment before the header is no part of a name."""
+    found = [one for one in heads if one.cells and one.names and one.cells[0] == COMMENT + one.names[0]]
+    if not found:
+        return ()
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    name, own = printable(found[0].cells[0]), printable((found[0].names or ("",))[0])
+    return (f'{found[0].name}{more}: the header begins with "{name}", as in a comment: the column is "{own}"',)
+
+
+def commented_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> int:
+    """Return how many lines are before a header in comments, as `numpy.savetxt` writes it; 0 where it is none."""
+    widths = list[int]()
+    for lines in range(_COMMENTED):
+        line = options.model_copy(update={"header": False, "names": None, "skip_lines": options.skip_lines + lines})
+        cells = read_head(entry, line, limits).cells
+        widths.append(len(cells))
+        if not cells or not cells[0].startswith(COMMENT):
+            return lines - 1 if lines > 1 and widths[-2:] == [len(cells)] * 2 else 0
+    return 0
 
 
 def sep_lines(heads: Sequence[FileHead]) -> tuple[str, ...]:
@@ -300,7 +326,7 @@ def _name_columns(
     elif not header:
         return tuple(f"column_{i}" for i in range(len(cells))), ()
     else:
-        names, warnings = list(cells), []
+        names, warnings = [cells[0].removeprefix(COMMENT) or cells[0], *cells[1:]], []
         bare = {i: f"column_{i}" for i, cell in enumerate(cells) if not cell.strip()}
         if bare:
             shown = ", ".join([*islice(bare.values(), 5), *(["..."] if len(bare) > 5 else [])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import count, groupby
@@ -19,6 +19,7 @@ from ...format.schema.schema import Choice, ColumnRule, Feature
 from ...format.wording.hints import Set
 from ..text.declared import declared_type
 from ..text.open_text import is_transparent
+from .header import FileHead
 from .infer_types import Evidence, explain, join_evidence, look_at_columns
 from .obstacles import CODE, Look, Obstacles
 from .parse import TRIM, Cells, Parser, check_utf8, parse_cells
@@ -142,13 +143,27 @@ def choose_types(
     return features, tuple(choices), kept_text, looks
 
 
-def refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence]) -> None:
-    """Raise `SourceError` for a file whose rows, all that were read, have more columns than its header."""
+def refuse_wide_files(
+    pieces: Sequence[CsvPiece],
+    evidence: Sequence[PieceEvidence],
+    heads: Sequence[FileHead],
+    commented: Callable[[int], int],
+) -> None:
+    """Raise `SourceError` for a file whose rows, all that were read, have more columns than its header.
+
+    `commented` gives the lines of a file before a header that is in comments, 0 where there is none.
+    """
     for _, group in groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry):
         pairs = list(group)
         names = pairs[0][0].columns
         rows = sum(found.rows for _, found in pairs)
         if rows and sum(found.too_wide for _, found in pairs) == rows:
+            if lines := commented(pairs[0][0].entry):
+                raise SourceError(
+                    pairs[0][0].name,
+                    f"the header is the last line of comments, as numpy.savetxt writes it; skip the lines before it: "
+                    f"{Set('input.skip_lines', lines)}",
+                )
             columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
             instead = f"--no-header {Set('input.skip_lines', pairs[0][0].header_lines)}"
             if sum(found.trailing for _, found in pairs) == rows:
@@ -167,7 +182,11 @@ def refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEviden
                     "; or, if the header lacks the name of the first column, as R writes it: "
                     f"{Set('input.row_names', 'row')}"
                 )
-            before = Set("input.comment", "#") if names[0].startswith("#") else Set("input.skip_lines", "N")
+            before = (
+                Set("input.comment", "#")
+                if heads[pairs[0][0].entry].cells[0].startswith("#")
+                else Set("input.skip_lines", "N")
+            )
             if len(names) == 1 and names[0].isdecimal():  # a count of the rows
                 before, also = Set("input.skip_lines", pairs[0][0].header_lines), ""
             raise SourceError(

@@ -27,6 +27,8 @@ from ..text.open_text import is_transparent, plain_encoding
 from ..text.pieces import TextJob, text_jobs
 from .header import (
     FileHead,
+    commented_headers,
+    commented_lines,
     compressed_files,
     dialect_of,
     header_warnings,
@@ -81,7 +83,7 @@ class CsvSource(TableSource):
         again = self.options.repeated_header == "drop"
         pieces = listing.pieces(heads, lambda i, entry, head: file_pieces(i, entry, head, scans.get(i), again=again))
         evidence, whole = self._look(listing, pieces, parser, run)
-        refuse_wide_files(pieces, evidence)
+        refuse_wide_files(pieces, evidence, heads, partial(self._commented_lines, listing.entries))
         if whole:  # the rows of streams are known by now
             pairs = zip(pieces, evidence, strict=True)
             pieces = tuple(replace(p, rows=f.rows) if p.streamed else p for p, f in pairs)
@@ -98,13 +100,16 @@ class CsvSource(TableSource):
         )
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = [*apart_warning(files_apart(of_files)), *header_warnings(heads)]
-        warnings += table_warnings(heads, scans, pieces, evidence, parser, whole=whole)
+        warnings += table_warnings(heads, scans, pieces, evidence)
+        if all(feature.nullable for feature in features):  # else rows without a value are rejects
+            warnings += _empty_rows(pieces, evidence, parser, whole=whole)
         warnings += look_notes([(name, look) for name, look in looks if look.kind == ROWS])
         kept = tuple(p for p in pieces if p.rows != 0)
         detected = (
             *self.settings.detected,
             *compressed_files(heads),
             *sep_lines(heads),
+            *commented_headers(heads),
             *of_header,
             *self._notes(listing, kept_text, features, names, next((found.again for found in seen if found.again), "")),
             *look_notes([(name, look) for name, look in looks if look.kind != ROWS]),
@@ -143,6 +148,10 @@ class CsvSource(TableSource):
                         dropped={piece.entry: cells.dropped} if cells.dropped else {},
                     )
                 ordinal += 1
+
+    def _commented_lines(self, entries: Sequence[SourceEntry], index: int) -> int:
+        lines = commented_lines(entries[index], self.options, self.limits)
+        return lines and lines + self.options.skip_lines
 
     @property
     def _has_bytes(self) -> bool:
@@ -240,14 +249,8 @@ def table_warnings(
     scans: dict[int, FileScan],
     pieces: Sequence[CsvPiece],
     evidence: Sequence[PieceEvidence],
-    parser: Parser,
-    *,
-    whole: bool,
 ) -> list[str]:
-    """Return what a user must know of the files: no row, no value in a row, blank lines, NUL bytes.
-
-    `evidence` is of each piece; it is of all rows if `whole`.
-    """
+    """Return what a user must know of the files: no row, blank lines, NUL bytes; `evidence` is of each piece."""
     found = []
     streams = {p.entry: e for p, e in zip(pieces, evidence, strict=True) if p.streamed}
     for index, head in enumerate(heads):
@@ -263,7 +266,7 @@ def table_warnings(
             found.append(f"{head.name}: {blanks} blank line{'s' * (blanks > 1)} skipped")
         if nul:
             found.append(f"{head.name}: holds NUL bytes; they are kept")
-    return [*found, *_header_only(heads, pieces, evidence), *_empty_rows(pieces, evidence, parser, whole=whole)]
+    return [*found, *_header_only(heads, pieces, evidence)]
 
 
 def _header_only(
