@@ -103,6 +103,22 @@ def test_a_table_that_blanks_align_in_a_txt_file_is_said_with_the_command_that_r
 
 
 @pytest.mark.parametrize(
+    ("text", "row"),
+    [("a b\n1  2\n 3 4\n5  6\n", {"a": 1, "b": 2}), ("a\tb\n1\t2\n", {"a": 1, "b": 2}), ('{"a": 1}\n', {"a": 1})],
+    ids=["blanks", "tabs", "JSON"],
+)
+def test_a_txt_file_in_a_folder_that_is_no_text_is_said_with_the_whole_command_that_reads_it(
+    shardmill: Shardmill, text: str, row: dict[str, int]
+) -> None:
+    put("d/list.txt", text)
+    screen = shardmill("convert", "d", "-o", "out", "--set", "input.format=txt")
+    found = re.search(r"(?:if it is one|if all are): shardmill (.*)", screen.out)
+    assert found is not None, screen.out
+    assert shardmill(*shlex.split(found[1]), "--overwrite").code == 0
+    assert rows_in("out")[0] == row
+
+
+@pytest.mark.parametrize(
     ("mode", "kind", "said"),
     [
         ("P", "bmp", "the numbers of the colours"),

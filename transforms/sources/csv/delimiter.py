@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ...errors import InputError, SourceError
-from ...format.wording.hints import Set
+from ...format.wording.hints import Add, Set
 from ...format.wording.printable import printable
 from ..contract.source import SourceEntry
 from ..files.listing import expand_paths, list_file
@@ -174,11 +174,9 @@ class Aligned:
     numbers: bool
 
     @property
-    def keys(self) -> str:
-        """The options that read them, each with a blank in front."""
-        lines = f" {Set('input.skip_lines', 1)}" if self.before else ""
-        names = f" {Set('input.row_names', 'row')}" if self.lacks else ""
-        return f" {Set('input.trim', True)}{lines}{names}"
+    def keys(self) -> Add:
+        lines = [Set("input.skip_lines", 1)] if self.before else []
+        return Add(Set("input.trim", True), *lines, *([Set("input.row_names", "row")] if self.lacks else []))
 
 
 def aligned_columns(text: str, options: SampleOptions) -> Aligned | None:
@@ -213,7 +211,7 @@ def _blanks(name: str, found: Aligned, options: SampleOptions) -> Delimiter:
     cut = f"{found.columns} columns in the first {found.records} records"
     if options.trim:
         return Delimiter(" ", f"{name}: the delimiter is a run of blanks: {cut}; if it is not: {_COMMA}")
-    fix = found.keys.strip()
+    fix = str(found.keys)
     if found.before and options.skip_lines:
         fix = fix.replace("skip_lines=1", f"skip_lines={options.skip_lines + 1}")
     if not found.numbers:

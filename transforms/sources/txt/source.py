@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -17,9 +19,9 @@ from ...format.flow.rejects import CellError, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
-from ...format.wording.hints import Foreign
+from ...format.wording.hints import Add, Foreign, Set
 from ...format.wording.printable import printable
-from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
+from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..csv.delimiter import SampleOptions, aligned_columns
 from ..files.stamp import files_of
 from ..registry.file_source import FileSource
@@ -31,6 +33,7 @@ from ..text.pieces import TextPiece
 FIELD: Final = pa.field("text", pa.string(), nullable=False)
 _SHOWN: Final = 400
 _LOOKED_AT: Final = 20
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,17 @@ class TextSource(FileSource):
         full = {piece.entry for piece in pieces}
         empty = tuple(f"{one.name}: is empty: no row" for i, one in enumerate(listing.entries) if i not in full)
         choice = Choice("text", feature.type, "each line is a record")
-        detected = _looks_like(pieces[0], listing.entries[pieces[0].entry], self.sizes)
+        detected = _looks_like(pieces[0], listing.entries[pieces[0].entry].name, self._read_as(listing), self.sizes)
         return Survey(Frozen(Schema((feature,))), (choice,), pieces, empty, detected=detected, fields=(FIELD,))
+
+    def _read_as(self, listing: Listing) -> Callable[..., Add]:
+        """Return what makes the options that read the files otherwise, with their names where a folder was given."""
+        names = [entry.name for entry in listing.entries]
+        if sorted(self.options.paths) == sorted(names):
+            return Add
+        folders = sorted({os.path.dirname(name) for name in names})
+        shown = names if len(names) <= _NAMED else [os.path.join(folder, "*.txt") for folder in folders]
+        return partial(self.settings.call.reading, shown)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         ordinal = 0
@@ -107,7 +119,7 @@ def _error(text: bytes, name: str, large: tuple[str, str] | None) -> CellError |
     return None
 
 
-def _looks_like(piece: TextPiece, entry: SourceEntry, sizes: LineSizes) -> tuple[str, ...]:
+def _looks_like(piece: TextPiece, name: str, read_as: Callable[..., Add], sizes: LineSizes) -> tuple[str, ...]:
     """Return what is to be said of a file whose first lines look like a table, or like JSON."""
     found = next((lines for _, lines in read_lines([piece], sizes, blank_rows=True)), None)
     if found is None or found.large is not None:
@@ -115,17 +127,19 @@ def _looks_like(piece: TextPiece, entry: SourceEntry, sizes: LineSizes) -> tuple
     spans = zip(found.starts, found.ends, strict=True)
     lines = [found.text[start:end] for start, end in islice(spans, _LOOKED_AT)]
     tabs = {line.count(b"\t") for line in lines if line}
-    said = f"{entry.name}: each line is a record of text"
+    said = f"{name}: each line is a record of text"
+    csv = Set("input.format", "csv")
     if len(lines) > 1 and len(tabs) == 1 and tabs != {0}:
-        return (f"{said}, though the first lines look like a table with tabs; if it is one: --format csv",)
+        return (f"{said}, though the first lines look like a table with tabs; if it is one: {read_as(csv)}",)
     aligned = aligned_columns(b"\n".join(lines).decode("utf-8", "replace"), SampleOptions())
     if aligned is not None and aligned.numbers and not any(b":" in line for line in lines):
-        fix = f"--format csv{aligned.keys}"
+        fix = read_as(csv, aligned.keys)
         return (f"{said}, though the first lines look like a table that blanks align; if it is one: {fix}",)
     if all(LIBSVM.match(line) for line in lines if line.strip()) and any(b":" in line for line in lines):
         return (f"{said}, and they look like LibSVM (label, then index:value): labels and values stay text",)
     if lines[0].startswith(b"{") and _is_json(lines[0]):
-        return (f"{said}, though the first one is a JSON object; if all are: --format jsonl",)
+        fix = read_as(Set("input.format", "jsonl"))
+        return (f"{said}, though the first one is a JSON object; if all are: {fix}",)
     return ()
 
 
