@@ -97,6 +97,16 @@ TABLES = {
         {"d/train/labels.csv": "file,label\n0.jpg,1\n", "d/test/labels.csv": "file,label\n0.jpg,1\n1.jpg,2\n"},
         [{"test": 2, "train": 1}],
     ),
+    "a table in each of two folders of classes": (
+        pictures("d/Train/00/0.png", "d/Train/01/0.png"),
+        {f"d/Train/0{n}/GT-0{n}.csv": f"Filename;ClassId\n0.png;{n}\n" for n in range(2)},
+        [{"train": 2}],
+    ),
+    "a table in each of many folders of classes": (
+        pictures(*(f"d/Train/{n}/0.png" for n in range(12))),
+        {f"d/Train/{n}/GT-{n}.csv": f"Filename;ClassId\n0.png;{n}\n" for n in range(12)},
+        [{"train": 12}],
+    ),
     "a table in one split": (
         pictures("d/test/0.jpg"),
         {"d/test/labels.csv": "file,label\n0.jpg,1\n"},

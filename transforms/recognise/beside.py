@@ -11,6 +11,8 @@ Of at most a few files the first bytes are looked at, and only on a disk.
 from __future__ import annotations
 
 import csv
+import fnmatch
+import glob
 import os
 import re
 from collections import defaultdict
@@ -69,27 +71,38 @@ def tables_of_pictures(
     Names begin in the folder of the table, in one of the `roots`, or in one of the `folders` of pictures.
     """
     alike = defaultdict[tuple[str, str], list[str]](list)
-    for path in [one for one in notable if os.fsdecode(one).lower().endswith(_TABLES)][:_MOST]:
+    all_tables = [one for one in notable if os.fsdecode(one).lower().endswith(_TABLES)]
+    for number, path in enumerate(all_tables[:_MOST_FOLDERS]):
         found = _picture_column(path, roots, folders)
         if found is None:
-            if others:
+            if others and number < _MOST:
                 yield f"{shown_path(path)} is a table beside pictures, and is not read"
             continue
         column, root = found
         table = typed_path(os.fsdecode(path))
         alike[column, "" if root == os.path.dirname(os.fsdecode(path)) else typed_path(root)].append(table)
     for (column, root), tables in alike.items():
-        in_splits = not root and all(split_of_folder(_folder_name(one)) for one in tables)
-        for group in [tables] if in_splits else [[one] for one in tables]:
+        apart = not root and len({os.path.dirname(one) for one in tables}) == len(tables)
+        for group in [tables] if apart else [[one] for one in tables]:
             options = [set_column(column, "image", "path")]
             options += [Set("schema.files_root", root)] if root else []
             stem = os.path.splitext(os.path.basename(group[0]))[0]
             split = next(filter(None, map(split_of_folder, (stem, _folder_name(group[0]), os.path.basename(root)))), "")
             options += [Set("output.split", split)] if len(group) == 1 and split not in ("", "train") else []
             names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
-            what = f'{" and ".join(map(printable_path, group))} {names} pictures in {its} column "{printable(column)}"'
-            read = Command(call.command, *group, "-o", call.output, *options)
+            shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
+            what = f'{shown} {names} pictures in {its} column "{printable(column)}"'
+            read = Command(call.command, *_in_few_words(group, all_tables), "-o", call.output, *options)
             yield f"{what}, and {are} not read; to read {its} rows: {read}"
+
+
+def _in_few_words(tables: Sequence[str], others: Sequence[bytes]) -> Sequence[str]:
+    """Return a glob of many tables, each in a folder of its own, or the tables where it matches others too."""
+    folders = {os.path.dirname(os.path.dirname(one)) for one in tables}
+    names = {re.sub("[0-9]+", "*", os.path.basename(one)) for one in tables}
+    pattern = os.path.join(glob.escape(folders.pop()), "*", names.pop())
+    matched = [one for one in others if fnmatch.fnmatchcase(typed_path(os.fsdecode(one)), pattern)]
+    return [pattern] if len(tables) > _MOST and not folders | names and len(matched) == len(tables) else tables
 
 
 def _folder_name(path: str) -> str:

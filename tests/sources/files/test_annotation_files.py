@@ -73,6 +73,7 @@ def test_the_command_on_the_screen_reads_the_annotations(layout: str, shardmill:
     command = said.partition("annotations, which are not read; to read them: shardmill ")[2]
     words = shlex.split(command.partition(" feature ")[0])[:6]
     assert words[0] == "convert", said
+    assert screen.code == 2 or f"Warning: {files.format(0)} has the name of" in screen.out, said
     assert ("output.split" in said) == (layout == "COCO as it is"), said
     done = shardmill(*words)
     assert done.code == 0, done.err

@@ -182,14 +182,13 @@ class ImageSource(FileSource):
             Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
             tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
             pieces,
-            self._warnings(classes, names, layout),
+            (*self._warnings(classes, names, layout), *listing.hints),
             _split_rows(roles, listing),
             detected=(
                 *self._detected(layout, classes, splits),
                 *self._beside(listing, layout, splits),
                 *(numbers_note(names, "input.labels") if self._labels is None and not self.known_classes else ()),
                 *empty_classes(listing.below(empty=True), layout, names),
-                *listing.hints,
             ),
             fields=image_fields(schema),
         )
