@@ -140,7 +140,8 @@ def test_notes_beside_tables_are_not_read_and_named_ones_are_a_question(shardmil
 
 
 @pytest.mark.parametrize(
-    ("body", "hint"), [("a\tb\n1\t2\n", "--set input.format=csv"), ('{"a": 1}\n', "--set input.format=jsonl"), ("just text\n", None)]
+    ("body", "hint"),
+    [("a\tb\n1\t2\n", "--set input.format=csv"), ('{"a": 1}\n', "--set input.format=jsonl"), ("just text\n", None)],
 )
 def test_a_file_that_looks_like_a_table_is_read_with_a_hint(shardmill: Shardmill, body: str, hint: str | None) -> None:
     Path("a.txt").write_text(body)
