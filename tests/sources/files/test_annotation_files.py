@@ -112,3 +112,19 @@ def test_the_command_is_typed_where_the_user_is_and_not_where_the_config_is(shar
     write("there/c.yaml", "version: 1\ninput: {paths: [pets], format: images}\noutput: {path: out}\n")
     said = " ".join(shardmill("convert", "there/c.yaml", "--dry-run").out.split())
     assert "shardmill convert there/pets -o OUT --set input.annotations.voc=there/pets" in said
+
+
+@pytest.mark.parametrize("name", ["_classes.csv", "_annotations.csv"])
+def test_tables_of_roboflow_are_a_warning_with_the_command_that_reads_their_rows(
+    name: str, shardmill: Shardmill
+) -> None:
+    for split in ("train", "valid"):
+        write(f"pets/{split}/1.jpg")
+        write(f"pets/{split}/{name}", "filename,cat\n1.jpg,7\n")
+    screen = shardmill("convert", "pets", "-o", "out")
+    warning = next(line for line in screen.out.splitlines() if name in line)
+    assert warning.startswith(f"Warning: pets/train/{name} and pets/valid/{name} name pictures")
+    command = shlex.split(warning.rpartition("to read their rows: shardmill ")[2])
+    done = shardmill(*command, "--overwrite")
+    assert done.code == 0, done.err
+    assert [row["cat"] for split in ("train", "valid") for row in open_dataset("out")[split]] == [7, 7]

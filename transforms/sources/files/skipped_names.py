@@ -22,6 +22,7 @@ _JUNK: Final = {
 """What systems leave in folders; in `@eaDir` Synology has pictures of each picture."""
 
 _MOST_KINDS: Final = 20
+_ROBOFLOW: Final = (b"/_annotations.csv", b"/_classes.csv")
 _MOST_NOTABLE: Final = 1000
 _SUFFIX: Final = re.compile(rb".\.([a-z0-9_]{1,12})\Z")
 ARCHIVE: Final = rb"\.(?:zip|tar|tgz|7z|rar|tar\.[a-z0-9]{2,3})"
@@ -65,6 +66,10 @@ def why_skipped(name: bytes) -> str | None:
     return found or ("hidden" if name.startswith((b".", b"_")) else None)
 
 
+def is_of_roboflow(path: bytes) -> bool:
+    return path.endswith(_ROBOFLOW)
+
+
 def is_other_file(name: bytes) -> bool:
     """Return whether a file has a name that images do not have.
 
@@ -92,8 +97,11 @@ class LeftOut:
     counts: Counter[str] = field(default_factory=Counter)
     notable: list[bytes] = field(default_factory=list)
 
-    def skip(self, kind: str) -> None:
+    def skip(self, kind: str, path: bytes = b"") -> None:
+        """Leave out something; of hidden files those that Roboflow writes beside pictures are kept for a warning."""
         self.counts[kind] += 1
+        if is_of_roboflow(path) and len(self.notable) < _MOST_NOTABLE:
+            self.notable.append(path)
 
     def skip_file(self, path: bytes) -> None:
         """Leave out a file of another kind."""

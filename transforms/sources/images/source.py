@@ -34,6 +34,7 @@ from ..contract.call import typed_path
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
 from ..files.open_file import is_object
+from ..files.skipped_names import is_of_roboflow
 from ..registry.file_source import FileSource
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
 from .layout import (
@@ -182,7 +183,7 @@ class ImageSource(FileSource):
             Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
             tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
             pieces,
-            (*self._warnings(classes, names, layout), *listing.hints),
+            (*self._warnings(classes, names, layout), *listing.hints, *self._tables(listing, of_roboflow=True)),
             _split_rows(roles, listing),
             detected=(
                 *self._detected(layout, classes, splits),
@@ -345,14 +346,21 @@ class ImageSource(FileSource):
             folders.append(ReadFolder(entry, path, found.root, name, prefix, label, role.class_name, split))
         return folders
 
+    def _tables(self, listing: ImageListing, *, of_roboflow: bool) -> Iterator[str]:
+        """Yield what reads tables beside the pictures; those of Roboflow surely are annotations."""
+        if self.settings.splits.looks:
+            roots = [os.fsdecode(folder.root) for folder in listing.folders[:1]]
+            folders = [os.fsdecode(folder.path) for folder in listing.folders]
+            tables = [one for one in listing.notable if is_of_roboflow(one) == of_roboflow]
+            yield from tables_of_pictures(tables, roots, folders, self.settings.splits.call)
+
     def _beside(self, listing: ImageListing, layout: Layout, splits: Sequence[str]) -> Iterator[str]:
         """Yield what files beside the pictures may be."""
         if not self.settings.splits.looks:
             return
-        call, roots = self.settings.splits.call, [os.fsdecode(folder.root) for folder in listing.folders[:1]]
-        folders = [os.fsdecode(folder.path) for folder in listing.folders]
+        call = self.settings.splits.call
         yield from sidecars(listing.sidecars, call, flat=layout == "flat" and len(listing.folders) == 1)
-        yield from tables_of_pictures(listing.notable, roots, folders, call)
+        yield from self._tables(listing, of_roboflow=False)
         yield from lists_of_splits(listing.notable, has_splits=bool(splits))
 
     def _detected(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[str, ...]:

@@ -191,7 +191,7 @@ class ImageWalk:
                     reason = why_skipped(name)
                     if reason is not None:
                         is_folder = reason == "hidden" and entry.is_dir(follow_symlinks=False)
-                        self.left.skip("hidden folder" if is_folder else reason)
+                        self.left.skip(*(("hidden folder",) if is_folder else (reason, entry.path)))
                         self._note(notes, folder, name)
                     elif self._ignored is not None and self._ignored(below_apex, name):
                         self.left.skip("ignored")
