@@ -338,7 +338,7 @@ def test_a_dataset_without_the_paths_of_pictures_takes_appends() -> None:
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"exclude_columns": ["file_name"]}, r"names the pictures.*--set 'input.exclude_columns=\[image/filename\]'"),
+        ({"exclude_columns": ["file_name"]}, "names the pictures.*--exclude-columns image/filename;"),
         ({"exclude_columns": ["*file_name"]}, "names the pictures"),
         ({"exclude_columns": ["image/object/x"]}, 'exclude_columns names "image/object/x", which is not a column'),
         ({"columns": ["image/object/x"]}, 'input.columns names "image/object/x", which is not a column'),
