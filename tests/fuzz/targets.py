@@ -6,8 +6,10 @@ check(data)    the outcome in a word; it raises whatever is a fault: an error th
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +21,8 @@ from shardmill.transforms.sources.registry.settings import Limits, Settings
 
 FOLDER = tempfile.mkdtemp(prefix="shardmill-fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 """Where inputs that must be files are put: no disk is worn out."""
+
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 @dataclass(frozen=True)
