@@ -28,6 +28,8 @@ LONGEST = (
     "flink/test_cluster.py",
     "faults/test_kill.py",
     "contract/test_scale.py",
+    "contract/test_hostile_files.py",
+    "stores/test_picture_memory.py",
     "fuzz/test_fuzz.py",
     "pipelines/runs/test_resume.py",
     "pipelines/runs/test_convert.py",

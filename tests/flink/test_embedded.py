@@ -199,7 +199,7 @@ def test_a_job_server_that_dies_is_told_in_one_line_and_the_same_command_goes_on
         assert server is not None
         server.kill()
         _, err = process.communicate(timeout=300)
-    assert process.returncode == 1
+    assert process.returncode == 1, err
     (error,) = [line for line in err.splitlines() if line.startswith("error: ")]
     assert error.startswith("error: Flink's job server died (exit code -9): ")
     log = Path(error.rpartition("its log: ")[2])
