@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from ..errors import InputError, SourceError
 from ..format.wording.hints import Set
-from ..format.wording.printable import printable, printable_path
-from ..sources.contract.call import typed_path
+from ..format.wording.printable import printable
+from ..sources.contract.call import shown_path
 from ..sources.files.listing import list_file
 from ..sources.files.open_file import open_file, open_listed, read_at
 from .names import Globs
@@ -68,8 +68,7 @@ def stated_in(notable: Iterable[bytes], root: str) -> tuple[Stated, ...]:
             text = read_at(file)(_MOST_BYTES, 0).decode("utf-8", "replace")
     except (InputError, SourceError, OSError):
         return ()  # it is no file that is read
-    shown = printable_path(typed_path(os.fsdecode(path)))
-    return tuple(_configs(text, shown))
+    return tuple(_configs(text, shown_path(path)))
 
 
 def _configs(text: str, shown: str) -> Iterator[Stated]:

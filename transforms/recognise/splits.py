@@ -588,10 +588,10 @@ def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)) or not len(column):
             continue
-        texts = column.cast(pa.large_binary())  # the encoder refuses bytes that are not UTF-8
-        if split_of_folder((texts[0].as_py() or b"").decode("utf-8", "replace")) is None:
+        # as bytes: the encoder refuses those that are not UTF-8
+        if split_of_folder(_texts(column.slice(0, 1))[0]) is None:
             continue
-        values = [(value or b"").decode("utf-8", "replace") for value in pc.unique(texts).to_pylist()]
+        values = _texts(pc.unique(column.cast(pa.large_binary())))
         if len(values) < 2 or len(values) > _MOST_SPLITS or None in map(split_of_folder, values):
             continue
         names = [] if all(map(is_split_name, values)) else [Set("split.names", {one: one.lower() for one in values})]
@@ -601,6 +601,11 @@ def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
 
 
 _MOST_SPLITS: Final = 8
+
+
+def _texts(column: pa.Array) -> list[str]:
+    """Return the texts of a column as they are shown; a null is empty."""
+    return [(value or b"").decode("utf-8", "replace") for value in column.cast(pa.large_binary()).to_pylist()]
 
 
 def rows_in_splits(batches: Iterator[Rows], frozen: Frozen) -> Iterator[Rows]:

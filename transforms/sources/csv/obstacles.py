@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...format.buffers.arrow_memory import array_of, binary_array, true_mask
+from ...format.buffers.arrow_memory import array_of, beginning_of, binary_array, true_mask
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import NUMBER, cell_bytes
@@ -278,13 +278,14 @@ def look_at_text(column: pa.Array, place: Callable[[int], str]) -> Look | None:
 
 def look_at_rows(column: pa.Array, delimiter: int, columns: int, place: Callable[[int], str]) -> Look | None:
     """Return the first cell that spans lines and holds as many delimiters as that many rows have."""
-    sign = bytes([delimiter])
-    for row in np.flatnonzero(true_mask(pc.match_substring(column, "\n"))).tolist():
-        text = bytes(column[row].as_buffer())
-        count = text.count(b"\n") * (columns - 1)
-        if count > (sign == b",") and text.count(sign) == count:  # one line and one comma is an address
-            return Look(ROWS, f'"{printable(text[:_LONG])}" ({place(row)})')
-    return None
+    lines, signs = (pc.count_substring(column, one) for one in ("\n", chr(delimiter)))
+    wanted = pc.multiply(lines.cast(pa.int64()), columns - 1)
+    least = 2 if chr(delimiter) == "," else 1  # one line and one comma is an address
+    rows = np.flatnonzero(true_mask(pc.and_(pc.equal(signs, wanted), pc.greater_equal(wanted, least))))
+    if not len(rows):
+        return None
+    row = int(rows[0])
+    return Look(ROWS, f'"{printable(beginning_of(column, row, _LONG))}" ({place(row)})')
 
 
 def look_at_floats(column: pa.Array, place: Callable[[int], str]) -> Look | None:

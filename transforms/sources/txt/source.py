@@ -54,17 +54,19 @@ class TextSource(FileSource):
         full = {piece.entry for piece in pieces}
         empty = tuple(f"{one.name}: is empty: no row" for i, one in enumerate(listing.entries) if i not in full)
         choice = Choice("text", feature.type, "each line is a record")
-        detected = _looks_like(pieces[0], listing.entries[pieces[0].entry].name, self._read_as(listing), self.sizes)
+        detected = _looks_like(
+            pieces[0], listing.entries[pieces[0].entry].name, partial(self._read_as, listing), self.sizes
+        )
         return Survey(Frozen(Schema((feature,))), (choice,), pieces, empty, detected=detected, fields=(FIELD,))
 
-    def _read_as(self, listing: Listing) -> Callable[..., Add]:
-        """Return what makes the options that read the files otherwise, with their names where a folder was given."""
+    def _read_as(self, listing: Listing, *options: Add) -> Add:
+        """Return the options that read the files otherwise, or the whole command where a folder was given."""
         names = [entry.name for entry in listing.entries]
         if sorted(self.options.paths) == sorted(names):
-            return Add
+            return Add(*options)
         folders = sorted({os.path.dirname(name) for name in names})
         shown = names if len(names) <= _NAMED else [os.path.join(folder, "*.txt") for folder in folders]
-        return partial(self.settings.call.reading, shown)
+        return self.settings.call.reading(shown, *options)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         ordinal = 0
