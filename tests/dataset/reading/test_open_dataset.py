@@ -143,7 +143,9 @@ def test_a_folder_without_a_manifest_is_no_dataset(tmp_path: Path) -> None:
         open_dataset(tmp_path)
 
 
-def test_a_path_that_is_not_there_gets_the_nearest_name(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_is_not_there_gets_the_nearest_name(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = f'{people}s: no such file or folder (looked in {people.parent}); did you mean "{people}"?'
     with pytest.raises(InputError) as found:
         open_dataset(f"{people}s")
@@ -151,6 +153,7 @@ def test_a_path_that_is_not_there_gets_the_nearest_name(people: Path, monkeypatc
     monkeypatch.chdir(people.parent)
     with pytest.raises(InputError, match=rf"^{people.name}s: no such .* did you mean \"{people.name}\"\?$"):
         open_dataset(f"{people.name}s")
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"^other/data: no such file or folder \(looked in [^)]*\)$"):
         open_dataset("other/data")
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...format.buffers.arrow_memory import array_of, beginning_of, binary_array, true_mask
+from ...format.buffers.arrow_memory import array_of, beginning_of, binary_array, raw_values, true_mask
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import NUMBER, cell_bytes
@@ -278,10 +278,11 @@ def look_at_text(column: pa.Array, place: Callable[[int], str]) -> Look | None:
 
 def look_at_rows(column: pa.Array, delimiter: int, columns: int, place: Callable[[int], str]) -> Look | None:
     """Return the first cell that spans lines and holds as many delimiters as that many rows have."""
-    lines, signs = (pc.count_substring(column, one) for one in ("\n", chr(delimiter)))
-    wanted = pc.multiply(lines.cast(pa.int64()), columns - 1)
+    counts = (pc.count_substring(column, one).cast(pa.int64()) for one in ("\n", chr(delimiter)))
+    lines, signs = (raw_values(count, np.int64) for count in counts)
     least = 2 if chr(delimiter) == "," else 1  # one line and one comma is an address
-    rows = np.flatnonzero(true_mask(pc.and_(pc.equal(signs, wanted), pc.greater_equal(wanted, least))))
+    found = (signs == lines * (columns - 1)) & (signs >= least)
+    rows = np.flatnonzero(found & true_mask(column.is_valid()))
     if not len(rows):
         return None
     row = int(rows[0])
