@@ -76,6 +76,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.image": "pictures: the column holds their `bytes` (or `{bytes, path}`), in `base64`, "
     "or the `path` of each, or lists of these; the features are those of image folders, `NAME/encoded`, "
     "`NAME/format` and so on; a null is a reject unless `null` is another; `none`: `{bytes, path}` is no picture",
+    "schema.box_format": "what the four numbers of a box in a column `objects` are: `xywh` (x, y, width and height) or "
+    "`xyxy` (xmin, ymin, xmax and ymax)",
     "schema.boxes": "a box that goes over the edge of its picture: a reject, or it ends there "
     "([guide](guide.md#boxes))",
     "schema.files_root": "the folder that such paths begin in and do not leave; relative to the config; by default the "

@@ -195,6 +195,7 @@ class SchemaConfig(_Section):
     columns: dict[str, ColumnConfig] = {}
     constants: dict[str, str | bool | int | float] = {}
     boxes: Literal["reject", "clip"] = "reject"
+    box_format: Literal["xywh", "xyxy"] = "xywh"
     files_root: Annotated[str, AfterValidator(_check_folder)] | None = None
 
     @property

@@ -17,7 +17,7 @@ from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.pictures.facts import Check
 from ...transforms.recipe.function import functions_in
-from ...transforms.recipe.picture_steps.boxes import BoxesByType
+from ...transforms.recipe.picture_steps.boxes import BoxesByType, BoxFormat
 from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
 from ...transforms.recipe.picture_steps.pictures import ExportedPictures, FromBase64, Pictures
 from ...transforms.recipe.picture_steps.ready import ReadyByType
@@ -30,6 +30,7 @@ from ...transforms.recipe.steps.label import Label
 from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.where import Where
 from ...transforms.recognise.names import FileSplits
+from ...transforms.sources.annotations.source import KINDS
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Source
 from ...transforms.sources.files.below_root import is_missing_or_empty
@@ -329,7 +330,7 @@ def _by_type(
     options, rules = config.input, config.schema_.columns.items()
     declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
     made = settings.pictures
-    boxes = BoxesByType(declared, config.schema_.boxes == "clip", boxes_on=made.boxes_on)
+    boxes = BoxesByType(declared, config.schema_.boxes == "clip", boxes_on=made.boxes_on, form=_box_format(config))
     steps: list[StepByType] = [ExportedPictures(declared, found, noted=not made.changes_pictures)]
     if config.image is not None:
         decoded: Check = level if level in DECODED else "structure"
@@ -340,6 +341,17 @@ def _by_type(
         keep, exclude = (tuple(n for n in names if any(is_feature_of(one, n) for one in pictures)) for names in asked)
         steps.append(ChosenFeatures(tuple(pictures), keep, exclude))
     return tuple(steps)
+
+
+def _box_format(config: Config) -> BoxFormat | None:
+    if config.input is None or config.input.format not in KINDS:
+        return config.schema_.box_format
+    if config.schema_.box_format != "xywh":
+        raise UsageError(
+            f"schema.box_format: files of {config.input.format} say themselves what boxes are; leave the key out, or "
+            f"append with {Set('schema.box_format', 'xywh')}"
+        )
+    return None
 
 
 def _checks_of(asked: ChecksConfig | None) -> tuple[Duplicates | Leaks, ...]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,32 @@ def test_a_box_that_is_none_is_a_reject_of_its_picture_with_its_place(box: list[
     assert [row["class/label"] for row in records()] == [[1], [1]]
     (reject,) = map(json.loads, Path("out/rejects/00000001.jsonl").read_text().splitlines())
     assert [(error["column"], error["code"]) for error in reject["errors"]] == [("objects", "BAD_BOX")]
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_boxes_that_are_corners_are_read_by_the_key_that_the_screen_names(*, over: bool, shardmill: Shardmill) -> None:
+    album(*[{"bbox": [[2, 2, 9 if over else 5, 10]], "category": [1]}] * 3)
+    screen = shardmill("convert", "album", "-o", "out")
+    assert screen.code == (4 if over else 0), screen.err
+    said = screen.err if over else screen.out
+    key = re.search(r"xmin, ymin, xmax and ymax: --set (schema\.box_format=\S+?);?\s", said)
+    assert key, said
+    done = shardmill("convert", "album", "-o", "out", "--overwrite", "--set", key[1])
+    assert (done.code, "read as" in done.out) == (0, False), done.err
+    row = records()[0]
+    corners = [row[f"bbox/{side}"][0] for side in ("xmin", "ymin", "xmax", "ymax")]
+    assert corners == pytest.approx([0.2, 0.1, 0.9 if over else 0.5, 0.5])
+
+
+def test_a_box_over_the_edge_is_no_corners_where_these_do_not_fit_either() -> None:
+    source = album({"bbox": [[2, 2, 11, 10]], "category": [1]})
+    with pytest.raises(TooManyRejects, match="goes over its edge; fix it, or let") as found:
+        convert(source, output="out")
+    assert "xyxy" not in str(found.value)
+    with pytest.raises(
+        TooManyRejects, match=r"box 1 \[2, 2, 11, 10\] of a picture of 10 x 20 pixels goes over its edge; fix"
+    ):
+        convert(source, output="out", schema={"box_format": "xyxy"})
 
 
 def test_boxes_over_the_edge_end_there_with_clip_and_one_beside_the_picture_is_still_a_reject() -> None:

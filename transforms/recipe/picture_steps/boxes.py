@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,11 @@ from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, OBJECTS, SIZE, Objects, 
 from .placements import OUT_OF_FRAME, PLACEMENT, Placements, with_counts
 
 CLIP: Final = f"{Set('schema.boxes', 'clip')}"
+CORNERS: Final = f"{Set('schema.box_format', 'xyxy')}"
 NO_MASKS: Final = f"{Set('input.annotations.masks', False)}"
+
+BoxFormat: TypeAlias = Literal["xywh", "xyxy"]
+_SIDES: Final = {"xywh": "x, y, width and height", "xyxy": "xmin, ymin, xmax and ymax"}
 
 _NO_BOXES: Final = (
     '"objects" has no field "bbox" that is a list of boxes, [[x, y, width, height], ...], so that it becomes no boxes '
@@ -59,6 +63,7 @@ class Boxes(Step):
     A box that goes over the edge of its picture is a problem, or with `clip` ends there; one without extent is always a
     problem. `classes` are the names of classes by number, if the numbers are 0 to n - 1: another number is a problem.
     `boxes_on` is the picture that boxes were drawn on, None where nobody says so: with YOLO it is the upright one.
+    `form` is what the four numbers of a box are, None where the format of the annotations says it.
     """
 
     column: str
@@ -66,6 +71,13 @@ class Boxes(Step):
     clip: bool = False
     classes: tuple[str, ...] | None = None
     boxes_on: Literal["stored", "turned"] | None = None
+    form: BoxFormat | None = None
+
+    @property
+    def detected(self) -> str:
+        if self.form != "xywh":
+            return ""
+        return f'boxes of "{self.column}" are read as {_SIDES["xywh"]}; if they are {_SIDES["xyxy"]}: {CORNERS}'
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         planned: list[Column] = []
@@ -182,7 +194,8 @@ class Boxes(Step):
         self, objects: Objects, sizes: npt.NDArray[np.float64], uneven: dict[int, CellError]
     ) -> tuple[npt.NDArray[np.float64], dict[int, CellError]]:
         """Return the corners of boxes as parts of their pictures, by box, and what is wrong, by row."""
-        boxes, rows = objects.boxes(), objects.rows
+        given, rows = objects.boxes(), objects.rows
+        boxes = np.hstack([given[:, :2], given[:, 2:] - given[:, :2]]) if self.form == "xyxy" else given
         width_height = np.maximum(sizes[rows], 1)
         if CENTER in objects.fields:  # parts of the picture already, and the middle of the box
             boxes = np.hstack([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]]) * np.tile(width_height, 2)
@@ -198,8 +211,8 @@ class Boxes(Step):
         for index in np.flatnonzero(bad).tolist():
             row = int(rows[index])
             if row not in errors and row not in uneven:
-                size = "{:.0f} x {:.0f}".format(*sizes[row])
-                errors[row] = self._error(boxes[index], objects.called(index), size, flat=bool(flat[index]))
+                shown = given if self.form == "xyxy" else boxes
+                errors[row] = self._error(shown[index], objects.called(index), sizes[row], flat=bool(flat[index]))
         return corners, errors
 
     def _masks(
@@ -227,16 +240,22 @@ class Boxes(Step):
             masks.append(png)
         return {MASK_KEY: pa.array(masks, pa.large_binary())}
 
-    def _error(self, box: npt.NDArray[np.float64], called: str, size: str, *, flat: bool) -> CellError:
+    def _error(
+        self, box: npt.NDArray[np.float64], called: str, size: npt.NDArray[np.float64], *, flat: bool
+    ) -> CellError:
+        sides = _SIDES[self.form or "xywh"]
         shown = f"[{', '.join(f'{side:g}' for side in box)}]"
         if np.isnan(box).any():
-            shown, what, fix = "", "is not four numbers", "give x, y, width and height, or take it out"
+            shown, what, fix = "", "is not four numbers", f"give {sides}, or take it out"
         elif flat:
             what, fix = "has no extent within it", "fix it, or take it out of the table"
         else:
             what, fix = "goes over its edge", f"fix it, or let boxes end there: {CLIP}"
-        text = f"box {called}{f' {shown}' if shown else ''} of a picture of {size} pixels {what}; {fix}"
-        return CellError(self.column, "BAD_BOX", shown, "x, y, width and height of a box within the picture", text)
+            if self.form == "xywh" and (box[:2] < box[2:]).all() and (box[2:] <= size).all():
+                fix = f"its numbers may be {_SIDES['xyxy']}: {CORNERS}; otherwise {fix}"
+        place = f"a picture of {size[0]:.0f} x {size[1]:.0f} pixels"
+        text = f"box {called}{f' {shown}' if shown else ''} of {place} {what}; {fix}"
+        return CellError(self.column, "BAD_BOX", shown, f"{sides} of a box within the picture", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +283,7 @@ class BoxesByType(StepByType):
     clip: bool = False
     held: Labels | None = None
     boxes_on: Literal["stored", "turned"] | None = None
+    form: BoxFormat | None = None
 
     def under(self, dataset: Types, labels: Labels) -> BoxesByType:  # noqa: ARG002
         return replace(self, held=labels)
@@ -291,4 +311,5 @@ class BoxesByType(StepByType):
         if self.held is not None:
             known_before = self.held.get(f"{image}/object/{CLASS_KEY}")
             classes = known_before and (classes or known_before)
-        return Boxes(OBJECTS, image, self.clip, classes, self.boxes_on)
+        form = None if CENTER in fields_of(known.field.type) else self.form
+        return Boxes(OBJECTS, image, self.clip, classes, self.boxes_on, form)
