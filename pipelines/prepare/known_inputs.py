@@ -27,11 +27,10 @@ from ...transforms.dataset.generations.manifest_files import lineage, read_manif
 from ...transforms.dataset.shards.source_list import HeldSource, carried_lines, is_path_of, read_held_sources
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.printable import printable_path
-from ...transforms.recognise.names import split_in_name, split_of_folder
+from ...transforms.recognise.names import folders_below, split_in_name, split_of_folder
 from ...transforms.sources.contract.source import Listing, SourceEntry
 from ...transforms.sources.files.listing import fingerprint_as
 from ...transforms.sources.files.open_file import is_object
-from ...transforms.sources.files.partitions import folders_below
 from ...transforms.sources.registry.formats import format_of_name
 from ..report.unchanged import Unchanged, names_of
 

@@ -22,7 +22,7 @@ from ...transforms.format.wording.hints import Add, Command, Python, Set
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.recognise.names import HELD_RULE, FileSplits
 from ...transforms.recognise.splits import GLOBS, KINDS_OF_RULES, OF_FILES, OFF, UNUSED, WORDS
-from ...transforms.sources.contract.call import typed_path
+from ...transforms.sources.contract.call import shown_path, typed_path
 from ...transforms.sources.registry.formats import FORMATS
 from ..config.model import Config, ImageConfig, ShuffleConfig, SplitConfig
 from ..config.pictures import image_shown
@@ -121,7 +121,7 @@ def _refuse_other_functions(functions: Sequence[Mapping[str, str]], latest: Mani
     known = latest.conversion.get("map", [])
     if list(functions) == known:
         return
-    where, names = printable_path(typed_path(config.output.path)), ", ".join(printable(one["name"]) for one in known)
+    where, names = shown_path(config.output.path), ", ".join(printable(one["name"]) for one in known)
     fix = (
         f"convert to a new dataset (-o); or from now on with it: {Set('accept_map', True)} (in Python accept_map=True)"
     )

@@ -1,15 +1,17 @@
-"""The names of splits, alone and in the names of files.
+"""What names say: of splits, alone and in the names of files; and of columns, in those of folders.
 
 train/  Split-eval/  val2017/                     folders
 train-00000-of-00005.parquet                      forms that tools write: nothing else is in such a name
 pets-test.tfrecord-00000-of-00002
 sales-dev.csv  x_train.npy                        a word beside others: it may mean a split, or not
+country=de/year=2023/part-0.parquet               two columns that no file holds, as Hive and Spark write them
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -43,6 +45,8 @@ _SUFFIXES: Final = frozenset({
     "tfrecord", "tfrecords", "tfrec", "record", "tar", "tgz", "zip", "gz", "bz2", "xz", "zst",
 })  # fmt: skip
 
+_PARTITION: Final = re.compile(r"([A-Za-z_][^=/]*)=[^/]*")
+MAGIC: Final = re.compile(r"[*?\[]")
 _TOKEN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _WITH_SET: Final = re.compile(rf"({_ANY})(?:set|data)")
 _SAYS_NOTHING: Final = frozenset({"set", "data", "part", "shard", "chunk", "file", "v", "full", "final"})
@@ -219,3 +223,30 @@ def level_of(folders: Iterable[tuple[str, ...]]) -> tuple[int, bool] | None:
     if mixed is not None:
         return mixed, False
     return None if one_split is None else (one_split, True)
+
+
+def partition_values(name: str, paths: Sequence[str]) -> dict[str, str]:
+    """Return the columns in the folders of a file's name, and their values as they are written there.
+
+    Only folders count that were typed relative, or found below a path.
+
+    >>> partition_values("hive/country=de/year=2024/a.csv", ["hive"])
+    {'country': 'de', 'year': '2024'}
+    >>> partition_values("/run=3/in/a.csv", ["/run=3/in"])
+    {}
+    """
+    return dict(folder.split("=", 1) for folder in folders_below(name, paths) if _PARTITION.fullmatch(folder))
+
+
+def folders_below(name: str, paths: Sequence[str]) -> list[str]:
+    below = name
+    if os.path.isabs(name) or "://" in name:
+        roots = [_root(path) for path in paths]
+        below = name[max((len(root) for root in roots if f"{name}/".startswith(root)), default=len(name)) :]
+    return below.split("/")[:-1]
+
+
+def _root(path: str) -> str:
+    """Return the folder below which a path finds files, with `/`: of a glob, the last one without a sign of a glob."""
+    found = MAGIC.search(path)
+    return path[: path.rfind("/", 0, found.start()) + 1] if found else path.rstrip("/") + "/"

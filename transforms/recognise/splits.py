@@ -29,11 +29,12 @@ from ..format.flow.rows import Rows
 from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable, printable_path, quoted
-from ..sources.contract.call import typed_path
+from ..format.wording.printable import printable, quoted
+from ..sources.contract.call import shown_path, typed_path
 from ..sources.contract.source import Frozen, Listing, Recognised, Survey
 from .names import (
     HELD_RULE,
+    MAGIC,
     FileSplits,
     Globs,
     is_split_folder,
@@ -50,7 +51,6 @@ from .readme import Stated, stated_in
 T = TypeVar("T")
 
 _ZEROS: Final = str.maketrans("123456789", "000000000")
-_MAGIC: Final = re.compile(r"[*?\[]")
 _MOST_COMMANDS: Final = 20
 _SHOWN: Final = 6
 """A command names so many files; of more it has globs."""
@@ -155,7 +155,7 @@ def _root_of(path: str, files: Sequence[str], base: str) -> str:
         at = bisect_left(files, wanted)
         if at < len(files) and (files[at] == wanted if is_file else files[at].startswith(wanted)):
             return os.path.dirname(place) if is_file else place
-    magic = _MAGIC.search(place)
+    magic = MAGIC.search(place)
     return place[: place.rfind("/", 0, magic.start())] or "/" if magic else place
 
 
@@ -385,8 +385,8 @@ def _by_words_of(seen: Seen) -> list[str]:
         split = _word_in_path(below)
         if split is None:
             raise InputError(
-                f"{_shown(file)}: input.splits is names, and its name has no word for one split; leave the file out, "
-                f"or say which files are of which split: {Set('input.splits', '{train: GLOB, test: GLOB}')}"
+                f"{shown_path(file)}: input.splits is names, and its name has no word for one split; leave the file "
+                f"out, or say which files are of which split: {Set('input.splits', '{train: GLOB, test: GLOB}')}"
             )
         splits.append(split)
     return splits
@@ -410,9 +410,9 @@ def _by_globs(seen: Seen, globs: Globs, *, all_match: bool) -> list[str]:
         if len(found) != 1:
             why = " and ".join(f'"{printable(glob)}" ({split})' for split, glob in found.items())
             raise InputError(
-                f"{_shown(file)}: "
+                f"{shown_path(file)}: "
                 + (f"{why} of input.splits match it; let one match" if found else "no glob of input.splits matches it")
-                + f"; globs with a / are of paths below {printable_path(typed_path(seen.root))}, others of names"
+                + f"; globs with a / are of paths below {shown_path(seen.root)}, others of names"
             )
         splits += found
         used.update(found.values())
@@ -432,8 +432,8 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     ordered = sorted(by_split, key=lambda split: (kind_of(split) != "train", split))
     if mixed.level is not None:
         return _stopped_by_folders(seen, mixed, ordered, how)
-    shown = ", ".join(_shown(by_split[split][0]) for split in ordered)
-    beside = f", beside {_shown(others[0])}" if others else ""
+    shown = ", ".join(shown_path(by_split[split][0]) for split in ordered)
+    beside = f", beside {shown_path(others[0])}" if others else ""
     what = mixed.what if mixed.what not in ("files", "folders") else "names of files may mean splits"
     union = [Set("input.columns_differ", "union")] if how.unites and others else []
     both = list(seen.typed) if not others else _named([f for s in ordered for f in by_split[s]], others)
@@ -469,10 +469,10 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
                 inner.add(os.path.join(seen.root, *parts[:level]))
     named = [path for split in splits for path in sorted(folders[split])]
     if mixed.words:
-        shown = ", ".join(_shown(min(folders[split])) for split in splits)
+        shown = ", ".join(shown_path(min(folders[split])) for split in splits)
         what = f"names of folders may mean splits: {shown}"
     else:
-        what = f"{_shown(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
+        what = f"{shown_path(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
     first = _command(how, named, *([Set("input.splits", "names")] if mixed.words else []))
     return _choice(
         what,
@@ -493,7 +493,7 @@ def _asked(seen: Seen, stated: Several, how: FileSplits) -> str:
         what = f"README.md states {len(names)} configs ({first_names(names, _SHOWN)})"
     else:
         left = next(file for file, found in zip(seen.files, stated.configs[0][1], strict=True) if not found)
-        what = f"README.md states the splits of some files, and not of {_shown(left)}"
+        what = f"README.md states the splits of some files, and not of {shown_path(left)}"
         choices = [("what it states", command) for _, command in choices]
         choices.append(("all files in one split", _as_one(seen, how)))
     return _choice(what, *choices)
@@ -511,7 +511,7 @@ def _command_of(seen: Seen, one: Stated, splits: Sequence[set[str]], how: FileSp
     start = len(inner.root.rstrip("/")) + 1
 
     def own(glob: str) -> str:
-        is_folder = not _MAGIC.search(glob) and glob not in below
+        is_folder = not MAGIC.search(glob) and glob not in below
         return os.path.join(seen.root, glob)[start:] + ("/*" if is_folder else "")
 
     globs = tuple((split, tuple(own(glob) for glob in some)) for split, some in one.globs)
@@ -545,11 +545,7 @@ def _named(files: Sequence[str], others: Sequence[str]) -> list[str]:
     places = (os.path.split(file) for file in files)
     globs = list(dict.fromkeys(f"{folder}/{re.sub('[0-9]+', '*', name)}" for folder, name in places))
     taken = any(fnmatch.fnmatchcase(file, glob) for glob in globs for file in others)
-    return list(files) if taken or len(globs) > _SHOWN or any(_MAGIC.search(file) for file in files) else globs
-
-
-def _shown(path: str) -> str:
-    return printable_path(typed_path(path))
+    return list(files) if taken or len(globs) > _SHOWN or any(MAGIC.search(file) for file in files) else globs
 
 
 def in_splits(survey: Survey, listing: Listing) -> Survey:

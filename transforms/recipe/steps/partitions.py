@@ -17,8 +17,8 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...recognise.names import partition_values
 from ...sources.contract.selection import EVERY_COLUMN, Selection
-from ...sources.files.partitions import partition_values
 from ..step import Column, Labels, Step, Types
 
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"

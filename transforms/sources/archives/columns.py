@@ -17,8 +17,8 @@ from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import counted, printable
 from ...recipe.steps.label import MOST_CLASSES, in_order_of_numbers
+from ...recognise.layout import Layout, choose_layout, role_of
 from ...recognise.names import is_split_folder
-from ..images.layout import Layout, choose_layout, role_of
 from ..images.rows import LABEL
 from ..jsonl.columns import JsonFrozen, choose_columns, key_fields, known_columns
 from ..jsonl.evidence import Evidence, PieceEvidence

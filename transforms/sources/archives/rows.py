@@ -16,8 +16,8 @@ from ...format.flow.rejects import CellError, CellProblem, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
+from ...recognise.layout import FolderRole, Layout, role_of
 from ..archive_files.members import NOT_READ, Kind, MemberError
-from ..images.layout import FolderRole, Layout, role_of
 from ..images.rows import LABEL
 from ..jsonl.parse import LineParser, parse_lines
 from .columns import CLASS_TEXT, PICTURE, ArchiveFrozen

@@ -24,13 +24,13 @@ from ...format.wording.printable import counted, printable, printable_path
 from ...limits.turns import ROW_BYTES, Turn
 from ...recipe.steps.label import numbers_note
 from ...recognise.beside import is_archive
+from ...recognise.layout import class_warnings
 from ...recognise.splits import refuse_splits_inside
 from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
 from ..files.stamp import files_of
-from ..images.layout import class_warnings
 from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser

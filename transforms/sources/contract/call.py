@@ -46,6 +46,6 @@ def typed_path(path: str) -> str:
     return os.path.abspath(path) if relative.startswith("..") else relative
 
 
-def shown_path(path: bytes) -> str:
+def shown_path(path: str | bytes) -> str:
     """Return how a path is shown in a command that can be pasted: relative to the working folder."""
     return printable_path(typed_path(os.fsdecode(path)))

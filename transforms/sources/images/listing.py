@@ -22,6 +22,7 @@ import numpy as np
 from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
 from ...format.wording.printable import printable_path
+from ...recognise.layout import Layout
 from ...recognise.names import is_split_folder, split_of_folder
 from ...stores.common.object_store import Level, ObjectInfo, number_of
 from ...stores.common.store_url import parse_store_url
@@ -31,7 +32,6 @@ from ..files.listing import entry_name, holds_dataset
 from ..files.object_listing import match_url, object_name
 from ..files.open_file import is_object
 from ..files.skipped_names import Ignored, is_other_file, left_out_text, why_skipped
-from .layout import Layout
 from .table import ImageFile, ImageTable
 from .walk import FolderEntry, ImageFolder, ImageWalk, Scan, facts_of
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from ...format.wording.printable import quoted
+from ...recognise.layout import MAX_LABEL_OFFSET
 from ..registry.options import STRICT, InputPath, Options, check_classes
-from .layout import MAX_LABEL_OFFSET
 
 
 def _check_labels(value: object) -> list[str] | str | None:

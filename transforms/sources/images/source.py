@@ -27,17 +27,7 @@ from ...pictures.facts import ImageProblem
 from ...pictures.notes import notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
 from ...recognise.beside import lists_of_splits, sidecars, tables_of_pictures
-from ...recognise.readme import stated_in
-from ...recognise.splits import OFF, UNUSED, Seen, find_splits
-from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
-from ..contract.call import typed_path
-from ..contract.dataset_schema import DatasetSchema
-from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
-from ..files.open_file import is_object
-from ..files.skipped_names import is_of_roboflow
-from ..registry.file_source import FileSource
-from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
-from .layout import (
+from ...recognise.layout import (
     FolderRole,
     Layout,
     above_splits,
@@ -50,6 +40,16 @@ from .layout import (
     unknown_warning,
     without_words,
 )
+from ...recognise.readme import stated_in
+from ...recognise.splits import OFF, UNUSED, Seen, find_splits
+from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
+from ..contract.call import typed_path
+from ..contract.dataset_schema import DatasetSchema
+from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
+from ..files.open_file import is_object
+from ..files.skipped_names import is_of_roboflow
+from ..registry.file_source import FileSource
+from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
 from .listing import OF_FOLDERS, ImageListing, list_images
 from .order import shuffled
 from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
-from ...command_line import Shardmill
+from ..command_line import Shardmill
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from glob import escape
 from typing import Final, Literal
 
-from ...errors import UsageError
-from ...format.wording.hints import Set
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
-from ...pictures.facts import ImageProblem
-from ...recognise.names import is_split_folder, level_of, split_in_words, split_of_folder
+from ..errors import UsageError
+from ..format.wording.hints import Set
+from ..format.wording.nearest import first_names
+from ..format.wording.printable import printable
+from ..pictures.facts import ImageProblem
+from .names import is_split_folder, level_of, split_in_words, split_of_folder
 
 Layout = Literal["flat", "label", "split", "split_label", "label_split"]
 _DRAWN: Final[dict[Layout, str]] = {
