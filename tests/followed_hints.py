@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -28,6 +29,8 @@ ARROW = " <- "
 KINDS = ("Command", "Proposed", "Add", "Set", "set_column", "set_constant", "Foreign", "Python")
 PRODUCT = tuple(ROOT / folder for folder in ("pipelines", "transforms"))
 HINTS = ROOT / "transforms/format/wording/hints.py"
+BLANK = re.compile(r"\b(?:FILES?|FOLDER|SOURCE|DATASET|NAME|COLUMN|VALUE|TYPE|ENCODING|N)\b|\.\.\.")
+"""What a reader fills in."""
 
 Words = tuple[str, ...]
 
@@ -102,7 +105,7 @@ class Followed:
         shown = [(site, words) for site, words in made_at_import() if " ".join(words[:2]) in self.shown]
         for site, words in [*self.made, *shown]:
             wanted = _without_places(words[words[:1] == ("shardmill",) :])
-            if wanted and any(given[at : at + len(wanted)] == wanted for at in range(len(given))):
+            if wanted and re.search(rf"\0{_filled(wanted)}\0", "\0".join(["", *given, ""]), re.DOTALL):
                 self.typed.add(site)
 
     def python(self, line: str) -> None:
@@ -115,6 +118,13 @@ _now: list[Followed] = []
 def _without_places(words: Iterable[str]) -> Words:
     listed = tuple(words)
     return tuple(word for at, word in enumerate(listed) if at == 0 or listed[at - 1] not in ("-o", "--output"))
+
+
+def _filled(words: Words) -> str:
+    """Return the pattern of words whose blanks are filled in."""
+    text = "\0".join(words)
+    ends = [0, *(place for blank in BLANK.finditer(text) for place in blank.span()), len(text)]
+    return ".+".join(re.escape(text[ends[at] : ends[at + 1]]) for at in range(0, len(ends), 2))
 
 
 def _site(frame: FrameType | None) -> str | None:

@@ -38,7 +38,7 @@ from .dataset.shards.refusal import Refusal
 from .dataset.shuffle.second_pass import run_shuffle_task
 from .dataset.shuffle.spilled_files import ShuffleTask
 from .dataset.stage.done_tasks import read_result
-from .dataset.stage.spec import DatasetSpec
+from .dataset.stage.spec import JOIN_TWO, DatasetSpec
 from .dataset.stage.task_result import TaskResult
 from .dataset.stage.task_stager import TaskStager
 from .dataset.storage.shared_folder import check_shared
@@ -52,7 +52,6 @@ from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema
 from .format.splits.splitter import DEFAULT_SPLIT
 from .format.tfrecord.framing import frame_records
-from .format.wording.hints import Command
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
 from .gather import KEYED, Gather, gathered_values, keyed, packed, unpacked
 from .source_info import SourceInfo
@@ -186,7 +185,7 @@ class WriteShards(beam.PTransform):
                     f"this pipeline writes another dataset into {self._run.path}; for two splits of one dataset, write "
                     'both at once: train | "Train" >> EncodeExamples(schema) and val | "Val" >> EncodeExamples(schema, '
                     'split="val"), then (train, val) | beam.Flatten() | WriteShards(FOLDER, schema=schema); or write '
-                    f"into two folders, and join them: {Command('merge', 'A', 'B', '-o', 'C')}"
+                    f"into two folders, and {JOIN_TWO}"
                 )
 
     def _own_spec(self) -> DatasetSpec:

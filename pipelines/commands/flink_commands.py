@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from ...transforms.format.wording.hints import Add, Set
-from ...transforms.format.wording.hints import Command as Proposed
 from .option_hints import Command, Debug, Json, answer
 from .session import Session
 
@@ -95,13 +94,12 @@ def down(folder: _Folder = None, as_json: Json = False, debug: Debug = False) ->
 
 
 def _is_up(cluster: Cluster) -> str:
-    from ..engines.flink.cluster import default_folder
+    from ..engines.flink.cluster import stopping
 
     managers = "1 task manager" if cluster.task_managers == 1 else f"{cluster.task_managers} task managers"
-    named = [] if Path(cluster.folder) == default_folder() else ["--folder", cluster.folder]
     where = Set("runner.master", cluster.master), Set("runner.worker_pool", cluster.worker_pool)
     return (
         f"Flink is up: {managers} of {cluster.slots} slots, http://{cluster.master}; logs in {cluster.folder}/logs\n"
         f"Convert on it:  {Add('--runner', 'flink', *where)}\n"
-        f"Stop it:        {Proposed('flink', 'down', *named)}"
+        f"Stop it:        {stopping(Path(cluster.folder))}"
     )

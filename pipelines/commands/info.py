@@ -94,7 +94,7 @@ def _stopped_text(path: str) -> str | None:
         return None
     from ...transforms.dataset.stage.done_tasks import count_results
     from ..prepare.staged_plan import read_staged_plan
-    from ..screens.terminal import shown_path
+    from ..screens.terminal import shown_path, what_may_go
 
     storage, where = storage_at(path), shown_path(path)
     plans = [plan for name in storage.list(STAGING_FOLDER) if (plan := read_staged_plan(storage, name)) is not None]
@@ -110,7 +110,7 @@ def _stopped_text(path: str) -> str | None:
     size = format_size(staged_by_dead_runs(storage))
     return (
         f"{where}: holds no dataset yet: {runs} stopped here ({done}; {size} staged). To resume: the same command "
-        f"again; to see what may go: {Command('gc', where, '--older-than', '0s')}"
+        f"again; {what_may_go(path)}"
     )
 
 

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects, UsageError
-from ...transforms.format.wording.hints import Command, Set
+from ...transforms.format.wording.hints import Command
 from ...transforms.stores.common.store_url import is_store_url
 from ..report.disk_errors import DiskError, disk_error
 from ..screens.streams import OutputError, discard_output
@@ -272,18 +272,19 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
         session.screen.err.print(_left_in_store(session.staging), soft_wrap=True, highlight=False)
         return
     if session.staging is not None and os.path.isdir(session.staging):
-        from ..screens.terminal import shown_path
+        from ..prepare.stopped_runs import START_OVER
+        from ..screens.terminal import shown_path, what_may_go
 
         kept = "kept for resuming"
         if isinstance(error, TooManyRejects):  # raised when all rows were read: so many suffice
             use = f"the same command with --max-rejects {error.counts['rejected']} resumes it"
         elif isinstance(error, DamageError):  # of what was staged: the same command would find it again
-            use = f"{Set('runner.resume', False)} starts over"
+            use = START_OVER
         elif getattr(error, "again", True):
             use = "the same command resumes it"
         else:
-            see = Command("gc", shown_path(os.path.dirname(os.path.dirname(session.staging))), "--older-than", "0s")
-            kept, use = "left behind", f"to run again when that is fixed starts over; to see what may go: {see}"
+            see = what_may_go(os.path.dirname(os.path.dirname(session.staging)))
+            kept, use = "left behind", f"to run again when that is fixed starts over; {see}"
         line = f"{kept}: {_size_of(session.staging)} in {shown_path(session.staging)}; {use}"
         session.screen.err.print(line, soft_wrap=True, highlight=False)
 

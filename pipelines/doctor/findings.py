@@ -21,11 +21,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.extras import install_line, reinstall_line
-from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, escaped, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.stores.common.schemes import STORES
-from ..engines.flink.jars import is_installed, jars_folder, java, maven, pinned
+from ..engines.flink.jars import INSTALL, is_installed, jars_folder, java, maven, pinned
 
 State: TypeAlias = Literal["ok", "poor", "missing"]
 """`poor` is there, and does not do: a disk that is nearly full, a Java of another release."""
@@ -242,7 +241,7 @@ _PATIENCE_SECONDS: Final = 20
 def flink_findings() -> Iterator[Finding]:
     """Yield whether Java and the jars of Flink are there, and Maven, where they are to be fetched."""
     yield _java()
-    use, fix = "runner.name: flink", str(Command("flink", "install"))
+    use, fix = "runner.name: flink", INSTALL
     if is_installed():
         yield Finding("Flink", "ok", f"{pinned().version} in {printable_path(str(jars_folder()))}", use, fix, "flink")
         return

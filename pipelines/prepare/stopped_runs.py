@@ -36,7 +36,7 @@ _RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 _SHOWN_CHANGES: Final = 20
 
-FIX: Final = f"{Set('runner.resume', False)} starts over"
+START_OVER: Final = f"{Set('runner.resume', False)} starts over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _changed(storage: Storage, staged: StagedPlan, listing: Listing, listed: Lis
     lines = [
         f"{what} since a run of this command stopped, with {count_results(storage, staged.staging)} of "
         f"{counted(staged.tasks, 'task')} done (in {printable_path(storage.path(staged.staging))}); put the source "
-        f"back as it was; or {FIX}",
+        f"back as it was; or {START_OVER}",
         *more,
         *([f"and {hidden} more"] if hidden else []),
     ]

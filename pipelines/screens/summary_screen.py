@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from ...transforms.format.manifest.manifest import Manifest, SplitEntry
-from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, printable
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.stores.common.schemes import STORES, scheme_of
@@ -15,7 +14,7 @@ from ..report.summary import Summary
 from ..report.unchanged import unchanged_line
 from .checks_screen import print_checks
 from .run_parts import print_left_out, print_new_classes, print_notes, print_rejected_before, print_schema
-from .terminal import Terminal, in_lines, plain_table, shown_path
+from .terminal import Terminal, in_lines, plain_table, shown_path, what_may_go
 
 _RATES_AFTER: Final = 10.0
 """Seconds. Loading the engine takes up to two of them: of a shorter run that is much, and a rate would be too low."""
@@ -122,7 +121,7 @@ def _ending(terminal: Terminal, summary: Summary) -> None:
         where = shown_path(summary.path)
         terminal.text(
             f"\nEarlier runs that did not finish left {format_size(summary.left_behind)} in {where}/.staging; "
-            f"to see what may go: {Command('gc', where, '--older-than', '0s')}",
+            f"{what_may_go(summary.path)}",
             "yellow",
         )
     if summary.seconds < 1:

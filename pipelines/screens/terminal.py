@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import escaped, printable_path, safe_json
 from .streams import OutputError, Stream, discard_output
 
@@ -91,6 +92,10 @@ def shown_path(path: str) -> str:
         return printable_path(path)
     relative = os.path.relpath(path)
     return printable_path(path if relative.startswith("..") else relative)
+
+
+def what_may_go(folder: str) -> str:
+    return f"to see what may go: {Command('gc', shown_path(folder), '--older-than', '0s')}"
 
 
 class _PlainConsole(Console):

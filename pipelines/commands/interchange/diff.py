@@ -78,16 +78,16 @@ def _print(sides: tuple[Side, Side], found: Difference, read: list[RecordDiffere
 def _not_compared(sides: tuple[Side, Side], found: Difference) -> Iterator[str]:
     """Yield which figures are not compared, as a side has fewer than the other or none, and what to do."""
     for side, level in zip(sides, found.levels, strict=True):
-        command = f"{Command('stats', side.path)}"
         if level is None:
-            fix = f"{command} --write"
+            fix = f"{Command('stats', side.path, '--write')}"
             if side.manifest.schema is None:
                 fix = "its records are plain bytes"
             elif side.is_older:
                 fix = "an older generation keeps none; --records compares the records"
             yield f"Figures: not compared, as {side.name}, has no statistics ({fix})."
         elif level == "basic" and "full" in found.levels:
-            yield f"Distinct values: not compared, as {side.name}, does not have them ({command} --full --write)."
+            command = Command("stats", side.path, "--full", "--write")
+            yield f"Distinct values: not compared, as {side.name}, does not have them ({command})."
 
 
 def _figure_line(one: FigureDifference) -> str:

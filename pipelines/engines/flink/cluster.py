@@ -73,6 +73,10 @@ def default_folder() -> Path:
     return cache_folder() / "flink" / "cluster"
 
 
+def stopping(folder: Path) -> Command:
+    return Command("flink", "down", *([] if folder == default_folder() else ["--folder", str(folder)]))
+
+
 def cluster_of(folder: Path) -> Cluster | None:
     try:
         return Cluster.from_json(json.loads((folder / "cluster.json").read_text()))
@@ -87,7 +91,7 @@ def up(folder: Path, task_managers: int, slots: int, port: int, pool_port: int) 
     """
     held = cluster_of(folder)
     if held is not None and any(process.is_alive() for process in held.processes.values()):
-        raise UsageError(f"a cluster is up already at {held.master}; {Command('flink', 'down')} stops it")
+        raise UsageError(f"a cluster is up already at {held.master}; {stopping(folder)} stops it")
     _check_port("--port", port)
     _check_port("--pool-port", pool_port)
     _clear(folder)

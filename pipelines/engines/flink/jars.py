@@ -34,7 +34,7 @@ CACHE_VARIABLE: Final = "SHARDMILL_CACHE_DIR"
 
 _PINNED: Final = Path(__file__).with_name("flink.jars")
 _FLINK: Final = "org.apache.flink:flink-runtime:"
-_ASK: Final = str(Command("flink", "install"))
+INSTALL: Final = str(Command("flink", "install"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def is_installed() -> bool:
 def class_path() -> str:
     if not is_installed():
         size = format_size(pinned().bytes)
-        raise UsageError(f"runner flink: Flink is not installed; fetch it once ({size}) with: {_ASK}")
+        raise UsageError(f"runner flink: Flink is not installed; fetch it once ({size}) with: {INSTALL}")
     return str(jars_folder() / "*")
 
 
@@ -188,7 +188,7 @@ def _fetch(mvn: str, work: Path, target: Path) -> None:
     lines = [line.removeprefix("[ERROR] ") for line in log.read_text(errors="replace").splitlines()]
     why = next((line for line in lines if line.startswith("Failed to execute goal")), lines[-1] if lines else "")
     why = why.partition(": ")[2].partition(" -> [Help")[0] or why
-    raise RunError(f"Maven could not fetch Flink: {escaped(why)[:400]}; see that it reaches its repository ({_ASK})")
+    raise RunError(f"Maven could not fetch Flink: {escaped(why)[:400]}; see that it reaches its repository ({INSTALL})")
 
 
 def _project() -> str:

@@ -46,6 +46,10 @@ class OpenedGeneration:
     def name(self, entry: ShardEntry) -> str:
         return printable_path(os.path.join(self.path, entry.path))
 
+    @property
+    def verify(self) -> Command:
+        return Command("verify", self.path)
+
     def open_again(self, entry: ShardEntry) -> ObjectReader:
         """Open the object of a shard whose object was open and is no longer there.
 
@@ -56,8 +60,7 @@ class OpenedGeneration:
         crc = opened.info.crc32c
         if opened.size != entry.bytes or (crc is not None and f"{crc:08x}" != entry.crc32c):
             raise DamageError(
-                f"{self.name(entry)}: changed while it was read, and is not the shard of the manifest: "
-                f"{Command('verify', self.path)}"
+                f"{self.name(entry)}: changed while it was read, and is not the shard of the manifest: {self.verify}"
             )
         return opened
 

@@ -13,7 +13,6 @@ from ...errors import DamageError, RunError
 from ...format.decode.decode_examples import ExampleError
 from ...format.manifest.manifest import Manifest
 from ...format.schema.schema import Schema
-from ...format.wording.hints import Command
 from ...format.wording.printable import counted, printable_path
 from ...statistics.figures import Level
 from ...statistics.tally import Tally
@@ -71,7 +70,7 @@ def count_one(file: FileCount) -> Tally:
     try:
         tally = count_file(file.path, file.split, file.schema, file.level, file.crc32c)
     except ExampleError as error:
-        raise DamageError(f"{name}: {error.reason}; {Command('verify', file.path)} finds the record") from error
+        raise DamageError(f"{name} record {error.row + 1}: {error.reason}") from error
     found = sum(tally.records.values())
     if file.records is not None and found != file.records:
         raise DamageError(f"{name}: {counted(found, 'record')}, the manifest states {file.records}")

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from ...errors import DamageError
 from ...format.manifest.manifest import ShardEntry
-from ...format.wording.hints import Command
 from ..generations.opened_generation import OpenedGeneration
 from ..records.record_file import scan_opened
 from ..records.record_scan import RecordRun
@@ -62,5 +61,5 @@ class RecordStream:
         if records != entry.records:
             raise DamageError(
                 f"{name}: {records} records, the manifest states {entry.records}: the file was cut between two "
-                f"records, or replaced; {Command('verify', self.generation.path)} finds the place"
+                f"records, or replaced; {self.generation.verify} finds the place"
             )

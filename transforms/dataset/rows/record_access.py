@@ -146,28 +146,28 @@ class RecordAccess:
     def _open_plain(self, number: int, file: ShardFile, name: str) -> PlainShard:
         """Open an uncompressed shard: its index first, as the check comes after all that was opened."""
         entry, in_store = self._entries[number], is_store_url(self._path)
-        offsets = self._indexed(entry)
+        fix, offsets = self._indexed(entry)
         if offsets is None:
             offsets = file.scanned(lambda opened: offsets_of(scan_opened(opened, name, check_crc=False)))
         if len(offsets) != entry.records + 1 or offsets[0] != 0 or offsets[-1] != entry.bytes:
             found = f"{counted(max(len(offsets) - 1, 0), 'record')} to byte {offsets[-1] if len(offsets) else 0}"
             raise self._cut(entry, f"{name}: {found}")
         if in_store:
-            return PlainShard(name, file.read_in_store, offsets, GAP_IN_STORE, entry.bytes)
+            return PlainShard(name, file.read_in_store, offsets, GAP_IN_STORE, entry.bytes, fix)
         size = os.fstat(file.held().number).st_size
         self._generation.check()  # the shard may have been open before its index was mapped
         if size != entry.bytes:
             raise self._cut(entry, f"{name}: {counted(size, 'byte')}")
-        return PlainShard(name, file.reader_on_disk(), offsets, GAP_ON_DISK, entry.bytes)
+        return PlainShard(name, file.reader_on_disk(), offsets, GAP_ON_DISK, entry.bytes, fix)
 
     def _cut(self, entry: ShardEntry, found: str) -> DamageError:
         return DamageError(
             f"{found}, the manifest states {entry.records} to byte {entry.bytes}: the file, or its index, was cut or "
-            f"replaced; {Command('verify', self._path)} finds the place"
+            f"replaced; {self._generation.verify} finds the place"
         )
 
-    def _indexed(self, entry: ShardEntry) -> I64 | None:
-        """Return where the records of a shard begin, by one of its indexes; None where it has none.
+    def _indexed(self, entry: ShardEntry) -> tuple[str, I64 | None]:
+        """Return how an index of a shard is made again, and where the records begin by it; None where it has none.
 
         An index that `shardmill index` has made is there, though the manifest does not name it.
         """
@@ -178,16 +178,17 @@ class RecordAccess:
                 continue
             if storage.has_locks and not storage.lies_at(path):
                 continue
+            as_text = ["--text"] if kind == "text" else []
+            fix = f"{Command('index', '--overwrite', *as_text, self._path)} makes it again"
             try:
                 if kind == "binary" and storage.has_locks:
-                    return _mapped(storage.path(path))
-                return offsets_in(storage.read(path), kind)
+                    return fix, _mapped(storage.path(path))
+                return fix, offsets_in(storage.read(path), kind)
             except FileNotFoundError:
                 continue
             except ValueError as error:
-                fix = f"{Command('index', '--overwrite', self._path)} makes it again"
                 raise DamageError(f"{printable_path(storage.path(path))}: it is no index; {fix}") from error
-        return None
+        return "", None
 
 
 def _not_numbers(given: npt.NDArray[Any]) -> str:

@@ -23,7 +23,6 @@ from ...format.buffers.checksum import crc32c, crc32c_of_lengths, crc32c_of_piec
 from ...format.buffers.payloads import Payloads
 from ...format.manifest.manifest import ShardEntry
 from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from ...format.wording.hints import Command
 from ...format.wording.printable import counted
 from ...stores.common.object_reader import ObjectReader
 from ..generations.opened_generation import OpenedGeneration
@@ -45,7 +44,7 @@ _MOST_AT_ONCE: Final = 8 << 20
 _HEADER: Final = "its header is damaged or cut"
 _DATA: Final = "its data do not have their CRC"
 _ENDS: Final = "the file ends before it"
-_INDEX: Final = f"its index states a place that no record can have; {Command('index', '--overwrite')} makes it again"
+_INDEX: Final = "its index states a place that no record can have"
 
 ReadEach = Callable[[Sequence[tuple[int, int]]], list[bytes]]
 """Read so many bytes from an offset on, each (bytes, offset); fewer only at the end."""
@@ -95,18 +94,22 @@ class ShardFile:
 
 @dataclass(frozen=True, slots=True)
 class PlainShard:
-    """An uncompressed shard: record i is `offsets[i]` to `offsets[i + 1]`, framing included; `name` is for messages."""
+    """An uncompressed shard: record i is `offsets[i]` to `offsets[i + 1]`, framing included.
+
+    `name` and `index_fix` are for messages.
+    """
 
     name: str
     read: ReadEach
     offsets: I64
     gap: int
     size: int
+    index_fix: str
 
     def payload(self, row: int) -> bytes:
         start, stop = self.offsets[row : row + 2].tolist()
         if not 0 <= start <= stop - FRAME_BYTES <= self.size - FRAME_BYTES:
-            raise self.damage(row, _INDEX)
+            raise self.damage(row, f"{_INDEX}; {self.index_fix}")
         (framed,) = self.read([(stop - start, start)])
         payload = framed[HEADER_BYTES:-FOOTER_BYTES]
         header = (stop - start - FRAME_BYTES).to_bytes(8, "little")
@@ -122,7 +125,7 @@ class PlainShard:
         overlaps = starts < np.concatenate(([0], stops[:-1]))
         wrong = np.flatnonzero((stops - starts < FRAME_BYTES) | overlaps | (stops > self.size))
         if len(wrong):
-            raise self.damage(int(rows[wrong[0]]), _INDEX)
+            raise self.damage(int(rows[wrong[0]]), f"{_INDEX}; {self.index_fix}")
         firsts = self._firsts_of_reads(starts, stops)
         begins, ends = starts[firsts], stops[np.concatenate((firsts[1:], [len(rows)])) - 1]
         sizes = ends - begins

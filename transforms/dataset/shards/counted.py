@@ -60,13 +60,19 @@ def count_shard(spec: DatasetSpec, split: str, path: str) -> None:
 
 
 def count_file(path: str, split: str, schema: Schema, level: Level, stated_crc: str | None = None) -> Tally:
-    """Return what is counted of the records of one file, whose CRC32C is compared with `stated_crc`."""
+    """Return what is counted of the records of one file, whose CRC32C is compared with `stated_crc`.
+
+    An `ExampleError` counts rows from the file's first.
+    """
     tally, decoder = Tally(level), ExampleDecoder(schema)
     names = [feature.name for feature in schema]
     name = os.path.basename(path)
     for run in read_record_batches(path, stated_crc=stated_crc):
         for first in range(0, len(run), decoder.rows_at_once):
-            batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
+            try:
+                batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
+            except ExampleError as error:
+                raise ExampleError(run.first_record - 1 + first + error.row, error.reason) from error
             columns = list(columns_of(batch, schema, names).values())
             places = np.arange(batch.num_rows) + (run.first_record + first)
             keys = keys_of_rows(name, places) if level == "full" else None

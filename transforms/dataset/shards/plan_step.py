@@ -29,7 +29,6 @@ from ...format.flow.observers import (
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ...format.splits.splitter import TOO_MANY_SPLITS
-from ...format.wording.hints import Command
 from ..records.record_file import read_record_batches
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, SplitParts, plan_shards
 from ..shuffle.findings import leave_findings, read_findings
@@ -37,7 +36,7 @@ from ..shuffle.second_pass import lost_between, plan_second_pass, respill
 from ..shuffle.spilled_files import ShuffleTask
 from ..stage.max_rejects import rejects_allowed
 from ..stage.new_parts import new_parts
-from ..stage.spec import OWN_PIPELINE, DatasetSpec
+from ..stage.spec import JOIN_TWO, OWN_PIPELINE, DatasetSpec
 from ..stage.task_result import NO_TASK, TaskResult
 from .accounting import Accounts, Ledger
 from .counted import leave_tally
@@ -49,7 +48,7 @@ _SHOWN_PROBLEMS = 20
 
 _OF_OWN_PIPELINES: Final = (
     "does a step of yours leave out rows? ReadRows(map=...) does it; are there two ReadRows before one WriteShards? "
-    f"write two folders, and join them: {Command('merge', 'A', 'B', '-o', 'C')}"
+    f"write two folders, and {JOIN_TWO}"
 )
 
 

@@ -34,6 +34,8 @@ from .split_stager import StageSettings
 NO_FINGERPRINT: Final = "sha256:" + "0" * 64
 """The fingerprint of a config or a source that is not known: it is equal to none."""
 
+JOIN_TWO: Final = f"join the two: {Command('merge', 'A', 'B', '-o', 'C')}"
+
 _TOOLS: Final = ("shardmill", "apache-beam", "pyarrow", "isal")
 _CHOICES: Final = {
     "compression": ("none", "gzip"),
@@ -199,10 +201,7 @@ class DatasetSpec:
     @property
     def ways_out(self) -> str:
         if self.runner == OWN_PIPELINE:
-            return (
-                f"write into another folder, and join the two: {Command('merge', 'A', 'B', '-o', 'C')}; "
-                'if_exists="replace" removes what is there'
-            )
+            return f'write into another folder, and {JOIN_TWO}; if_exists="replace" removes what is there'
         return 'choose another folder (-o), or write over it: --overwrite (in Python: if_exists="replace")'
 
     @property

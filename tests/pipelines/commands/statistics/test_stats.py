@@ -16,6 +16,7 @@ from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.records.record_file import read_records, write_records
 
 from ....command_line import Shardmill
 
@@ -153,8 +154,6 @@ def test_json_has_all_figures(shardmill: Shardmill) -> None:
 def test_what_cannot_be_counted_is_said_in_one_line(
     shardmill: Shardmill, arguments: list[str], code: int, text: str
 ) -> None:
-    from shardmill.transforms.dataset.records.record_file import write_records
-
     convert(stats=False)
     os.mkdir("files")
     os.mkdir("opaque")
@@ -167,6 +166,15 @@ def test_what_cannot_be_counted_is_said_in_one_line(
     assert text in screen.err
     assert screen.err.startswith("error: ")
     assert screen.err.count("\n") == 1
+
+
+def test_a_record_that_is_no_example_is_named_by_its_number(shardmill: Shardmill) -> None:
+    convert()
+    records = [*read_records(Path("out/train-00000.tfrecord"))]
+    write_records(Path("odd.tfrecord"), [*(records * 2000), b"\xff"])
+    screen = shardmill("stats", "odd.tfrecord")
+    said = f"odd.tfrecord record {2000 * len(records) + 1}: it is not a tf.train.Example"
+    assert (screen.code, said in screen.err) == (3, True), screen.err
 
 
 def test_a_damaged_shard_is_named(shardmill: Shardmill) -> None:
