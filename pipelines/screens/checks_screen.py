@@ -58,7 +58,7 @@ def _leaks_fix(rule: Mapping[str, Any], column: str | None) -> str:
     if "of" in rule:
         return f"{keep} of those that are cut out of {rule['of']}: {key}; move the rows of the other splits"
     if "column" in rule or "before" in rule:
-        return f"{keep}, instead of this rule: --split-fractions train=0.9,val=0.1 {key}"
+        return f"{keep}, instead of this rule: {Add('--split-fractions', 'train=0.9,val=0.1', key)}"
     if rule.get("key") == column:
         return f"{keep}, split the new records by the rule of the dataset: leave theirs out"
     instead = next((f" instead of {name}" for name in ("key", "stratify") if name in rule), "")

@@ -154,11 +154,13 @@ def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Scre
 
 
 def _below_1(manifest: Manifest) -> str:
+    fix = ""
     if manifest.source.format == "images":
-        fix = f"{Set('input.label_offset', 1)}"
-    else:
-        fix = f"with _unused_0 as the first class of its text: {Set('schema.columns.NAME.label', '[_unused_0, ...]')}"
-    return f"Warning: TensorFlow's Object Detection API takes no id below 1, and a class has 0; convert again {fix}"
+        fix = f"; convert again {Set('input.label_offset', 1)}"
+    elif manifest.source.format not in ("coco", "voc", "yolo"):
+        label = Set("schema.columns.NAME.label", "[_unused_0, ...]")
+        fix = f"; convert again with _unused_0 as the first class of its text: {label}"
+    return f"Warning: TensorFlow's Object Detection API takes no id below 1, and a class has 0{fix}"
 
 
 def _print(rows: ExportedRows, target: str, pictures: int | None, screen: Screen) -> None:
