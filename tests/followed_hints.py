@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import shlex
 import subprocess
 import sys
 from collections import defaultdict
@@ -29,7 +30,10 @@ ARROW = " <- "
 KINDS = ("Command", "Proposed", "Add", "Set", "set_column", "set_constant", "Foreign", "Python")
 PRODUCT = tuple(ROOT / folder for folder in ("pipelines", "transforms"))
 HINTS = ROOT / "transforms/format/wording/hints.py"
-BLANK = re.compile(r"\b(?:FILES?|FOLDER|SOURCE|DATASET|NAME|COLUMN|VALUE|TYPE|ENCODING|N)\b|\.\.\.")
+BLANK = re.compile(
+    r"\[[a-zA-Z]+, [a-z.]+(?:, \.\.\.)?\]|\{train: GLOB, test: GLOB\}"
+    r"|(?<!\\)\b(?:FILES?|FOLDER|SOURCE|DATASET|NAME|COLUMN|VALUE|TYPE|ENCODING|N)\b|\.\.\."
+)
 """What a reader fills in."""
 
 Words = tuple[str, ...]
@@ -64,6 +68,8 @@ def made_at_import() -> list[tuple[str, Words]]:
     """Return the hints that modules and classes make, of which all words are literal."""
     found = []
     for site, call in all_sites().items():
+        if not re.fullmatch(r"-|[A-Z]\w*", site.split(" ")[1]):
+            continue
         words = [*call.args, *(word.value for word in call.keywords)]
         if call.func.id in vars(hints) and all(isinstance(one, ast.Constant) for one in words):  # type: ignore[attr-defined]
             found.append((site, eval(ast.unparse(call), vars(hints)).words))
@@ -102,7 +108,7 @@ class Followed:
     def command(self, args: Iterable[str]) -> None:
         """Note the hints that a command had: all but the folder that it writes."""
         given = _without_places(args)
-        shown = [(site, words) for site, words in made_at_import() if " ".join(words[:2]) in self.shown]
+        shown = [(site, words) for site, words in made_at_import() if str(hints.Add(*words[:2])) in self.shown]
         for site, words in [*self.made, *shown]:
             wanted = _without_places(words[words[:1] == ("shardmill",) :])
             if wanted and re.search(rf"\0{_filled(wanted)}\0", "\0".join(["", *given, ""]), re.DOTALL):
@@ -171,7 +177,7 @@ def following(monkeypatch: pytest.MonkeyPatch) -> Iterator[Followed]:
     def ran(args: Any, *more: Any, **options: Any) -> Any:
         done = run(args, *more, **options)
         if done.returncode == 0:
-            followed.command(map(str, args))
+            followed.command(shlex.split(args) if isinstance(args, str) else map(str, args))
         return done
 
     monkeypatch.setattr(hints.Add, "__init__", init)

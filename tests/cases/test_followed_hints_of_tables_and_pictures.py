@@ -27,7 +27,8 @@ class Case:
     """What a command reads, the words before what it proposes, and the rows or the records of each split then.
 
     `path` is what is converted, with the options `given`, of which those after the first `kept` are left out then;
-    `earlier` is a dataset that is appended to, with the options that made it.
+    `earlier` is a dataset that is appended to, with the options that made it; `fill` is what a reader puts in the place
+    of a part of the options.
     """
 
     files: dict[str, Any]
@@ -37,6 +38,7 @@ class Case:
     path: str = "in"
     earlier: tuple[str, list[str]] | None = None
     kept: int | None = None
+    fill: tuple[str, str] = ("", "")
 
 
 def table(*values: object, kind: Any = None) -> dict[str, Any]:
@@ -53,6 +55,8 @@ def make(files: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if content is None:
             Image.new("RGB", (8, 6)).save(path)
+        elif isinstance(content, Image.Image):
+            content.save(path)
         elif isinstance(content, pa.Table):
             pq.write_table(content, path)
         else:
@@ -128,6 +132,13 @@ CASES = {
     ),
     "a picture of another format": Case(pictures("in/a.jpg", "in/b.tiff"), "JPEG (", {"train": 2}),
     "a picture that TensorFlow does not decode": Case(pictures("in/a.jpg", "in/b.webp"), "JPEG or PNG (", {"train": 2}),
+    "a picture that is too wide for its format": Case(
+        {"in/a.png": Image.new("L", (16384, 1))},
+        "or write PNG: ",
+        {"train": 1},
+        ["--set", "image.encode.format=webp"],
+        kept=0,
+    ),
     "paths that are taken for pictures": Case(
         {"in/b.png": None, "in/a.csv": "p\nb.png\n"},
         "if it holds paths: ",
@@ -192,7 +203,7 @@ def test_what_a_message_about_tables_or_pictures_proposes_gives_the_right_record
     screen = first.out + first.err
     options = OPTIONS.match(screen.partition(one.before)[2])
     assert options, screen
-    more = [*one.given[: one.kept], *shlex.split(options[0])]
+    more = [*one.given[: one.kept], *shlex.split(options[0].replace(*one.fill))]
     if one.earlier is None:
         done = shardmill(*command, "out", "--overwrite", *more)
     elif first.code == 0:  # the append is there: it is made again

@@ -21,12 +21,16 @@ OPTIONS = re.compile(rf"--[a-z-]+(?: (?!--){VALUE})?(?: --[a-z-]+(?: (?!--){VALU
 
 @dataclass(frozen=True)
 class Case:
-    """Files, the options of the command that is run, what stands before the options that it proposes, and the rows."""
+    """Files, the options of the command that is run, what stands before the options that it proposes, and the rows.
+
+    `fill` is what a reader puts in the place of a part of the options.
+    """
 
     files: dict[str, str | bytes]
     before: str
     rows: list[tuple[object, ...]]
     given: list[str] = field(default_factory=list)
+    fill: tuple[str, str] = ("", "")
 
 
 def column(name: str, key: str, value: str) -> list[str]:
@@ -144,6 +148,52 @@ CASES = {
     "files whose columns differ": Case(
         {"a.csv": "a,b\n1,2\n", "b.csv": "a\n3\n"}, "where a file lacks one: ", [(1, 2), (3, None)]
     ),
+    "names for rows without a header": Case(
+        {"a.csv": "1,2.5\n3,4.5\n"}, "of your own: ", [(2.5, 1), (4.5, 3)], fill=("[a, b, ...]", "[y, x]")
+    ),
+    "two columns of one name": Case({"a.csv": "a,a\n1,2\n"}, "of your own: ", [(2, 1)], fill=("[a, b, ...]", "[y, x]")),
+    "names of many columns": Case(
+        {"a.csv": ",".join(map(str, range(21))) + "\n"},
+        "in their order: ",
+        [(2,)],
+        ["--no-header", "--columns", "c"],
+        fill=("[a, b, ...]", f"[{', '.join('abcdefghijklmnopqrstu')}]"),
+    ),
+    "a header that lacks names": Case(
+        {"a.csv": "a\n1,2\n3,4\n"}, "the columns instead (", [(2, 1), (4, 3)], fill=("[a, b, ...]", "[y, x]")
+    ),
+    "a line before the header": Case(
+        {"a.csv": "Report\na,b\n1,2\n3,4\n"}, "skip lines before it (", [(1, 2), (3, 4)], fill=("=N", "=1")
+    ),
+    "lines before the header, one of them a row": Case(
+        {"a.csv": "Report\nof May\na,b\n1,2\n"}, "is further down: ", [(1, 2)], fill=("=N", "=2")
+    ),
+    "words between blanks": Case(
+        {"a.csv": "a b\nx y\nz w\n"}, "records; if it is not: ", [("x y",), ("z w",)], ["--set", "input.trim=true"]
+    ),
+    "a table between blanks": Case({"a.csv": "a b\n1 2\n3 4\n"}, "as one column: ", [("1 2",), ("3 4",)]),
+    "bytes that are no text of Windows": Case(
+        {"a.csv": "a\nЃфю\n".encode("cp1251")}, "or cp1251: ", [("Ѓфю",)], fill=("ENCODING", "cp1251")
+    ),
+    "a large value in a line of several blocks": Case(
+        {"a.jsonl": '{"a": "' + "x" * 3_000_000 + '"}\n'},
+        "raise it: ",
+        [("x" * 3_000_000,)],
+        ["--set", "limits.field_bytes=1048576"],
+    ),
+    "a bool in a declared key": Case(
+        {"a.jsonl": '{"a": 1}\n{"a": true}\n'}, "declare it: ", [("1",), ("true",)], column("a", "type", "int64")
+    ),
+    "a number beyond float32 in JSON": Case(
+        {"a.jsonl": '{"a": 1e300}\n{"a": 1}\n'}, "keep it exact: ", [(1e300,), (1.0,)], column("a", "type", "float32")
+    ),
+    "a number below float32 in JSON": Case(
+        {"a.jsonl": '{"a": 1e-300}\n{"a": 1}\n'}, "keep it exact: ", [(1e-300,), (1.0,)], column("a", "type", "float32")
+    ),
+    "quotes behind blanks": Case({"a.csv": 'a,b\n1, "x"\n2, "y"\n'}, "to take both off: ", [(1, "x"), (2, "y")]),
+    "a header without the name of the first column": Case(
+        {"a.csv": "a,b\nr,1,2\ns,3,4\n"}, "as R writes it: ", [(1, 2, "r"), (3, 4, "s")]
+    ),
 }
 
 
@@ -158,6 +208,8 @@ def test_the_options_that_a_message_about_text_proposes_read_the_right_rows(case
     screen = first.out + first.err
     options = OPTIONS.match(screen.partition(before)[2])
     assert options, screen
-    done = shardmill("convert", *paths, "-o", "out", "--overwrite", *given, *shlex.split(options[0]))
+    done = shardmill(
+        "convert", *paths, "-o", "out", "--overwrite", *given, *shlex.split(options[0].replace(*CASES[case].fill))
+    )
     assert done.code == 0, (options, done.err)
     assert [tuple(record.values()) for record in map(dict, open_dataset("out")["train"])] == rows

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, raw_values, true_mask, valid_mask
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
-from ...format.wording.hints import Set, set_column
+from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column
 from ..text.lines import I64, LineOrigin, Lines, origin_of
@@ -237,7 +237,7 @@ def _narrowed(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Arra
 
 def _too_fine(row: int, value: Any, code: str, text: str, target: pa.DataType, column: str) -> CellProblem:
     message = f'"{float(value)!r}" {text.format(f"float{target.bit_width}")}'
-    fix = f"declare it: {set_column(column, 'type', 'float64')}"
+    fix = f"keep it exact: {Add(set_column(column, 'type', 'float64'), set_column(column, 'as', 'bytes'))}"
     error = CellError(
         column, code, repr(float(value)), "float", f"{message}; {fix}", f"{message}; {TYPE_IS_THE_DATASETS}"
     )
