@@ -59,7 +59,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.infer": "which rows decide the types of CSV and JSON lines: all up to 64 MiB and samples above, all, or "
     "none (all text)",
     "schema.columns.<name>.type": "the column's type, instead of what is inferred or found",
-    "schema.columns.<name>.as": "how values are stored; `bytes` keeps float64 exact; `list`: cells of text hold lists",
+    "schema.columns.<name>.as": "how values are stored; `bytes` keeps float64 exact, `int64` whole numbers; `list`: "
+    "cells of text hold lists",
     "schema.columns.<name>.unit": "the unit of times",
     "schema.columns.<name>.timezone": "the time zone of timestamps",
     "schema.columns.<name>.label": "`true`: a class label, whose classes are the column's values; `numeric`: the same, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...transforms.format.manifest.manifest import Manifest, SplitEntry
+from ...transforms.format.wording.hints import set_column
 from ...transforms.format.wording.printable import counted, printable
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.stores.common.schemes import STORES, scheme_of
@@ -105,6 +106,12 @@ def _narrowed(terminal: Terminal, manifest: Manifest) -> None:
         lost = error if entry.max_relative_error else "none changed"
         values = f"{counted(entry.values, 'value')}{since}"
         terminal.text(f"Narrowed {in_lines(entry.name)}: {entry.from_} to {entry.to}, {values}, {lost}")
+        if entry.integers_changed:
+            changed = f"{entry.integers_changed:,} of {counted(entry.values, 'integer')} became another number"
+            fix = set_column(entry.name, "as", "int64")
+            terminal.text(
+                f"Warning: {in_lines(entry.name)}: {changed}; to keep all, convert again with {fix}", "yellow"
+            )
 
 
 def _rejected(terminal: Terminal, summary: Summary) -> None:

@@ -52,6 +52,25 @@ def test_periods_of_pandas_are_said_to_be_numbers_and_the_line_that_is_proposed_
     assert [str(row["p q"])[:10] for row in rows_in("times")] == ["2024-01-01", "2024-02-01"]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+def test_ids_beside_nulls_that_float32_would_change_are_said_and_kept_by_the_key_that_is_said(
+    name: str, shardmill: Shardmill
+) -> None:
+    ids = [16777217, None, 16777216]
+    frame = pd.DataFrame({"id": ids, "half": [0.1, 16777217, 2.0]})
+    write = {"a.csv": frame.to_csv, "a.parquet": frame.to_parquet}.get(name)
+    lines = '{"id": 16777217.0, "half": 0.1}\n{"id": null, "half": 1.5}\n{"id": 16777216.0, "half": 2.5}\n'
+    Path(name).write_text(lines) if write is None else write(name, index=False)
+    screen = shardmill("convert", name, "-o", "out")
+    found = re.findall(r"Warning: (\w+): (.*); to keep all, convert again with --set (\S+)\n", screen.out)
+    assert [(column, said) for column, said, _ in found] == [("id", "1 of 2 integers became another number")], (
+        screen.out
+    )
+    again = shardmill("convert", name, "-o", "out", "--overwrite", "--set", found[0][2])
+    assert (again.code, "Warning" in again.out) == (0, False), again.err
+    assert [row["id"] for row in rows_in("out")] == ids
+
+
 @pytest.mark.parametrize(
     ("values", "wanted"),
     [

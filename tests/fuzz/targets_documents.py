@@ -53,7 +53,15 @@ def document(schema: Schema | None) -> dict[str, Any]:
         "schema": schema and schema.to_json(),
         "labels": {"kind": ["cat", "dög"]},
         "narrowed": [
-            {"name": "p", "from": "float64", "to": "float32", "values": 2, "max_relative_error": 1e-8, "underflows": 0}
+            {
+                "name": "p",
+                "from": "float64",
+                "to": "float32",
+                "values": 2,
+                "max_relative_error": 1e-8,
+                "underflows": 0,
+                "integers_changed": None,
+            }
         ],
         "splits": {
             "train": {

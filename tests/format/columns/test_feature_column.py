@@ -108,6 +108,27 @@ def test_the_largest_relative_error_is_that_of_the_slow_way(values: list[float])
     assert narrowing.underflows == sum(v != 0 and float(np.float32(v)) == 0 for v in values)
 
 
+@given(st.lists(st.integers(-(2**53), 2**53).map(float) | st.just(float("nan")) | st.none(), min_size=1))
+def test_integers_that_are_another_number_as_float32_are_counted_where_all_are_integers(
+    values: list[float | None],
+) -> None:
+    narrowing = convert(pa.array(values, pa.float64())).narrowing
+    changed = sum(v is not None and v == v and float(np.float32(v)) != v for v in values)
+    assert narrowing is not None
+    assert narrowing.integers_changed == changed
+    other = convert(pa.array([*values, 0.5], pa.float64())).narrowing
+    assert other is not None
+    assert narrowing.plus(other).integers_changed is other.integers_changed is None
+
+
+def test_floats_as_int64_are_whole_numbers_or_problems() -> None:
+    array = pa.array([1.0, 0.5, None, float("nan"), 2.0**63, -(2.0**63), float("-inf"), 2.0**53])
+    conversion = convert(array, ColumnRule(as_="int64"))
+    rows = [(1, "0.5"), (3, "nan"), (4, repr(2.0**63)), (6, "-inf")]
+    assert found(conversion.problems) == [(row, "PRECISION_LOSS", text) for row, text in rows]
+    assert conversion.column.values[[0, 5, 7]].tolist() == [1, -(2**63), 2**53]
+
+
 @given(st.lists(st.floats()))
 def test_float64_as_bytes_is_exact(values: list[float]) -> None:
     conversion = convert(pa.array(values, pa.float64()), ColumnRule(as_="bytes"))

@@ -35,7 +35,7 @@ GOLDEN = """\
   {"name": "image/class/label", "kind": "int64", "type": "label", "shape": [], "nullable": false, "labels": "image-class-label.labels.txt"},
   {"name": "taken", "kind": "int64", "type": "timestamp", "shape": [], "nullable": true, "unit": "us", "timezone": "UTC"}],
  "labels": {"image/class/label": ["cat", "dög", "owl"]},
- "narrowed": [{"name": "price", "from": "float64", "to": "float32", "values": 24, "max_relative_error": 5.9e-08, "underflows": 0}],
+ "narrowed": [{"name": "price", "from": "float64", "to": "float32", "values": 24, "max_relative_error": 5.9e-08, "underflows": 0, "integers_changed": null}],
  "splits": {"train": {"records": 17, "bytes": 124322, "unit_bytes": 9112, "records_digest": "sum128:000000000000000000000000000000ff", "shards": [
   {"path": "train-00000.tfrecord", "generation": 1, "records": 9, "bytes": 65012, "crc32c": "9a71c4d0"},
   {"path": "train-00001.tfrecord", "generation": 1, "records": 8, "bytes": 59310, "crc32c": "03be5512"}]},

@@ -116,6 +116,7 @@ def test_a_rule_changes_what_it_declares(arrow: pa.DataType, rule: ColumnRule, f
         (pa.float64(), ColumnRule(type="int64"), 'declares type "int64"'),
         (pa.string(), ColumnRule(type="float"), 'declares type "float"'),
         (pa.float32(), ColumnRule(as_="bytes"), '"as: bytes" does not fit type float32'),
+        (pa.float32(), ColumnRule(as_="int64"), '"as: int64" does not fit type float32'),
         (pa.string(), ColumnRule(unit="us"), "a unit or a timezone does not fit"),
         (pa.timestamp("us"), ColumnRule(unit="days"), "is none of s, ms, us, ns"),
         (pa.timestamp("us"), ColumnRule(timezone="Asia/Tokyo"), 'timezone "Asia/Tokyo" is declared'),

@@ -31,6 +31,7 @@ SAMPLES: dict[tuple[str, str], tuple[list[Any], list[Any]]] = {
     ("float32", "float"): ([0.25, 2.0**-149], [0.25, 2.0**-149]),
     ("float64", "float"): ([0.1, -2.5], [float(np.float32(0.1)), -2.5]),
     ("float64", "bytes"): ([0.1, 1e300], [struct.pack("<d", 0.1), struct.pack("<d", 1e300)]),
+    ("float64", "int64"): ([-(2.0**63), 16777217.0], [-(2**63), 16777217]),
     ("string", "bytes"): (["", "né"], [b"", "né".encode()]),
     ("binary", "bytes"): ([b"", b"\xff\x00"], [b"", b"\xff\x00"]),
     ("date", "int64"): ([-1, 19_000], [-1, 19_000]),

@@ -70,6 +70,8 @@ def int64_values(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValue
         return _days(values, feature)
     if types.is_timestamp(arrow) or types.is_duration(arrow) or types.is_time(arrow):
         return _times(values, feature)
+    if types.is_floating(arrow):
+        return _whole_numbers(values.cast(pa.float64()), feature)
     width = arrow.bit_width // 8
     signed = "u" if types.is_unsigned_integer(arrow) else "i"
     return raw_values(values, f"<{signed}{width}").astype(np.int64, copy=False), []
@@ -83,6 +85,18 @@ def _unsigned(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]
     says = f"is above {_INT64_MAX}, the largest int64"
     fix = f"keep its digits: {set_column(feature.name, 'type', 'string')}"
     return raw.view(np.int64), [BadValues(over, "INT_OVERFLOW", "int64", lambda i: str(raw[i]), says, fix)]
+
+
+def _whole_numbers(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
+    raw = raw_values(values, np.float64)
+    whole = (np.trunc(raw) == raw) & (raw >= -(2.0**63)) & (raw < 2.0**63)
+    bad = _positions(~whole, values)
+    integers = np.where(whole, raw, 0).astype(np.int64)
+    if not len(bad):
+        return integers, []
+    says = "is not a whole number that int64 holds"
+    fix = f"keep fractions exact: {set_column(feature.name, 'as', 'bytes')}"
+    return integers, [BadValues(bad, "PRECISION_LOSS", "int64", lambda i: repr(float(raw[i])), says, fix)]
 
 
 def _positions(mask: npt.NDArray[np.bool_], values: pa.Array) -> I64:
@@ -208,4 +222,14 @@ def _narrowing(wide: npt.NDArray[np.float64], narrow: F32, values: pa.Array, fea
         errors: npt.NDArray[Any] = np.abs((narrow - wide) / wide)
     largest = float(np.fmax.reduce(errors, initial=0.0))
     underflows = int(np.count_nonzero((narrow == 0) & (wide != 0))) if largest >= 1 else 0
-    return Narrowing(feature.name, "float64", "float32", len(wide), largest, underflows)
+    changed = int(np.count_nonzero(errors > 0)) if _all_whole(wide) else None
+    return Narrowing(feature.name, "float64", "float32", len(wide), largest, underflows, changed)
+
+
+def _all_whole(wide: npt.NDArray[np.float64]) -> bool:
+    """Return whether all are integers that float64 counts by ones, as ids and counts are; NaN stands for none."""
+    for values in (wide[:64], wide):  # most columns of floats show a fraction soon
+        with np.errstate(invalid="ignore"):
+            if not (((np.trunc(values) == values) & (np.abs(values) <= 2.0**53)) | np.isnan(values)).all():
+                return False
+    return True

@@ -56,9 +56,16 @@ class EntryCounts:
         )
 
 
+def added(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What float64 values lost as float32: how many values, the largest relative error, how many became zero."""
+    """What float64 values lost as float32: how many values, the largest relative error, how many became zero.
+
+    `integers_changed` counts those that changed where all are integers, as ids are; None where some is no integer.
+    """
 
     name: str
     from_: str
@@ -66,6 +73,7 @@ class Narrowing:
     values: int
     max_relative_error: float
     underflows: int
+    integers_changed: int | None = None
 
     def plus(self, more: Narrowing) -> Narrowing:
         return replace(
@@ -73,6 +81,7 @@ class Narrowing:
             values=self.values + more.values,
             max_relative_error=max(self.max_relative_error, more.max_relative_error),
             underflows=self.underflows + more.underflows,
+            integers_changed=added(self.integers_changed, more.integers_changed),
         )
 
 

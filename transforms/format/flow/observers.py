@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..schema.schema import Schema
-from .blocks import Frames, Narrowing
+from .blocks import Frames, Narrowing, added
 from .feature_values import FeatureColumn
 from .rows import Notes, Origin
 
@@ -217,8 +217,8 @@ def _merge_narrowed(one: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
     result = dict(one)
     for name, more in other.items():
         if name in result:
-            from_, to, values, error, zeros = result[name]
-            more = [from_, to, values + more[2], max(error, more[3]), zeros + more[4]]
+            from_, to, values, error, zeros, changed = result[name]
+            more = [from_, to, values + more[2], max(error, more[3]), zeros + more[4], added(changed, more[5])]
         result[name] = more
     return result
 
@@ -253,7 +253,10 @@ def narrowed_summary(narrowings: Iterable[Narrowing]) -> Summaries:
     found: dict[str, Narrowing] = {}
     for one in narrowings:
         found[one.name] = found[one.name].plus(one) if one.name in found else one
-    rows = {n.name: [n.from_, n.to, n.values, n.max_relative_error, n.underflows] for n in found.values()}
+    rows = {
+        n.name: [n.from_, n.to, n.values, n.max_relative_error, n.underflows, n.integers_changed]
+        for n in found.values()
+    }
     return {NARROWED: rows} if rows else {}
 
 

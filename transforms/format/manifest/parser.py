@@ -302,6 +302,7 @@ _MEMBERS: Final[dict[str, Take[Any]]] = {
             values=integer(),
             max_relative_error=number(),
             underflows=integer(),
+            integers_changed=optional(integer()),
         )
     ),
     "details": take_details,

@@ -166,6 +166,7 @@ def _integer(name: str) -> ColumnType:
 _FLOAT64: Final = (
     Form("float", _is_number, "float32", ", narrowed to float32 (as: bytes keeps it exact)", _always(pa.float32())),
     Form("bytes", _is_floating, "float64", ", kept exact as bytes of <f8", dtype="<f8", write=_as_float64),
+    Form("int64", _is_floating, "int64", ", whole numbers, kept exact", _always(pa.int64())),
 )
 _CLOCKS: Final = {
     unit: f"time_domain {{ integer_format: UNIX_{prefix}SECONDS }}"
