@@ -93,6 +93,22 @@ def test_the_nulls_of_mysql_are_named_and_what_is_said_reads_the_file_that_is_ex
     assert [row["column_1"] for row in rows_in("again")] == [None, "y"]
 
 
+def test_nulls_of_dumps_in_columns_of_text_are_said_with_the_key_that_reads_them(shardmill: Shardmill) -> None:
+    put("a.tsv", "name\tage\tok\nanna\t\\N\ttrue\n\\N\t4\t\\N\nbob\t5\tfalse\n")
+    screen = shardmill("convert", "a.tsv", "-o", "out")
+    found = re.findall(r'Detected: (columns? (?:"\w+"(?:, )?)+).*null.*: --set (.*)', screen.out)
+    assert [one for one, _ in found] == ['column "age"', 'columns "name", "ok"'], screen.out
+    assert found[0][1] == found[1][1]
+    assert shardmill("convert", "a.tsv", "-o", "again", "--set", *shlex.split(found[1][1])).code == 0
+    rows = [{"name": "anna", "age": None, "ok": True}, {"name": None, "age": 4, "ok": None}]
+    assert rows_in("again") == [*rows, {"name": "bob", "age": 5, "ok": False}]
+
+
+def test_nulls_of_dumps_in_quotes_are_text_without_a_word(shardmill: Shardmill) -> None:
+    put("a.csv", 'name,x\n"\\N",b\nc,d\n')
+    assert "input.null_values" not in shardmill("convert", "a.csv", "-o", "out").out
+
+
 def test_a_table_that_blanks_align_in_a_txt_file_is_said_with_the_command_that_reads_it(shardmill: Shardmill) -> None:
     put("list.txt", "2\nA B \n1.jpg -1  1\n2.jpg  1  1\n3.jpg  1 -1\n")
     screen = shardmill("convert", "list.txt", "-o", "out")

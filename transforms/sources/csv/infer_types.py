@@ -23,7 +23,16 @@ import pyarrow.compute as pc
 from ...format.buffers.arrow_memory import array_of, beginning_of, true_mask
 from ...format.wording.printable import VALUE_LIMIT, printable
 from ..text.cast import cell_bytes, first_problem, leading_zeros, nullify, prove_column
-from .obstacles import Look, Obstacles, find_obstacles, look_at_floats, look_at_rows, look_at_text
+from .obstacles import (
+    NULL_OF_DUMPS,
+    Look,
+    Obstacles,
+    find_obstacles,
+    look_at_floats,
+    look_at_nulls,
+    look_at_rows,
+    look_at_text,
+)
 from .parse import Cells, Parser
 
 Kind = Literal["null", "int64", "float64", "bool", "string"]
@@ -138,6 +147,8 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
     look = look_at_text(column, lambda row: _place(row, cells)) if origin.chunk.before.records == 0 else None
     if look is None and origin.dialect.quote is not None and origin.dialect.quote in origin.chunk.text:
         look = look_at_rows(column, origin.dialect.delimiter, len(cells.names), lambda row: _place(row, cells))
+    if look is None and NULL_OF_DUMPS in origin.chunk.text and b'"' + NULL_OF_DUMPS not in origin.chunk.text:
+        look = look_at_nulls(column, lambda row: _place(row, cells))
     return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells), look=look)
 
 

@@ -50,7 +50,9 @@ _RARE: Final = 0.2
 
 _SHOWN: Final = 5
 
-CODE, LIST, OBJECT, PICTURE, QUOTES, ROWS = "code", "list", "object", "picture", "quotes", "rows"
+CODE, LIST, NULL, OBJECT, PICTURE, QUOTES, ROWS = "code", "list", "null", "object", "picture", "quotes", "rows"
+NULL_OF_DUMPS: Final = b"\\N"
+"""What MySQL and PostgreSQL write for null."""
 
 _LOOKED_AT_OF_TEXT: Final = 20
 _LONG: Final = 1 << 16
@@ -289,6 +291,11 @@ def look_at_rows(column: pa.Array, delimiter: int, columns: int, place: Callable
     return Look(ROWS, f'"{printable(beginning_of(column, row, _LONG))}" ({place(row)})')
 
 
+def look_at_nulls(column: pa.Array, place: Callable[[int], str]) -> Look | None:
+    row = pc.index(column, binary_array([NULL_OF_DUMPS])[0]).as_py()
+    return None if row < 0 else Look(NULL, f'"{printable(NULL_OF_DUMPS)}" ({place(row)})')
+
+
 def look_at_floats(column: pa.Array, place: Callable[[int], str]) -> Look | None:
     """Return the first cell that may be a code: digits, an `e`, and digits; programs write numbers otherwise."""
     rows = np.flatnonzero(true_mask(pc.invert(pc.match_substring(column, "."))))
@@ -299,15 +306,15 @@ def look_at_floats(column: pa.Array, place: Callable[[int], str]) -> Look | None
     return Look(CODE, f'"{printable(column[row].as_py())}" ({place(row)})')
 
 
-def look_notes(found: Sequence[tuple[str, Look]]) -> tuple[str, ...]:
+def look_notes(found: Sequence[tuple[str, Look]], null_values: Sequence[str]) -> tuple[str, ...]:
     """Return what is to be said of columns by what they look like, a line of each kind."""
     kinds = defaultdict[tuple[str, str], list[tuple[str, Look]]](list)
     for name, look in found:
         kinds[look.kind, look.items].append((name, look))
-    return tuple(_note(kind, group) for (kind, _), group in kinds.items())
+    return tuple(_note(kind, group, null_values) for (kind, _), group in kinds.items())
 
 
-def _note(kind: str, group: Sequence[tuple[str, Look]]) -> str:
+def _note(kind: str, group: Sequence[tuple[str, Look]], null_values: Sequence[str]) -> str:
     names, (first, look) = [name for name, _ in group], group[0]
     shown = ", ".join(f'"{printable(name)}"' for name in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
@@ -327,6 +334,9 @@ def _note(kind: str, group: Sequence[tuple[str, Look]]) -> str:
         case "rows":
             said = f"{look.shown} holds what looks like whole rows; if its quotes are plain text"
             return f"{columns}: {said}: {Set('input.quote', None)}"
+        case "null":
+            words = Set("input.null_values", [*null_values, NULL_OF_DUMPS.decode()])
+            return f"{columns}: {look.shown} is null in dumps of databases, and text here; to read null: {words}"
         case "quotes":
             why = "the quotes are part of the value, since a blank is in front"
             return f"{columns}: {look.shown}: {why}; to take both off: {Set('input.trim', True)}"

@@ -103,7 +103,7 @@ class CsvSource(TableSource):
         warnings += table_warnings(heads, scans, pieces, evidence)
         if all(feature.nullable for feature in features):  # else rows without a value are rejects
             warnings += _empty_rows(pieces, evidence, parser, whole=whole)
-        warnings += look_notes([(name, look) for name, look in looks if look.kind == ROWS])
+        warnings += look_notes([(name, look) for name, look in looks if look.kind == ROWS], self.options.null_values)
         kept = tuple(p for p in pieces if p.rows != 0)
         detected = (
             *self.settings.detected,
@@ -112,7 +112,7 @@ class CsvSource(TableSource):
             *commented_headers(heads),
             *of_header,
             *self._notes(listing, kept_text, features, names, next((found.again for found in seen if found.again), "")),
-            *look_notes([(name, look) for name, look in looks if look.kind != ROWS]),
+            *look_notes([(name, look) for name, look in looks if look.kind != ROWS], self.options.null_values),
         )
         fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in features)
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
