@@ -28,7 +28,7 @@ transforms/sources: contract files
 transforms: recognise
 transforms: recipe recipe/steps recipe/picture_steps
 transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
-transforms/sources: image_tables annotations images archive_files archives numpy memory tfrecord
+transforms/sources: annotations images archive_files archives numpy memory tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow
 pipelines: forecast runs doctor commands starter

@@ -15,7 +15,7 @@ from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import printable
-from ...transforms.sources.registry.formats import FORMATS
+from ...transforms.sources.files.formats import FORMATS
 from .inputs import input_of_any_format, options_by_format
 from .model import Config
 from .runners import RUNNERS

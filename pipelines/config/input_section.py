@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ...transforms.errors import InputError
 from ...transforms.sources.contract.call import Call, typed_path
-from ...transforms.sources.registry.formats import FORMATS
+from ...transforms.sources.files.formats import FORMATS
 from ...transforms.sources.registry.options import InputOfUnknownFormat
 from .errors import problems_of, unknown_format
 from .inputs import input_of_any_format
@@ -58,8 +58,10 @@ def _resolve(
     document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], base: str
 ) -> Format[Any]:
     """Return the format of the files; one beside them may say that it is another, and changes the section then."""
+    from ...transforms.recognise.rules import meaning_of
+
     try:
-        found = form.resolved(section, paths, base)
+        found = meaning_of(section, paths, base)
     except InputError as error:
         document.problems.append(Problem(document.place(("input", "paths")), f"input.paths: {error}"))
         return form
@@ -96,7 +98,8 @@ def _name_paths(split: object, columns: Mapping[str, Any]) -> None:
 
 
 def _detect_format(document: Document, paths: list[str], base: str, call: Call, ignore: Sequence[str]) -> str | None:
-    from ...transforms.sources.registry.detect import UnclearFormat, detect_format
+    from ...transforms.recognise.kinds import UnclearFormat
+    from ...transforms.recognise.rules import detect_format
 
     try:
         return detect_format(paths, base, call, ignore)

@@ -32,7 +32,7 @@ from ...transforms.pictures.facts import Check
 from ...transforms.recipe.picture_steps.pictures import ENCODED
 from ...transforms.sources.contract.planning import Plan
 from ...transforms.sources.contract.source import Frozen, Source, SourceEntry, Traits
-from ...transforms.sources.registry.formats import FORMATS
+from ...transforms.sources.files.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits
 from ..config.model import OutputConfig, SplitConfig

@@ -19,8 +19,10 @@ from ...transforms.pictures.facts import Check
 from ...transforms.recipe.function import functions_in
 from ...transforms.recipe.picture_steps.boxes import BoxesByType, BoxFormat
 from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
+from ...transforms.recipe.picture_steps.folder_splits import FolderSplits
 from ...transforms.recipe.picture_steps.pictures import ExportedPictures, FromBase64, Pictures
 from ...transforms.recipe.picture_steps.ready import ReadyByType
+from ...transforms.recipe.picture_steps.unnamed import UnnamedPictures
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
 from ...transforms.recipe.steps.columns import Constants, Rename
@@ -34,10 +36,8 @@ from ...transforms.sources.annotations.source import KINDS
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Source
 from ...transforms.sources.files.below_root import is_missing_or_empty
-from ...transforms.sources.image_tables.folder_splits import FolderSplits
-from ...transforms.sources.image_tables.unnamed import UnnamedPictures
+from ...transforms.sources.files.formats import FORMATS
 from ...transforms.sources.registry.format import keep_step
-from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
 from ...transforms.sources.text.cell_lists import CellLists

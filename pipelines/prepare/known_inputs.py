@@ -29,9 +29,9 @@ from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.recognise.names import folders_below, split_in_name, split_of_folder
 from ...transforms.sources.contract.source import Listing, SourceEntry
+from ...transforms.sources.files.formats import format_of_name
 from ...transforms.sources.files.listing import fingerprint_as
 from ...transforms.sources.files.open_file import is_object
-from ...transforms.sources.registry.formats import format_of_name
 from ..report.unchanged import Unchanged, names_of
 
 _COVERED_BYTES: Final = 128 << 10

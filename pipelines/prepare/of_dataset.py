@@ -23,7 +23,7 @@ from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.recognise.names import HELD_RULE, FileSplits
 from ...transforms.recognise.splits import GLOBS, KINDS_OF_RULES, OF_FILES, OFF, UNUSED, WORDS
 from ...transforms.sources.contract.call import shown_path, typed_path
-from ...transforms.sources.registry.formats import FORMATS
+from ...transforms.sources.files.formats import FORMATS
 from ..config.model import Config, ImageConfig, ShuffleConfig, SplitConfig
 from ..config.pictures import image_shown
 from ..config.remembered import differences

@@ -60,8 +60,8 @@ from ...transforms.recognise.names import FileSplits, split_in_name
 from ...transforms.recognise.rules import recognise
 from ...transforms.sources.contract.call import Call
 from ...transforms.sources.contract.source import Listing
+from ...transforms.sources.files.formats import suffixes_of
 from ...transforms.sources.files.listing import list_entries
-from ...transforms.sources.registry.formats import suffixes_of
 from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together
 from ...transforms.stores.common.store_url import is_store_url
 

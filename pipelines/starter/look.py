@@ -20,7 +20,7 @@ from ...transforms.format.encode.example_proto import feature_values, iter_featu
 from ...transforms.format.wording.printable import counted, escaped, more
 from ...transforms.sources.contract.planning import first_pieces
 from ...transforms.sources.contract.source import Source, Survey, Task
-from ...transforms.sources.registry.formats import FORMATS
+from ...transforms.sources.files.formats import FORMATS
 from ..commands.inspect_records import shown_value
 from ..forecast.sample import take_sample
 from ..prepare.convert import prepare

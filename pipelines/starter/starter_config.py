@@ -13,7 +13,7 @@ from ...transforms.errors import RunError, TargetError
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import printable
-from ...transforms.sources.registry.formats import FORMATS
+from ...transforms.sources.files.formats import FORMATS
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.load import load_config, split_set
 from .look import look_at

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from shardmill.transforms.pictures.notes import TURNED
-from shardmill.transforms.sources.registry.formats import FORMATS
+from shardmill.transforms.sources.files.formats import FORMATS
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

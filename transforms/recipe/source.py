@@ -20,13 +20,13 @@ from ..format.schema.column_types import UNITS
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import printable
-from ..recognise.splits import in_splits, rows_in_splits
 from ..sources.contract.selection import Selection
 from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Piece, Source, Survey, Task
 from .first_rows import first_rows, until
 from .flatten import Flatten, column_entries
 from .planned import as_planned, as_surveyed
 from .recipe import NO_STEPS, Recipe
+from .splits_of_files import in_splits, rows_in_splits
 from .step import Column, Step, StepByType
 
 

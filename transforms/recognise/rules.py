@@ -1,5 +1,7 @@
 """All rules by which files are recognised, in the order in which they are asked; each is a function with its tests.
 
+    kinds            the format of paths                                         detected, or the run stops
+    picture_tables   what the section `input` means where files name pictures    another section
     strangers        first bytes that are no data, and tables that have a log    refused
     readme, splits   the split of each file                                      read, or the run stops
     twice            one content in two files                                    a warning
@@ -11,19 +13,35 @@ They look at the listing that a source has made, at the parents of its paths, an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from ..sources.contract.call import Call
 from ..sources.contract.source import Listing, SourceEntry
 from .beside import archives_beside, classes_of_folders, lists_of_splits, sidecars, tables_of_pictures
+from .kinds import Paths, a_file_of_no_known_kind, nothing_of_a_known_kind, one_kind, pictures_of_a_table, several_kinds
 from .names import FileSplits
+from .picture_tables import Resolved, by_given_annotations, by_metadata
 from .readme import stated_in
 from .splits import CLEAR, UNSURE, Seen, by_readme, find_splits
 from .strangers import HEADS, refuse_strangers, refuse_tables
 from .twice import content_twice
 
+KINDS: Final[tuple[Callable[[Paths], str | None], ...]] = (
+    pictures_of_a_table,
+    nothing_of_a_known_kind,
+    a_file_of_no_known_kind,
+    several_kinds,
+    one_kind,
+)
+MEANINGS: Final[tuple[Callable[[Mapping[str, Any], Sequence[str], str], Resolved | None], ...]] = (
+    by_given_annotations,
+    by_metadata,
+)
 RULES: Final[tuple[Callable[..., Any], ...]] = (
+    *KINDS,
+    *MEANINGS,
     *HEADS,
     refuse_tables,
     stated_in,
@@ -38,6 +56,25 @@ RULES: Final[tuple[Callable[..., Any], ...]] = (
     classes_of_folders,
 )
 """Every rule, in its turn."""
+
+
+def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None, ignore: Sequence[str] = ()) -> str:
+    """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
+
+    `call` is the command that an error proposes. Raises `InputError` where a path matches nothing, or a suffix is that
+    of a format that is not read; `UnclearFormat` where no suffix is known, or there are several formats.
+    """
+    looked_at = Paths(paths, base, call or Call(), ignore)
+    return next(filter(None, (rule(looked_at) for rule in KINDS)))
+
+
+def meaning_of(section: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
+    """Return what a section `input` means where files beside its own say another one.
+
+    Raises:
+        InputError: an option does not go with these files.
+    """
+    return next(filter(None, (rule(section, paths, base) for rule in MEANINGS)), None)
 
 
 def recognise(

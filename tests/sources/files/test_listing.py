@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.errors import InputError
+from shardmill.transforms.recognise.rules import detect_format
+from shardmill.transforms.sources.files.formats import suffixes_of
 from shardmill.transforms.sources.files.listing import list_entries
-from shardmill.transforms.sources.registry.detect import detect_format
-from shardmill.transforms.sources.registry.formats import suffixes_of
 
 CSV = suffixes_of("csv")
 

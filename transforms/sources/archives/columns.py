@@ -19,10 +19,10 @@ from ...format.wording.printable import counted, printable
 from ...recipe.steps.label import MOST_CLASSES, in_order_of_numbers
 from ...recognise.layout import Layout, choose_layout, role_of
 from ...recognise.names import is_split_folder
+from ..files.formats import suffixes_of
 from ..images.rows import LABEL
 from ..jsonl.columns import JsonFrozen, choose_columns, key_fields, known_columns
 from ..jsonl.evidence import Evidence, PieceEvidence
-from ..registry.formats import suffixes_of
 from .samples import CLASS, KEY, Form
 from .survey import ArchiveEvidence, ColumnEvidence
 

@@ -20,8 +20,8 @@ from typing import Any, Final, Literal
 
 from ...format.wording.printable import printable_path
 from ..archive_files.members import Archive, Damage, Kind, Member
+from ..files.formats import suffixes_of
 from ..files.skipped_names import Ignored, why_skipped
-from ..registry.formats import suffixes_of
 from ..registry.settings import Limits
 
 IMAGE: Final = "image"

@@ -21,8 +21,8 @@ from ...errors import InputError, SourceError
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import printable
 from ..contract.source import SourceEntry
+from ..files.formats import suffixes_of
 from ..files.listing import expand_paths, list_file
-from ..registry.formats import suffixes_of
 from ..text.open_text import is_transparent, plain_encoding, sniff_text, stream_text
 from .records.chunks import skip_lines, skip_sep_line
 from .records.quote_bits import Dialect

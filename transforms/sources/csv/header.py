@@ -16,7 +16,7 @@ from ...format.wording.hints import Add, Command, Set
 from ...format.wording.printable import printable
 from ..contract.selection import UNITE
 from ..contract.source import SourceEntry
-from ..registry.formats import LIBSVM
+from ..files.formats import LIBSVM
 from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
 from ..text.unpack import says_packed

@@ -24,7 +24,7 @@ from ...errors import InputError
 from ...format.buffers.checksum import crc32c
 from ...format.wording.printable import printable_path, shell_path
 from ..contract.source import Listing, SourceEntry, Traits
-from .file_names import has_suffix
+from .formats import has_suffix
 from .object_listing import find_objects, look_at_object, object_name
 from .open_file import ReadAt, is_object, open_file, open_listed, read_at
 from .skipped_names import Ignored, LeftOut, why_skipped

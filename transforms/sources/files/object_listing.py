@@ -24,7 +24,7 @@ from ...stores.common.schemes import STORES
 from ...stores.common.store_url import StoreUrl, parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import SourceEntry
-from .file_names import has_suffix
+from .formats import has_suffix
 from .skipped_names import Ignored, LeftOut, why_skipped
 
 _DOTTED: Final = re.compile(r"/\.|/\Z")

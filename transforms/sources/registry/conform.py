@@ -33,9 +33,9 @@ from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
 from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of
+from ...recipe.splits_of_files import in_splits
 from ...recipe.step import Column
 from ...recipe.steps.columns import Rename
-from ...recognise.splits import in_splits
 from ..contract.dataset_schema import RETYPE, DatasetSchema, refuse_others
 from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 

@@ -10,8 +10,8 @@ from ...format.schema.schema import ColumnRule
 from ...recognise.rules import recognise
 from ..contract.selection import Selection
 from ..contract.source import Listing, Source, Traits
+from ..files.formats import suffixes_of
 from ..files.listing import list_entries
-from .formats import suffixes_of
 from .settings import Settings
 
 if TYPE_CHECKING:

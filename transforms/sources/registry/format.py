@@ -31,23 +31,6 @@ class Detected:
     evidence: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """Another section `input`, which says what the given one means, of another format.
-
-    `columns` are added to `schema.columns`, where these do not say otherwise. `folders` are those, absolute, that its
-    rows name pictures of. `evidence` is what to say to the user, `files_root` where the paths
-    of pictures begin, None for the folder of each table. `known` are the columns that there are, as far as is known.
-    """
-
-    section: dict[str, Any]
-    columns: dict[str, dict[str, Any]]
-    folders: tuple[str, ...]
-    evidence: str
-    files_root: str | None = None
-    known: frozenset[str] = frozenset()
-
-
 def keep_step(options: Options) -> tuple[Step, ...]:
     """Return the step that keeps the columns that are asked for; none where all are."""
     if options.columns is None and not options.exclude_columns:
@@ -122,16 +105,6 @@ class Format(Generic[OptionsT]):
             InputError: the files do not show one.
         """
         raise NotImplementedError
-
-    def resolved(self, given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:  # noqa: ARG002
-        """Return what a section of this format means where files beside its own say that it is of another one.
-
-        `given` are the options, unchecked.
-
-        Raises:
-            InputError: an option does not go with these files.
-        """
-        return None
 
     def starter(self, options: OptionsT, columns: str, column: str) -> str:  # noqa: ARG002
         """Return the lines of a starter config after `paths`; `columns` and `column` are names, as YAML, or ""."""

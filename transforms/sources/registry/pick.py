@@ -11,10 +11,10 @@ from ...format.wording.printable import printable_path
 from ...recipe.picture_steps.boxes import BoxesByType
 from ...recipe.picture_steps.pictures import ExportedPictures
 from ...recipe.source import with_steps
+from ...recognise.rules import detect_format, meaning_of
 from ..contract.call import Call
 from ..contract.source import Source
-from .detect import detect_format
-from .formats import FORMATS
+from ..files.formats import FORMATS
 from .settings import Settings
 
 
@@ -37,7 +37,7 @@ def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool 
         shown = found.detect(given, paths, folder, Call())
         given[found.detected_option] = shown.value
         notes = (shown.evidence,) if shown.evidence else ()
-    if found.resolved(given, paths, folder) is not None:
+    if meaning_of(given, paths, folder) is not None:
         raise InputError(
             f"{printable_path(paths[0])}: a table beside the pictures names them: `convert` reads it, and this source "
             f"does not; read the folders alone: ImageSource(ImagesInput(paths={list(paths)!r}), Settings({folder!r}))"

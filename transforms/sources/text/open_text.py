@@ -20,8 +20,8 @@ import pyarrow as pa
 from ...errors import SourceError
 from ...format.wording.hints import Add, Foreign, Set
 from ..contract.source import ListedFile
+from ..files.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
 from ..files.open_file import DiskErrors, expect, open_file
-from ..registry.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
 from .unpack import sniff_packing, unpacked
 
 BLOCK_BYTES: Final = 1 << 20

@@ -26,10 +26,10 @@ from ...format.wording.hints import Command
 from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import Recognised, SourceEntry
+from ..files.formats import suffixes_of
 from ..files.listing import entry_name, find_entries, holds_dataset, list_file
 from ..files.open_file import is_object
 from ..files.skipped_names import LeftOut
-from ..registry.formats import suffixes_of
 
 _REQUESTS_AT_ONCE: Final = 8
 """Each shard of a dataset in a store is looked at by a request or two.

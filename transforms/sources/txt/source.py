@@ -23,9 +23,9 @@ from ...format.wording.hints import Add, Foreign, Set
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..csv.delimiter import SampleOptions, aligned_columns
+from ..files.formats import LIBSVM
 from ..files.stamp import files_of
 from ..registry.file_source import FileSource
-from ..registry.formats import LIBSVM
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
 from ..text.open_text import is_utf8
 from ..text.pieces import TextPiece

@@ -11,12 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
-from ..files.file_names import has_suffix
-
-if TYPE_CHECKING:
-    from .format import Format
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +34,10 @@ class FormatEntry:
     may_be_notes: int = 0
     magic_at: int = 0
 
-    def load(self) -> Format[Any]:
+    def load(self) -> Any:
+        """Return its `Format` (`registry/format.py`)."""
         module, _, name = self.module.partition(":")
-        return getattr(import_module(module, __package__), name or "FORMAT")  # type: ignore[no-any-return]
+        return getattr(import_module(module, __package__), name or "FORMAT")
 
 
 def packed(*suffixes: str) -> tuple[str, ...]:
@@ -119,3 +115,19 @@ def format_of_first_bytes(head: bytes) -> str | None:
     'parquet'
     """
     return next((name for name, one in FORMATS.items() if head.startswith(one.first_bytes, one.magic_at)), None)
+
+
+_SHARD_BEHIND: Final = re.compile(r"-[0-9]{1,9}-of-[0-9]{1,9}(?=(?:\.gz)?$)")
+
+
+def has_suffix(name: str, suffixes: tuple[str, ...]) -> bool:
+    """Return whether a name ends with one of the suffixes, which are of lowercase letters.
+
+    The number of a shard may follow it, as in the names of TFDS and of Beam; in those of TFX before `.gz`.
+
+    >>> has_suffix("in/A.CSV", (".csv",)), has_suffix("mnist-train.tfrecord-00000-of-00010", (".tfrecord",))
+    (True, True)
+    >>> has_suffix("data_tfrecord-00000-of-00012.gz", ("_tfrecord.gz",))
+    True
+    """
+    return _SHARD_BEHIND.sub("", name).lower().endswith(suffixes)

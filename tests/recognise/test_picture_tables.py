@@ -19,8 +19,8 @@ from shardmill.transforms.sources.images.source import ImageSource
 from shardmill.transforms.sources.registry.pick import pick_source
 from shardmill.transforms.sources.registry.settings import Settings
 
-from ...command_line import Shardmill
-from ...label_numbers import in_numbers
+from ..command_line import Shardmill
+from ..label_numbers import in_numbers
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

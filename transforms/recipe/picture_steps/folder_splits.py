@@ -17,9 +17,9 @@ import pyarrow as pa
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
-from ...recipe.step import Step, Stepped
 from ...recognise.names import FileSplits, is_split_folder
 from ...recognise.splits import refuse_splits_inside
+from ..step import Step, Stepped
 
 
 @dataclass(frozen=True, slots=True)

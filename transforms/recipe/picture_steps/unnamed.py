@@ -15,8 +15,8 @@ from ...format.buffers.arrow_memory import binary_array
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
 from ...format.wording.printable import printable_path
-from ...recipe.step import Step
-from ..files.skipped_names import pictures_below
+from ...sources.files.skipped_names import pictures_below
+from ..step import Step
 
 _AT_ONCE: Final = 1 << 16
 """Paths that are compared at once."""

@@ -1,4 +1,4 @@
-"""Detect the format of some paths by the suffixes of their files; say of others what they are, and what to do."""
+"""The format of some paths, by the suffixes of their files; of others what they are, and what to do."""
 
 from __future__ import annotations
 
@@ -7,71 +7,110 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from ...errors import InputError
-from ...format.manifest.naming import is_list_path
-from ...format.wording.hints import Add, Foreign, Set
-from ...format.wording.printable import printable_path, shell_path
-from ...recognise.beside import archives_beside, is_archive, tables_of_pictures
-from ..contract.call import Call, shown_path
-from ..files.listing import expand_paths
-from ..files.open_file import is_object
-from ..files.skipped_names import is_other_file, pictures_below
-from .formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first_bytes, format_of_name
+from ..errors import InputError
+from ..format.manifest.naming import is_list_path
+from ..format.wording.hints import Add, Foreign, Set
+from ..format.wording.printable import printable_path, shell_path
+from ..sources.contract.call import Call, shown_path
+from ..sources.files.formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first_bytes, format_of_name
+from ..sources.files.listing import expand_paths
+from ..sources.files.open_file import is_object
+from ..sources.files.skipped_names import is_other_file, pictures_below
+from .beside import archives_beside, is_archive, tables_of_pictures
+from .picture_tables import by_metadata, is_picture_table
 
 _BESIDE: Final = 100
-_PICTURE_TABLES: Final = frozenset({b"metadata.csv", b"metadata.jsonl", b"metadata.parquet"})
 
 
 class UnclearFormat(InputError):
     """The names of the files show no format, or several."""
 
 
-def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None, ignore: Sequence[str] = ()) -> str:
-    """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
+@dataclass(frozen=True)
+class Paths:
+    """Files, folders and globs as they were typed, relative to `base`; `call` is the command that an error proposes."""
 
-    `call` is the command that an error proposes. Raises `InputError` where a path matches nothing, or a suffix is that
-    of a format that is not read; `UnclearFormat` where no suffix is known, or there are several formats.
-    """
-    files = _without_tables(_without_lists(_known_files(paths, base, ignore)))
-    if files and all(map(_is_picture_table, files)) and _names_pictures(paths, base):
+    typed: Sequence[str]
+    base: str
+    call: Call
+    ignore: Sequence[str]
+
+    @cached_property
+    def files(self) -> list[bytes]:
+        """The files of known suffixes, without the lists of datasets, and tables where pictures are."""
+        return _without_tables(_without_lists(_known_files(self.typed, self.base, self.ignore)))
+
+    @cached_property
+    def by_format(self) -> dict[str | None, bytes]:
+        """A file of each format that names show."""
+        whole = len(self.typed) == 1 and not glob.has_magic(self.typed[0])
+        found: dict[str | None, bytes] = {}
+        for path in self.files if whole else _without_notes(self.files):
+            found.setdefault(_format_of(path), path)
+        return found
+
+
+def pictures_of_a_table(paths: Paths) -> str | None:
+    """Tables name pictures whose own names have no suffix that shows it."""
+    if paths.files and all(map(_is_picture_table, paths.files)) and _names_pictures(paths.typed, paths.base):
         return "images"
-    by_format: dict[str | None, bytes] = {}
-    for path in files if len(paths) == 1 and not glob.has_magic(paths[0]) else _without_notes(files):
-        by_format.setdefault(_format_of(path), path)
-    first, *others = FORMATS
-    choices = f"{Set('input.format', first)} (or {', '.join(others)})"
-    if not files:
-        inside = shell_path(os.path.join(paths[0], "*"))
-        how = _how_unnamed_are_read(paths[0], base, call or Call())
-        fix = how or f"name its files ({inside}), and say which they are: {choices}"
-        raise UnclearFormat(f"{printable_path(paths[0])}: holds no file of a known kind; {fix}")
-    if None in by_format:
-        path = by_format[None]
-        if why := _why_unknown(path, call or Call()):
-            raise InputError(f"{shown_path(path)}: {why}")
-        if kind := _kind_by_content(path):
-            found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Add('--format', kind)}"
-            raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {found}")
-        raise UnclearFormat(f"{shown_path(path)}: unknown kind of file; say which it is: {choices}")
+    return None
+
+
+def nothing_of_a_known_kind(paths: Paths) -> None:
+    """A folder without a known suffix is refused, with what its first file shows."""
+    if not paths.files:
+        one = paths.typed[0]
+        inside = shell_path(os.path.join(one, "*"))
+        how = _how_unnamed_are_read(one, paths.base, paths.call)
+        fix = how or f"name its files ({inside}), and say which they are: {_choices()}"
+        raise UnclearFormat(f"{printable_path(one)}: holds no file of a known kind; {fix}")
+
+
+def a_file_of_no_known_kind(paths: Paths) -> None:
+    path = paths.by_format.get(None)
+    if path is None:
+        return
+    if why := _why_unknown(path, paths.call):
+        raise InputError(f"{shown_path(path)}: {why}")
+    if kind := _kind_by_content(path):
+        found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Add('--format', kind)}"
+        raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {found}")
+    raise UnclearFormat(f"{shown_path(path)}: unknown kind of file; say which it is: {_choices()}")
+
+
+def several_kinds(paths: Paths) -> None:
+    by_format = paths.by_format
     if len(by_format) > 1:
         found = ", ".join(f"{shown_path(path)} is {kind}" for kind, path in by_format.items())
         options = " or ".join(f"{Set('input.format', kind)}" for kind in by_format)
-        fix = "name the files of one kind" if _is_named(paths, base) else f"say which to read: {options}"
+        fix = "name the files of one kind" if _is_named(paths) else f"say which to read: {options}"
         if by_format.keys() == {"images", "csv"}:
-            tables = [path for path in files if _format_of(path) == "csv"]
-            folders = dict.fromkeys(os.path.dirname(os.fsdecode(path)) for path in files if _may_have_notes(path))
-            lines = tables_of_pictures(tables, (), list(folders), call or Call(), others=False)
+            tables = [path for path in paths.files if _format_of(path) == "csv"]
+            folders = dict.fromkeys(os.path.dirname(os.fsdecode(path)) for path in paths.files if _may_have_notes(path))
+            lines = tables_of_pictures(tables, (), list(folders), paths.call, others=False)
             fix += "".join(f"\n  {line}" for line in lines)
         raise UnclearFormat(f"the paths hold several kinds of files ({found}); {fix}")
-    return str(next(iter(by_format)))
 
 
-def _is_named(paths: Sequence[str], base: str) -> bool:
+def one_kind(paths: Paths) -> str:
+    """All files have suffixes of one format."""
+    return str(next(iter(paths.by_format)))
+
+
+def _choices() -> str:
+    first, *others = FORMATS
+    return f"{Set('input.format', first)} (or {', '.join(others)})"
+
+
+def _is_named(paths: Paths) -> bool:
     """Return whether a path names a file, which is read whatever the format."""
-    return any(os.path.isfile(os.path.join(base, path)) for path in paths)
+    return any(os.path.isfile(os.path.join(paths.base, path)) for path in paths.typed)
 
 
 def _without_lists(files: list[bytes]) -> list[bytes]:
@@ -94,7 +133,7 @@ def _without_tables(files: list[bytes]) -> list[bytes]:
 
 
 def _is_picture_table(path: bytes) -> bool:
-    return not is_object(path) and os.path.basename(path).lower() in _PICTURE_TABLES
+    return not is_object(path) and is_picture_table(os.fsdecode(path))
 
 
 def _names_pictures(paths: Sequence[str], base: str) -> bool:
@@ -107,7 +146,7 @@ def _names_pictures(paths: Sequence[str], base: str) -> bool:
         what = f"{printable_path(paths[0])}: holds a table of pictures, and no pictures"
         raise InputError(f"{what}; {next(archives_beside(beside))}")
     try:
-        return FORMATS["images"].load().resolved({}, paths, base) is not None
+        return by_metadata({"format": "images"}, paths, base) is not None
     except InputError:
         return False
 

@@ -10,38 +10,55 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from ...errors import InputError
-from ...format.wording.hints import Add, Set
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable, printable_path
-from ...recognise.names import is_split_folder
-from ..csv.delimiter import detect_delimiter
-from ..files.skipped_names import why_skipped
-from ..registry.format import Resolved
+from ..errors import InputError
+from ..format.wording.hints import Add, Set
+from ..format.wording.nearest import first_names
+from ..format.wording.printable import printable, printable_path
+from ..sources.contract.call import Call
+from ..sources.files.formats import FORMATS
+from ..sources.files.skipped_names import why_skipped
+from .names import is_split_folder
 
 
-def of_metadata(
-    given: Mapping[str, Any], own: Mapping[str, object], paths: Sequence[str], base: str
-) -> Resolved | None:
-    """Return what reads the tables beside pictures, None if there is none.
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Another section `input`, which says what the given one means, of another format.
 
-    `given` is the section; `own` are the options that only images have, with their defaults. Raises `InputError` where
-    the tables do not fit, or an option is for folders alone.
+    `columns` are added to `schema.columns`, where these do not say otherwise. `folders` are those, absolute, that its
+    rows name pictures of. `evidence` is what to say to the user, `files_root` where the paths
+    of pictures begin, None for the folder of each table. `known` are the columns that there are, as far as is known.
     """
-    found = find_metadata(paths, base)
+
+    section: dict[str, Any]
+    columns: dict[str, dict[str, Any]]
+    folders: tuple[str, ...]
+    evidence: str
+    files_root: str | None = None
+    known: frozenset[str] = frozenset()
+
+
+def by_metadata(given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
+    """Tables beside pictures are read, in place of their folders.
+
+    Raises:
+        InputError: the tables do not fit, or an option is for folders alone.
+    """
+    said = any(given.get(key) is not None for key in ("annotations", "metadata", "detect"))
+    found = None if given["format"] != "images" or said else _find(paths, base)
     if found is None:
         return None
-    columns = _not_excluded(found.columns, given, f"; or read {printable_path(found.files[0])} alone, by its path")
-    section = _section(given, own, found.files[0], tuple(columns))
-    section |= {"format": found.format, "paths": list(found.files), "partitions": "none"}
-    one, more = found.files[0], len(found.files) - 1
+    files, columns, known = found
+    columns = _not_excluded(columns, given, f"; or read {printable_path(files[0])} alone, by its path")
+    section = _section(given, files[0], tuple(columns))
+    section |= {"format": _kind_of(files[0]), "paths": files, "partitions": "none"}
+    one, more = files[0], len(files) - 1
     name = f"{one} and {more} more name" if more else f"{one} names"
     return Resolved(
         section,
         {name: {"name": feature, "image": "path"} for name, feature in columns.items()},
-        tuple(os.path.join(base, root) for root in found.roots),
+        tuple(os.path.join(base, root) for root in paths),
         f"{name} the pictures: rows become records, in their order (the folders alone: input.metadata=none)",
-        known=found.known,
+        known=frozenset(known),
     )
 
 
@@ -59,18 +76,24 @@ def _not_excluded(columns: Mapping[str, str], given: Mapping[str, Any], also: st
     return left
 
 
-def of_annotations(
-    given: Mapping[str, Any],
-    own: Mapping[str, object],
-    paths: Sequence[str],
-    base: str,
-    annotations: Mapping[str, Any],
-) -> Resolved:
-    """Return what reads files of annotations, which name the pictures of one folder."""
+def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
+    """Files of annotations that the user names are read, and name the pictures of one folder.
+
+    Raises:
+        InputError: there are several folders, or an option is for folders alone.
+    """
+    if given["format"] != "images" or given.get("annotations") is None:
+        return None
+    try:
+        model = FORMATS["images"].load().options
+        checked = model(format="images", paths=["."], annotations=given["annotations"])
+    except ValueError:
+        return None  # the model of the section says what is wrong
+    annotations = checked.annotations.model_dump()
     kind = next(key for key in ("coco", "voc", "yolo") if annotations[key] is not None)
     files = annotations["coco"] if kind == "coco" else [annotations[kind]]
     _not_excluded({"file_name": "image"}, given)
-    section = _section(given, own, files[0], ("file_name",))
+    section = _section(given, files[0], ("file_name",))
     root = os.path.join(base, paths[0])
     if len(paths) != 1 or "://" in paths[0] or not os.path.isdir(root):
         raise InputError(
@@ -94,7 +117,11 @@ def of_annotations(
     )
 
 
-def _section(given: Mapping[str, Any], own: Mapping[str, object], file: str, columns: Sequence[str]) -> dict[str, Any]:
+def _section(given: Mapping[str, Any], file: str, columns: Sequence[str]) -> dict[str, Any]:
+    model = FORMATS["images"].load().options
+    shared = model.__base__.model_fields.keys() - {"ignore"}  # which is of the pictures here, and not of tables
+    fields = {key: one for key, one in model.model_fields.items() if key not in shared}
+    own = {key: one.get_default(call_default_factory=True) for key, one in fields.items()}
     way = "" if "annotations" in given else f", or read the folders alone: {ALONE}"
     taken = ("annotations", "label_offset") if "annotations" in given else ("annotations",)
     alien = next((key for key in given if key in own and key not in taken and given[key] != own[key]), None)
@@ -106,32 +133,16 @@ def _section(given: Mapping[str, Any], own: Mapping[str, object], file: str, col
     return section
 
 
-SUFFIXES: Final = ("csv", "jsonl", "parquet")
-"""What a table beside pictures may be: the suffix is what `input.format` calls it too."""
-
 ALONE: Final = f"{Set('input.metadata', 'none')}"
-_NAMES: Final = frozenset(f"metadata.{suffix}" for suffix in SUFFIXES)
+_NAMES: Final = frozenset({"metadata.csv", "metadata.jsonl", "metadata.parquet"})
 _LINES: Final = 1000
 """Lines of JSON whose keys are looked at for the columns that name pictures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """The tables of some folders: their format and paths, and which of their columns name pictures.
-
-    `roots` are the folders as they were given; `columns` are the columns with the names of their features, `known` all
-    columns.
-    """
-
-    format: str
-    files: tuple[str, ...]
-    roots: tuple[str, ...]
-    columns: dict[str, str]
-    known: frozenset[str]
-
-
-def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
+def _find(paths: Sequence[str], base: str) -> tuple[list[str], dict[str, str], set[str]] | None:
     """Return the tables in the folders that `paths` name, and in the folders in these; None if there is none.
+
+    Beside them are the columns that name pictures, with the names of their features, and all columns.
 
     They are as Hugging Face's imagefolder has them (huggingface/datasets, `folder_based_builder.py`):
 
@@ -148,7 +159,7 @@ def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
     files = [file for tables in found.values() for file in tables]
     if not files:
         return None
-    kinds = {file.rpartition(".")[2].lower(): file for file in files}
+    kinds = {_kind_of(file): file for file in files}
     if len(kinds) > 1:
         one, other = (printable_path(file) for file in list(kinds.values())[:2])
         raise InputError(
@@ -160,8 +171,7 @@ def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
             f"{printable_path(without)}: has no table beside its pictures, and {printable_path(files[0])} is one; give "
             f"folders that have one, or read {_alone()}"
         )
-    (kind,) = kinds
-    columns = {name for file in files for name in _columns_of(os.path.join(base, file), kind)}
+    columns = {name for file in files for name in _columns_of(os.path.join(base, file), _kind_of(file))}
     pictures = {name: feature for name in sorted(columns) if (feature := _feature_of(name)) is not None}
     if not columns:
         raise InputError(f"{printable_path(files[0])}: names no column, so no pictures; fill it, or read {_alone()}")
@@ -171,7 +181,16 @@ def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
             f"{printable_path(files[0])}: none of its columns names pictures ({shown}); call the one that does "
             f'"file_name" (or X_file_name, for features named X), or read {_alone()}'
         )
-    return Metadata(kind, tuple(files), tuple(paths), pictures, frozenset(columns))
+    return files, pictures, columns
+
+
+def is_picture_table(path: str) -> bool:
+    return os.path.basename(path).lower() in _NAMES
+
+
+def _kind_of(file: str) -> str:
+    """Return the suffix of a table, which is what `input.format` calls it too."""
+    return file.rpartition(".")[2].lower()
 
 
 def _alone() -> str:
@@ -184,7 +203,7 @@ def _tables_in(path: str, base: str) -> list[str]:
     found: dict[str, list[str]] = {}
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if why_skipped(os.fsencode(name)) is None)
-        if tables := [name for name in names if name.lower() in _NAMES]:
+        if tables := list(filter(is_picture_table, names)):
             found[os.path.relpath(folder, root)] = sorted(tables)
     deep = next((folder for folder in sorted(found) if os.sep in folder), None)
     if deep is not None:
@@ -230,7 +249,7 @@ def _columns_of(path: str, kind: str) -> Iterable[str]:
     try:
         with open(path, encoding=_encoding_of(path), errors="replace", newline="") as file:
             if kind == "csv":
-                sign = detect_delimiter([path], "").sign
+                sign = FORMATS["csv"].load().detect({}, [path], "", Call()).value
                 return next(csv.reader(file, delimiter=sign), [])
             rows = (_parsed(line) for line, _ in zip(file, range(_LINES), strict=False))
             return dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
