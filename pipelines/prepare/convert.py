@@ -14,7 +14,7 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.flow.blocks import Block
 from ...transforms.format.flow.rows import Rows
 from ...transforms.format.wording.printable import printable_path
-from ...transforms.recipe.splits_of_files import told_by_column
+from ...transforms.recognise.splits import told_by_column
 from ...transforms.sources.contract.planning import Plan, make_plan
 from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Survey

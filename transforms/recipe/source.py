@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..errors import SchemaError
@@ -20,13 +21,13 @@ from ..format.schema.column_types import UNITS
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import printable
+from ..recognise.splits import UNUSED, not_used
 from ..sources.contract.selection import Selection
 from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Piece, Source, Survey, Task
 from .first_rows import first_rows, until
 from .flatten import Flatten, column_entries
 from .planned import as_planned, as_surveyed
 from .recipe import NO_STEPS, Recipe
-from .splits_of_files import in_splits, rows_in_splits
 from .step import Column, Step, StepByType
 
 
@@ -285,3 +286,49 @@ def _narrow(source: Source, frozen: Frozen, recipe: Recipe, columns: Sequence[Co
         return source, frozen
     features = tuple(feature for feature in frozen.schema if feature.name in names)
     return source.selecting(Selection(tuple(names))), replace(frozen, schema=Schema(features))
+
+
+def in_splits(survey: Survey, listing: Listing) -> Survey:
+    """Return the survey of files that have splits; where the source itself splits rows, it knows better.
+
+    What the user says of all rows comes before both.
+    """
+    recognised = listing.recognised
+    survey = replace(survey, warnings=(*survey.warnings, *recognised.warnings))
+    if recognised.said and survey.frozen.splits:
+        detected = (*survey.detected, *not_used(survey.frozen.splits, recognised.said, recognised.split))
+        frozen, rule = replace(survey.frozen, splits=()), survey.rule and UNUSED
+        return replace(survey, frozen=frozen, split_rows={}, detected=detected, rule=rule)
+    names = tuple(sorted({entry.split for entry in listing.entries if entry.split is not None}))
+    if names and survey.frozen.splits:
+        return survey
+    survey = replace(survey, detected=(*recognised.lines, *survey.detected))
+    if not names:
+        return survey
+    codes = bytes(names.index(entry.split or "") for entry in listing.entries)
+    frozen = replace(survey.frozen, splits=names, by_entry=codes)
+    return replace(survey, frozen=frozen, split_rows=_split_rows(survey, frozen))
+
+
+def _split_rows(survey: Survey, frozen: Frozen) -> dict[str, int]:
+    """Return the rows of each split, where all are known; else their bytes, which say as much of their shares."""
+    known = all(piece.rows is not None for piece in survey.pieces)
+    rows = dict.fromkeys(frozen.splits, 0)
+    for piece in survey.pieces:
+        rows[frozen.splits[frozen.by_entry[piece.entry]]] += (piece.rows or 0) if known else piece.bytes
+    return rows
+
+
+def rows_in_splits(batches: Iterator[Rows], frozen: Frozen) -> Iterator[Rows]:
+    """Yield batches with the split of each row, which is that of its file; without one where all rows go to one."""
+    if not frozen.by_entry:
+        for rows in batches:
+            yield rows if rows.split_codes is None else replace(rows, split_codes=None)
+            del rows  # and so below: what is large is freed before more is read
+        return
+    codes = np.frombuffer(frozen.by_entry, np.uint8).astype(np.int64)
+    for rows in batches:
+        found = np.full(rows.batch.num_rows, rows.entry, np.int64) if isinstance(rows.entry, int) else rows.entry
+        rejects = (replace(one, split=frozen.splits[codes[one.entry]]) for one in rows.rejects)
+        yield replace(rows, split_codes=codes[found], rejects=tuple(rejects))
+        del rows

@@ -20,7 +20,7 @@ import glob
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,8 +29,8 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.files.open_file import is_object
-from ..sources.files.skipped_names import ARCHIVE
-from .names import split_in_words, split_of_folder
+from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
+from .names import is_split_folder, split_in_words, split_of_folder
 
 _MOST: Final = 8
 _MOST_FOLDERS: Final = 1000
@@ -45,13 +45,30 @@ _UNPACK: Final = {
 _BOX: Final = re.compile(rb"(?:[0-9]+(?:\.0)?(?:[ \t]+[01]?\.?[0-9eE.+-]+){4,}[ \t]*(?:\r?\n|\Z))+")
 
 
-def sidecars(pairs: Sequence[tuple[bytes, bytes]], call: Call, *, flat: bool) -> Iterator[str]:
-    """Yield what files are that have the name of a picture beside them: a caption, boxes, or others.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """Files that are read, with their `form`, and those around them; `folders` are theirs below the `root`, absolute.
 
-    `pairs` are such files, one of each suffix, each with its picture. Pictures of a `flat` folder have no classes and
-    no splits, which an archive of samples would lose.
+    `notable` are files that were left out, `pairs` those with the name of a picture beside them, one of each suffix,
+    each with that picture. `splits` are those of the files. Pictures of a `flat` folder have no classes and no splits,
+    which an archive of samples would lose. With `others` tables that name no picture are named too.
     """
-    for path, picture in pairs:
+
+    form: str
+    call: Call
+    notable: Sequence[bytes]
+    folders: Sequence[str] = ()
+    root: str = ""
+    splits: Collection[str | None] = ()
+    pairs: Sequence[tuple[bytes, bytes]] = ()
+    flat: bool = False
+    others: bool = True
+
+
+def sidecars(around: Around) -> Iterator[str]:
+    """A file has the name of a picture beside it: a caption, boxes, or another."""
+    call = around.call
+    for path, picture in around.pairs:
         folder, name = os.path.split(os.fsdecode(path))
         shown = typed_path(folder)
         suffix = os.path.splitext(name)[1].lower()
@@ -59,7 +76,7 @@ def sidecars(pairs: Sequence[tuple[bytes, bytes]], call: Call, *, flat: bool) ->
         if suffix == ".txt" and _BOX.match(_head(path)):
             read = Command(call.command, shown, "-o", call.output, Set("input.annotations.yolo", shown))
             yield f"{what}: it looks like boxes of YOLO; to read them: {read}"
-        elif flat and not is_object(path):
+        elif around.flat and not is_object(path):
             tar = f"{shown.rstrip('/')}.tar"
             pack = Foreign("tar", "--sort=name", "-cf", tar, "-C", shown, ".")
             read = Command(call.command, tar, "-o", call.output)
@@ -68,19 +85,25 @@ def sidecars(pairs: Sequence[tuple[bytes, bytes]], call: Call, *, flat: bool) ->
             yield f"{what}: files beside pictures are read from archives of samples alone, without classes of folders"
 
 
-def tables_of_pictures(
-    notable: Sequence[bytes], roots: Sequence[str], folders: Sequence[str], call: Call, *, others: bool = True
-) -> Iterator[str]:
-    """Yield what reads tables beside pictures: those whose first row names a picture that is there; `others` are named.
+def tables_of_pictures(around: Around) -> Iterator[str]:
+    """The first row of a table beside pictures names one, in its folder, the root, or one of pictures."""
+    return _tables(around, [one for one in around.notable if not is_of_roboflow(one)])
 
-    Names begin in the folder of the table, in one of the `roots`, or in one of the `folders` of pictures.
-    """
+
+def tables_of_roboflow(around: Around) -> Iterator[str]:
+    """Tables that Roboflow writes beside pictures surely are annotations."""
+    return _tables(around, list(filter(is_of_roboflow, around.notable)))
+
+
+def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
+    if around.form != "images":
+        return
     alike = defaultdict[tuple[str, str], list[str]](list)
     all_tables = [one for one in notable if os.fsdecode(one).lower().endswith(_TABLES)]
     for number, path in enumerate(all_tables[:_MOST_FOLDERS]):
-        found = _picture_column(path, roots, folders)
+        found = _picture_column(path, around)
         if found is None:
-            if others and number < _MOST:
+            if around.others and number < _MOST:
                 yield f"{shown_path(path)} is a table beside pictures, and is not read"
             continue
         column, root = found
@@ -97,7 +120,8 @@ def tables_of_pictures(
             names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
             shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
             what = f'{shown} {names} pictures in {its} column "{printable(column)}"'
-            read = Command(call.command, *_in_few_words(group, all_tables), "-o", call.output, *options)
+            named = _in_few_words(group, all_tables)
+            read = Command(around.call.command, *named, "-o", around.call.output, *options)
             yield f"{what}, and {are} not read; to read {its} rows: {read}"
 
 
@@ -114,24 +138,25 @@ def _folder_name(path: str) -> str:
     return os.path.basename(os.path.dirname(path))
 
 
-def lists_of_splits(notable: Sequence[bytes], *, has_splits: bool) -> Iterator[str]:
-    """Yield that lists such as train.txt are not read, where pictures are in no splits."""
+def lists_of_splits(around: Around) -> Iterator[str]:
+    """Lists such as train.txt are not read, where pictures are in no splits."""
+    notable = around.notable if around.form == "images" else ()
     names = [os.path.basename(os.fsdecode(one)) for one in notable if one.lower().endswith((b".txt", b".lst"))]
     lists = [name for name in names if split_in_words(name) is not None]
-    if lists and not has_splits:
+    if lists and not around.splits:
         yield (
             f"{first_names(lists, _MOST)}: may list the pictures of splits; lists are not read, and all pictures go to "
             f"one split; to have splits, put pictures into folders such as train/ and test/"
         )
 
 
-def classes_of_folders(
-    root: str, folders: Sequence[str], splits: Sequence[str | None], call: Call, form: str
-) -> Iterator[str]:
-    """Yield that the names of the folders of files may be classes, which no record has; `folders` are below the root.
+def classes_of_folders(around: Around) -> Iterator[str]:
+    """The names of the folders of files may be classes, which no record has.
 
     Texts of a class are read by a line of Python, tables with the class as a column by folders of another name.
     """
+    root, form, splits, call = around.root, around.form, around.splits, around.call
+    folders = [one[len(root.rstrip("/")) + 1 :] for one in around.folders] if form != "images" else ()
     depth = {one.count("/") + 1 if one else 0 for one in folders}
     names = sorted({one.rpartition("/")[2] for one in folders})
     level = max(depth, default=0)
@@ -160,9 +185,9 @@ _WITH_COLUMNS: Final = ("csv", "jsonl", "parquet", "arrow")
 """Formats whose folders may be columns (`input.partitions`)."""
 
 
-def archives_beside(notable: Sequence[bytes]) -> Iterator[str]:
-    """Yield how archives beside the files that are read are unpacked, since rows may name what is in them."""
-    packed = [os.fsdecode(one) for one in notable if is_archive(one) and not is_object(one)]
+def archives_beside(around: Around) -> Iterator[str]:
+    """Archives beside the files that are read are to be unpacked, since rows may name what is in them."""
+    packed = [os.fsdecode(one) for one in around.notable if is_archive(one) and not is_object(one)]
     for path in packed[:1]:
         folder, name = os.path.split(path)
         ending = next((one for one in _UNPACK if name.lower().endswith(one)), "")
@@ -176,24 +201,24 @@ def is_archive(path: bytes) -> bool:
     return _ARCHIVES.search(path) is not None
 
 
-def _picture_column(path: bytes, roots: Sequence[str], folders: Sequence[str]) -> tuple[str, str] | None:
+def _picture_column(path: bytes, around: Around) -> tuple[str, str] | None:
     """Return the column whose value in the first row is a file, and the folder that the file's path begins in.
 
-    Of several `folders` that hold such a file, it is that of the table's own name: train/ for train.csv.
+    Of several folders of pictures that hold such a file, it is that of the table's own name: train/ for train.csv.
     """
     lines = _head(path).decode("utf-8-sig", "replace").splitlines()[:2]
     sign = max("\t,;|", key=lines[0].count) if len(lines) == 2 else ","
     rows = list(csv.reader(lines, delimiter=sign))
     if len(rows) < 2 or len(rows[0]) != len(rows[1]):
         return None
-    for folder in (os.path.dirname(os.fsdecode(path)), *roots):
+    for folder in filter(None, (os.path.dirname(os.fsdecode(path)), around.root)):
         for column, value in zip(*rows, strict=True):
             if column and value and "\0" not in value and os.path.isfile(os.path.join(folder, value)):
                 return column, folder
     stem = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
     for column, value in zip(*rows, strict=True):
         named = column and value and "\0" not in value
-        found = [one for one in folders[:_MOST_FOLDERS] if named and os.path.isfile(os.path.join(one, value))]
+        found = [one for one in around.folders[:_MOST_FOLDERS] if named and os.path.isfile(os.path.join(one, value))]
         own = [one for one in found if os.path.basename(one) == stem]
         if own or len(found) == 1:
             return column, (own or found)[0]
@@ -224,8 +249,8 @@ class AnnotationFile:
     path: bytes
     beside: bool
 
-    def hint(self, folders: Sequence[bytes], split_of: Callable[[str], str | None]) -> str:
-        """Return the command that reads the file; `split_of` gives the split whose name a folder has."""
+    def hint(self, folders: Sequence[bytes]) -> str:
+        """Return the command that reads the file."""
         folder = os.path.dirname(self.path)
         files, pictures = folder, folder if self.beside else _pictures_of(folder, folders)
         if self.kind == "coco":
@@ -234,7 +259,7 @@ class AnnotationFile:
         elif self.kind == "yolo":
             files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
         shown = "PICTURES" if pictures is None else shown_path(pictures)
-        split = "train" if pictures is None else _split_of_all(pictures, folders, split_of)
+        split = "train" if pictures is None else _split_of_all(pictures, folders)
         given = [Set(f"input.annotations.{self.kind}", shown_path(files))]
         given += [Set("output.split", split)] if split != "train" else []
         read = Command("convert", shown, "-o", "OUT", *given)
@@ -274,14 +299,14 @@ def annotations_of(kind: str, folder: bytes, name: bytes, near: bytes | None) ->
     return AnnotationFile(kind, os.path.join(folder, name), near is not None)
 
 
-def _split_of_all(pictures: bytes, folders: Sequence[bytes], split_of: Callable[[str], str | None]) -> str:
+def _split_of_all(pictures: bytes, folders: Sequence[bytes]) -> str:
     """Return the split whose name a folder of pictures has, or the one above `images`; folders in it have their own."""
     start = len(pictures) + 1
     inner = {part for one in folders if one.startswith(pictures + b"/") for part in one[start:].split(b"/")}
     above, name = os.path.split(pictures)
     own = (name, os.path.basename(above)) if name.lower() in _PICTURES else (name,)
-    splits = [split_of(os.fsdecode(part)) for part in own]
-    return "train" if any(split_of(os.fsdecode(part)) for part in inner) else next(filter(None, splits), "train")
+    splits = map(split_of_folder, map(os.fsdecode, own))
+    return "train" if any(map(is_split_folder, inner)) else next(filter(None, splits), "train")
 
 
 def _labels_of(folder: bytes) -> bytes:

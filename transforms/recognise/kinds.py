@@ -21,7 +21,7 @@ from ..sources.files.formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first
 from ..sources.files.listing import expand_paths
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import is_other_file, pictures_below
-from .beside import archives_beside, is_archive, tables_of_pictures
+from .beside import Around, archives_beside, is_archive, tables_of_pictures
 from .picture_tables import by_metadata, is_picture_table
 
 _BESIDE: Final = 100
@@ -62,7 +62,7 @@ def pictures_of_a_table(paths: Paths) -> str | None:
     return None
 
 
-def nothing_of_a_known_kind(paths: Paths) -> None:
+def nothing_known(paths: Paths) -> None:
     """A folder without a known suffix is refused, with what its first file shows."""
     if not paths.files:
         one = paths.typed[0]
@@ -72,7 +72,7 @@ def nothing_of_a_known_kind(paths: Paths) -> None:
         raise UnclearFormat(f"{printable_path(one)}: holds no file of a known kind; {fix}")
 
 
-def a_file_of_no_known_kind(paths: Paths) -> None:
+def unknown_kind(paths: Paths) -> None:
     path = paths.by_format.get(None)
     if path is None:
         return
@@ -93,8 +93,8 @@ def several_kinds(paths: Paths) -> None:
         if by_format.keys() == {"images", "csv"}:
             tables = [path for path in paths.files if _format_of(path) == "csv"]
             folders = dict.fromkeys(os.path.dirname(os.fsdecode(path)) for path in paths.files if _may_have_notes(path))
-            lines = tables_of_pictures(tables, (), list(folders), paths.call, others=False)
-            fix += "".join(f"\n  {line}" for line in lines)
+            around = Around(form="images", call=paths.call, notable=tables, folders=list(folders), others=False)
+            fix += "".join(f"\n  {line}" for line in tables_of_pictures(around))
         raise UnclearFormat(f"the paths hold several kinds of files ({found}); {fix}")
 
 
@@ -144,7 +144,7 @@ def _names_pictures(paths: Sequence[str], base: str) -> bool:
         return False
     if all(map(is_archive, beside)):
         what = f"{printable_path(paths[0])}: holds a table of pictures, and no pictures"
-        raise InputError(f"{what}; {next(archives_beside(beside))}")
+        raise InputError(f"{what}; {next(archives_beside(Around(form='images', call=Call(), notable=beside)))}")
     try:
         return by_metadata({"format": "images"}, paths, base) is not None
     except InputError:

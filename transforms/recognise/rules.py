@@ -13,14 +13,23 @@ They look at the listing that a source has made, at the parents of its paths, an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 from ..sources.contract.call import Call
-from ..sources.contract.source import Listing, SourceEntry
-from .beside import archives_beside, classes_of_folders, lists_of_splits, sidecars, tables_of_pictures
-from .kinds import Paths, a_file_of_no_known_kind, nothing_of_a_known_kind, one_kind, pictures_of_a_table, several_kinds
+from ..sources.contract.source import Listing
+from .beside import (
+    Around,
+    archives_beside,
+    classes_of_folders,
+    lists_of_splits,
+    sidecars,
+    tables_of_pictures,
+    tables_of_roboflow,
+)
+from .kinds import Paths, nothing_known, one_kind, pictures_of_a_table, several_kinds, unknown_kind
 from .names import FileSplits
 from .picture_tables import Resolved, by_given_annotations, by_metadata
 from .readme import stated_in
@@ -28,17 +37,10 @@ from .splits import CLEAR, UNSURE, Seen, by_readme, find_splits
 from .strangers import HEADS, refuse_strangers, refuse_tables
 from .twice import content_twice
 
-KINDS: Final[tuple[Callable[[Paths], str | None], ...]] = (
-    pictures_of_a_table,
-    nothing_of_a_known_kind,
-    a_file_of_no_known_kind,
-    several_kinds,
-    one_kind,
-)
-MEANINGS: Final[tuple[Callable[[Mapping[str, Any], Sequence[str], str], Resolved | None], ...]] = (
-    by_given_annotations,
-    by_metadata,
-)
+KINDS: Final = (pictures_of_a_table, nothing_known, unknown_kind, several_kinds, one_kind)
+MEANINGS: Final = (by_given_annotations, by_metadata)
+BESIDE: Final = (sidecars, tables_of_pictures, lists_of_splits, archives_beside, classes_of_folders)
+WARNED: Final = (tables_of_roboflow,)
 RULES: Final[tuple[Callable[..., Any], ...]] = (
     *KINDS,
     *MEANINGS,
@@ -49,11 +51,8 @@ RULES: Final[tuple[Callable[..., Any], ...]] = (
     *CLEAR,
     *UNSURE,
     content_twice,
-    sidecars,
-    tables_of_pictures,
-    lists_of_splits,
-    archives_beside,
-    classes_of_folders,
+    *BESIDE,
+    *WARNED,
 )
 """Every rule, in its turn."""
 
@@ -88,7 +87,8 @@ def recognise(
     """
     if how.looks:
         refuse_strangers(listing.entries)
-    seen = seen_in(listing.entries, paths, base, listing.notable if how.reads_names else ())
+    files = os.fsdecode(b"\0".join(entry.path for entry in listing.entries)).split("\0") if listing.entries else []
+    seen = Seen.of(files, paths, base, listing.notable if how.reads_names else ())
     if how.looks and may_have_a_log:
         refuse_tables(seen.files, seen.roots, how.call)
     recognised, splits = find_splits(seen, how)
@@ -96,12 +96,15 @@ def recognise(
         # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
         object.__setattr__(entry, "split", split)
     if how.looks:
-        named = classes_of_folders(seen.root, list(seen.parts), splits, how.call, listing.format)
-        lines = (*recognised.lines, *archives_beside(listing.notable), *named)
+        folders = [os.path.join(seen.root, one) for one in seen.parts]
+        around = Around(
+            form=listing.format, call=how.call, notable=listing.notable, folders=folders, root=seen.root, splits=splits
+        )
+        lines = (*recognised.lines, *lines_beside(around))
         recognised = replace(recognised, lines=lines, warnings=content_twice(listing.entries))
     return replace(listing, recognised=recognised)
 
 
-def seen_in(entries: Sequence[SourceEntry], paths: Sequence[str], base: str, notable: Sequence[bytes] = ()) -> Seen:
-    files = os.fsdecode(b"\0".join(entry.path for entry in entries)).split("\0") if entries else []
-    return Seen.of(files, paths, base, notable)
+def lines_beside(around: Around, rules: Sequence[Callable[[Around], Iterator[str]]] = BESIDE) -> tuple[str, ...]:
+    """Return what to say of files that may belong to those that are read."""
+    return tuple(chain.from_iterable(rule(around) for rule in rules))

@@ -20,10 +20,14 @@ from functools import cached_property
 from itertools import chain, takewhile
 from typing import Any, Final, TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ..errors import InputError
+from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable
+from ..format.wording.printable import printable, quoted
 from ..sources.contract.call import shown_path, typed_path
 from ..sources.contract.source import Recognised
 from .names import (
@@ -540,3 +544,28 @@ def _named(files: Sequence[str], others: Sequence[str]) -> list[str]:
     globs = list(dict.fromkeys(f"{folder}/{re.sub('[0-9]+', '*', name)}" for folder, name in places))
     taken = any(fnmatch.fnmatchcase(file, glob) for glob in globs for file in others)
     return list(files) if taken or len(globs) > _SHOWN or any(MAGIC.search(file) for file in files) else globs
+
+
+def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
+    """Return what to say of the first column of text whose values are all names of splits, of two at least."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)) or not len(column):
+            continue
+        # as bytes: the encoder refuses those that are not UTF-8
+        if split_of_folder(_texts(column.slice(0, 1))[0]) is None:
+            continue
+        values = _texts(pc.unique(column.cast(pa.large_binary())))
+        if len(values) < 2 or len(values) > _MOST_SPLITS or None in map(split_of_folder, values):
+            continue
+        names = [] if all(map(is_split_name, values)) else [Set("split.names", {one: one.lower() for one in values})]
+        said = f"column {quoted(name)} holds names of splits: {', '.join(values)}; to split by it"
+        return (f"{said}: {Add(Set('split.column', name), *names)}",)
+    return ()
+
+
+_MOST_SPLITS: Final = 8
+
+
+def _texts(column: pa.Array) -> list[str]:
+    """Return the texts of a column as they are shown; a null is empty."""
+    return [(value or b"").decode("utf-8", "replace") for value in column.cast(pa.large_binary()).to_pylist()]

@@ -23,7 +23,7 @@ from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
 from ...format.wording.printable import printable_path
 from ...recognise.layout import Layout
-from ...recognise.names import is_split_folder, split_of_folder
+from ...recognise.names import is_split_folder
 from ...stores.common.object_store import Level, ObjectInfo, number_of
 from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
@@ -256,7 +256,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         images=images.with_folders(moved[images.folders]),
         as_one=apex is not None and any(_is_part(facts.folder) for facts in found),
         hints=tuple(
-            one.hint([entry.path for entry in entries], split_of_folder)
+            one.hint([entry.path for entry in entries])
             for _, one in sorted(walk.annotations.items())
             if not is_object(one.path)
         ),

@@ -26,7 +26,7 @@ from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem
 from ...pictures.notes import notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
-from ...recognise.beside import lists_of_splits, sidecars, tables_of_pictures
+from ...recognise.beside import Around
 from ...recognise.layout import (
     FolderRole,
     Layout,
@@ -41,13 +41,13 @@ from ...recognise.layout import (
     without_words,
 )
 from ...recognise.readme import stated_in
+from ...recognise.rules import WARNED, lines_beside
 from ...recognise.splits import OFF, UNUSED, Seen, find_splits
 from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
 from ..contract.call import typed_path
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
 from ..files.open_file import is_object
-from ..files.skipped_names import is_of_roboflow
 from ..registry.file_source import FileSource
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
 from .listing import OF_FOLDERS, ImageListing, list_images
@@ -168,7 +168,7 @@ class ImageSource(FileSource):
         classes = sorted({role.class_name for role in roles if role.class_name is not None})
         splits = sorted({role.split for role in roles if role.split is not None})
         schema = image_schema(labelled="label" in layout, hashed=self._hashed, selection=self.selection)
-        kept = {feature.name for feature in schema}
+        kept, around = {feature.name for feature in schema}, self._around(listing, layout, splits)
         classes = in_order_of_numbers(classes, "input.labels") if self.options.labels == "numeric" else classes
         names = self._class_names(classes if self._labels is None else self._labels)
         pieces = cut_images(
@@ -183,11 +183,11 @@ class ImageSource(FileSource):
             Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
             tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
             pieces,
-            (*self._warnings(classes, names, layout), *listing.hints, *self._tables(listing, of_roboflow=True)),
+            (*self._warnings(classes, names, layout), *listing.hints, *lines_beside(around, WARNED)),
             _split_rows(roles, listing),
             detected=(
                 *self._detected(layout, classes, splits),
-                *self._beside(listing, layout, splits),
+                *lines_beside(around),
                 *(numbers_note(names, "input.labels") if self._labels is None and not self.known_classes else ()),
                 *empty_classes(listing.below(empty=True), layout, names),
             ),
@@ -346,22 +346,18 @@ class ImageSource(FileSource):
             folders.append(ReadFolder(entry, path, found.root, name, prefix, label, role.class_name, split))
         return folders
 
-    def _tables(self, listing: ImageListing, *, of_roboflow: bool) -> Iterator[str]:
-        """Yield what reads tables beside the pictures; those of Roboflow surely are annotations."""
-        if self.settings.splits.looks:
-            roots = [os.fsdecode(folder.root) for folder in listing.folders[:1]]
-            folders = [os.fsdecode(folder.path) for folder in listing.folders]
-            tables = [one for one in listing.notable if is_of_roboflow(one) == of_roboflow]
-            yield from tables_of_pictures(tables, roots, folders, self.settings.splits.call)
-
-    def _beside(self, listing: ImageListing, layout: Layout, splits: Sequence[str]) -> Iterator[str]:
-        """Yield what files beside the pictures may be."""
-        if not self.settings.splits.looks:
-            return
-        call = self.settings.splits.call
-        yield from sidecars(listing.sidecars, call, flat=layout == "flat" and len(listing.folders) == 1)
-        yield from self._tables(listing, of_roboflow=False)
-        yield from lists_of_splits(listing.notable, has_splits=bool(splits))
+    def _around(self, listing: ImageListing, layout: Layout, splits: Sequence[str]) -> Around:
+        looks, folders = self.settings.splits.looks, [os.fsdecode(folder.path) for folder in listing.folders]
+        return Around(
+            form="images",
+            call=self.settings.splits.call,
+            notable=listing.notable if looks else (),
+            folders=folders,
+            root=os.fsdecode(listing.folders[0].root),
+            splits=splits,
+            pairs=listing.sidecars if looks else (),
+            flat=layout == "flat" and len(folders) == 1,
+        )
 
     def _detected(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[str, ...]:
         if self._layout != "auto":

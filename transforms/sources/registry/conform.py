@@ -32,8 +32,7 @@ from ...format.schema.difference import same_feature
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
 from ...recipe.flatten import following
-from ...recipe.source import RecipeSource, fields_of
-from ...recipe.splits_of_files import in_splits
+from ...recipe.source import RecipeSource, fields_of, in_splits
 from ...recipe.step import Column
 from ...recipe.steps.columns import Rename
 from ..contract.dataset_schema import RETYPE, DatasetSchema, refuse_others
