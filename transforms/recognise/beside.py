@@ -197,6 +197,11 @@ def archives_beside(around: Around) -> Iterator[str]:
         yield f"{shown_path(os.fsencode(path))}{more}: not read; if rows name files in it, unpack it first: {how}"
 
 
+BESIDE: Final = (sidecars, tables_of_pictures, lists_of_splits, archives_beside, classes_of_folders)
+WARNED: Final = (tables_of_roboflow,)
+"""The rules that say a line each, and those that warn."""
+
+
 def is_archive(path: bytes) -> bool:
     return _ARCHIVES.search(path) is not None
 

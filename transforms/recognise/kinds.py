@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -57,9 +57,17 @@ class Paths:
 
 def pictures_of_a_table(paths: Paths) -> str | None:
     """Tables name pictures whose own names have no suffix that shows it."""
-    if paths.files and all(map(_is_picture_table, paths.files)) and _names_pictures(paths.typed, paths.base):
-        return "images"
-    return None
+    if not paths.files or not all(map(_is_picture_table, paths.files)):
+        return None
+    folders = [os.fsencode(os.path.join(paths.base, path)) for path in paths.typed]
+    beside = [path for folder in folders if os.path.isdir(folder) for path in islice(pictures_below(folder), _BESIDE)]
+    if beside and all(map(is_archive, beside)):
+        unpack = next(archives_beside(Around(form="images", call=paths.call, notable=beside)))
+        raise InputError(f"{printable_path(paths.typed[0])}: holds a table of pictures, and no pictures; {unpack}")
+    try:
+        return "images" if beside and by_metadata({"format": "images"}, paths.typed, paths.base) else None
+    except InputError:
+        return None
 
 
 def nothing_known(paths: Paths) -> None:
@@ -89,7 +97,8 @@ def several_kinds(paths: Paths) -> None:
     if len(by_format) > 1:
         found = ", ".join(f"{shown_path(path)} is {kind}" for kind, path in by_format.items())
         options = " or ".join(f"{Set('input.format', kind)}" for kind in by_format)
-        fix = "name the files of one kind" if _is_named(paths) else f"say which to read: {options}"
+        named = any(os.path.isfile(os.path.join(paths.base, path)) for path in paths.typed)  # read whatever the format
+        fix = "name the files of one kind" if named else f"say which to read: {options}"
         if by_format.keys() == {"images", "csv"}:
             tables = [path for path in paths.files if _format_of(path) == "csv"]
             folders = dict.fromkeys(os.path.dirname(os.fsdecode(path)) for path in paths.files if _may_have_notes(path))
@@ -103,14 +112,15 @@ def one_kind(paths: Paths) -> str:
     return str(next(iter(paths.by_format)))
 
 
+KINDS: Final[tuple[Callable[[Paths], str | None], ...]] = (
+    pictures_of_a_table, nothing_known, unknown_kind, several_kinds, one_kind,
+)  # fmt: skip
+"""The rules of formats: the first answer is it."""
+
+
 def _choices() -> str:
     first, *others = FORMATS
     return f"{Set('input.format', first)} (or {', '.join(others)})"
-
-
-def _is_named(paths: Paths) -> bool:
-    """Return whether a path names a file, which is read whatever the format."""
-    return any(os.path.isfile(os.path.join(paths.base, path)) for path in paths.typed)
 
 
 def _without_lists(files: list[bytes]) -> list[bytes]:
@@ -134,21 +144,6 @@ def _without_tables(files: list[bytes]) -> list[bytes]:
 
 def _is_picture_table(path: bytes) -> bool:
     return not is_object(path) and is_picture_table(os.fsdecode(path))
-
-
-def _names_pictures(paths: Sequence[str], base: str) -> bool:
-    """Return whether tables in folders name pictures, where other files have names without a suffix that shows it."""
-    folders = [os.fsencode(os.path.join(base, path)) for path in paths]
-    beside = [path for folder in folders if os.path.isdir(folder) for path in islice(pictures_below(folder), _BESIDE)]
-    if not beside:
-        return False
-    if all(map(is_archive, beside)):
-        what = f"{printable_path(paths[0])}: holds a table of pictures, and no pictures"
-        raise InputError(f"{what}; {next(archives_beside(Around(form='images', call=Call(), notable=beside)))}")
-    try:
-        return by_metadata({"format": "images"}, paths, base) is not None
-    except InputError:
-        return False
 
 
 def _without_notes(files: list[bytes]) -> list[bytes]:
@@ -185,15 +180,6 @@ def _files_of(paths: Sequence[str], base: str, ignore: Sequence[str], rank: int)
             raise
     apart = [_files_of([path], base, ignore, rank) for path in paths] if len(paths) > 1 else []
     return [file for files in apart for file in files]
-
-
-def unsupported(kind: str, how: str, name: str, call: Call) -> str:
-    """Return what a file is that is not read, and what to do with it.
-
-    >>> unsupported("ORC files are not supported yet;", "pyarrow.orc.read_table({path})", "a.orc", Call())
-    "ORC files are not supported yet; in Python: convert(data=pyarrow.orc.read_table('a.orc'), output='out')"
-    """
-    return f"{kind} in Python: {call.of_data(how.format(path=repr(name)))}"
 
 
 _FOREIGN: Final = {
@@ -267,7 +253,8 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
     name, shown = os.fsdecode(path).lower(), shown_path(path)
     for suffixes, (kind, how) in _FOREIGN.items():
         if name.endswith(suffixes):
-            return unsupported(kind, _rows_of(path, how) if ".json" in suffixes else how, shown, call)
+            read = _rows_of(path, how) if ".json" in suffixes else how
+            return f"{kind} in Python: {call.of_data(read.format(path=repr(shown)))}"
     for suffix, command in _PACKED.items():
         if name.endswith(suffix):
             return f"is an archive, which is not read; unpack it first: {Foreign(*command, shown)}"

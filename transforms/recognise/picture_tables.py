@@ -117,12 +117,16 @@ def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: s
     )
 
 
+MEANINGS: Final = (by_given_annotations, by_metadata)
+"""The rules of what a section `input` means where files name pictures."""
+
+
 def _section(given: Mapping[str, Any], file: str, columns: Sequence[str]) -> dict[str, Any]:
     model = FORMATS["images"].load().options
     shared = model.__base__.model_fields.keys() - {"ignore"}  # which is of the pictures here, and not of tables
     fields = {key: one for key, one in model.model_fields.items() if key not in shared}
     own = {key: one.get_default(call_default_factory=True) for key, one in fields.items()}
-    way = "" if "annotations" in given else f", or read the folders alone: {ALONE}"
+    way = "" if "annotations" in given else f", or read {_ALONE}"
     taken = ("annotations", "label_offset") if "annotations" in given else ("annotations",)
     alien = next((key for key in given if key in own and key not in taken and given[key] != own[key]), None)
     if alien is not None:
@@ -133,7 +137,7 @@ def _section(given: Mapping[str, Any], file: str, columns: Sequence[str]) -> dic
     return section
 
 
-ALONE: Final = f"{Set('input.metadata', 'none')}"
+_ALONE: Final = f"the folders alone: {Set('input.metadata', 'none')}"
 _NAMES: Final = frozenset({"metadata.csv", "metadata.jsonl", "metadata.parquet"})
 _LINES: Final = 1000
 """Lines of JSON whose keys are looked at for the columns that name pictures."""
@@ -162,24 +166,22 @@ def _find(paths: Sequence[str], base: str) -> tuple[list[str], dict[str, str], s
     kinds = {_kind_of(file): file for file in files}
     if len(kinds) > 1:
         one, other = (printable_path(file) for file in list(kinds.values())[:2])
-        raise InputError(
-            f"{one} and {other} are tables of two kinds beside pictures; keep one kind, or read {_alone()}"
-        )
+        raise InputError(f"{one} and {other} are tables of two kinds beside pictures; keep one kind, or read {_ALONE}")
     without = next((path for path in paths if not found.get(path)), None)
     if without is not None:
         raise InputError(
             f"{printable_path(without)}: has no table beside its pictures, and {printable_path(files[0])} is one; give "
-            f"folders that have one, or read {_alone()}"
+            f"folders that have one, or read {_ALONE}"
         )
     columns = {name for file in files for name in _columns_of(os.path.join(base, file), _kind_of(file))}
     pictures = {name: feature for name in sorted(columns) if (feature := _feature_of(name)) is not None}
     if not columns:
-        raise InputError(f"{printable_path(files[0])}: names no column, so no pictures; fill it, or read {_alone()}")
+        raise InputError(f"{printable_path(files[0])}: names no column, so no pictures; fill it, or read {_ALONE}")
     if not pictures:
         shown = first_names(sorted(columns), 8)
         raise InputError(
             f"{printable_path(files[0])}: none of its columns names pictures ({shown}); call the one that does "
-            f'"file_name" (or X_file_name, for features named X), or read {_alone()}'
+            f'"file_name" (or X_file_name, for features named X), or read {_ALONE}'
         )
     return files, pictures, columns
 
@@ -191,10 +193,6 @@ def is_picture_table(path: str) -> bool:
 def _kind_of(file: str) -> str:
     """Return the suffix of a table, which is what `input.format` calls it too."""
     return file.rpartition(".")[2].lower()
-
-
-def _alone() -> str:
-    return f"the folders alone: {ALONE}"
 
 
 def _tables_in(path: str, base: str) -> list[str]:
@@ -209,7 +207,7 @@ def _tables_in(path: str, base: str) -> list[str]:
     if deep is not None:
         raise InputError(
             f"{printable_path(os.path.join(path, deep, found[deep][0]))}: tables beside pictures are in the folder "
-            f"that is given, or in those in it, and this one is deeper; give its folder, or read {_alone()}"
+            f"that is given, or in those in it, and this one is deeper; give its folder, or read {_ALONE}"
         )
     splits = [] if "." in found or not found else _splits_in(root)
     without = next((split for split in splits if split not in found), None)
@@ -217,7 +215,7 @@ def _tables_in(path: str, base: str) -> list[str]:
         one = next(split for split in splits if split in found)
         raise InputError(
             f"{printable_path(os.path.join(path, without))}: has no table beside its pictures, and "
-            f"{printable_path(os.path.join(path, one))} has one; add it, or read {_alone()}"
+            f"{printable_path(os.path.join(path, one))} has one; add it, or read {_ALONE}"
         )
     return [os.path.normpath(os.path.join(path, folder, name)) for folder in sorted(found) for name in found[folder]]
 

@@ -24,6 +24,7 @@ from ..format.wording.hints import Set
 from ..format.wording.printable import printable
 from ..sources.contract.call import shown_path
 from ..sources.files.listing import list_file
+from ..sources.files.object_listing import compiled, part_pattern
 from ..sources.files.open_file import open_file, open_listed, read_at
 from .names import Globs
 
@@ -126,10 +127,9 @@ def _split_name(given: Any, shown: str) -> str:
 def _tests(glob: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return what the paths of files match that a glob names, or the folder that it names, and what folders match."""
     folder = glob.rpartition("/")[0] if re.search(r"[*?\[]|\.[^/]+$", glob) else glob
-    whole = _pattern(glob)
-    inner = rf"{whole}(?:/.*)?" if folder == glob else whole
-    below = r"(?:/.*)?" if folder == glob or glob.endswith("**") else ""
-    return re.compile(inner, re.DOTALL), re.compile(f"{_pattern(folder)}{below}", re.DOTALL)
+    inner = "(?:/.*)?" if folder == glob else ""
+    below = "(?:/.*)?" if folder == glob or glob.endswith("**") else ""
+    return compiled(glob, _pattern(glob) + inner), compiled(folder, _pattern(folder) + below)
 
 
 def _pattern(glob: str) -> str:
@@ -138,17 +138,6 @@ def _pattern(glob: str) -> str:
     >>> bool(re.fullmatch(_pattern("a/**/b-*.csv"), "a/b-1.csv")), bool(re.fullmatch(_pattern("a/*"), "a/b/c"))
     (True, False)
     """
-    parts, at = [], 0
-    for found in re.finditer(r"/\*\*/|\*\*/?|\*|\?|\[[!^]?\]?[^\]]*\]", glob):
-        parts += [re.escape(glob[at : found.start()]), _SIGNS.get(found[0]) or _set(found[0])]
-        at = found.end()
-    return "".join([*parts, re.escape(glob[at:])])
-
-
-_SIGNS: Final = {"/**/": "/(?:.*/)?", "**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-
-
-def _set(sign: str) -> str:
-    inner = sign[1:-1]
-    negated = inner[:1] in ("!", "^")
-    return f"[{'^' if negated else ''}{re.escape(inner[1:] if negated else inner).replace(chr(92) + '-', '-')}]"
+    *above, last = glob.split("/")
+    steps = ["(?:.*/)?" if part == "**" else f"{part_pattern(part)}/" for part in above]
+    return "".join(steps) + (".*" if last == "**" else part_pattern(last))

@@ -20,40 +20,17 @@ from typing import Any, Final
 
 from ..sources.contract.call import Call
 from ..sources.contract.source import Listing
-from .beside import (
-    Around,
-    archives_beside,
-    classes_of_folders,
-    lists_of_splits,
-    sidecars,
-    tables_of_pictures,
-    tables_of_roboflow,
-)
-from .kinds import Paths, nothing_known, one_kind, pictures_of_a_table, several_kinds, unknown_kind
+from .beside import BESIDE, WARNED, Around
+from .kinds import KINDS, Paths
 from .names import FileSplits
-from .picture_tables import Resolved, by_given_annotations, by_metadata
-from .readme import stated_in
+from .picture_tables import MEANINGS, Resolved
 from .splits import CLEAR, UNSURE, Seen, by_readme, find_splits
 from .strangers import HEADS, refuse_strangers, refuse_tables
 from .twice import content_twice
 
-KINDS: Final = (pictures_of_a_table, nothing_known, unknown_kind, several_kinds, one_kind)
-MEANINGS: Final = (by_given_annotations, by_metadata)
-BESIDE: Final = (sidecars, tables_of_pictures, lists_of_splits, archives_beside, classes_of_folders)
-WARNED: Final = (tables_of_roboflow,)
-RULES: Final[tuple[Callable[..., Any], ...]] = (
-    *KINDS,
-    *MEANINGS,
-    *HEADS,
-    refuse_tables,
-    stated_in,
-    by_readme,
-    *CLEAR,
-    *UNSURE,
-    content_twice,
-    *BESIDE,
-    *WARNED,
-)
+RULES: Final[tuple[object, ...]] = (
+    *KINDS, *MEANINGS, *HEADS, refuse_tables, by_readme, *CLEAR, *UNSURE, content_twice, *BESIDE, *WARNED,
+)  # fmt: skip
 """Every rule, in its turn."""
 
 

@@ -35,6 +35,7 @@ from .names import (
     MAGIC,
     FileSplits,
     Globs,
+    Word,
     is_split_folder,
     kind_of,
     level_of,
@@ -97,21 +98,20 @@ class Seen:
         return {one: tuple(one.split("/")) if one else () for one in dict.fromkeys(self.folders)}
 
     @cached_property
-    def speaks_of_splits(self) -> bool:
-        """Whether any name of a file has the letters of a split."""
-        return may_name_split("\0".join(self.names))
-
-    @cached_property
     def shapes(self) -> list[str]:
-        """The names of all files with zeros for digits: a million files have few, and each is looked at once."""
-        return "\0".join(self.names).translate(_ZEROS).split("\0")
+        """The names of all files with zeros for digits, as a million files have few; none if none may name a split."""
+        names = "\0".join(self.names)
+        return names.translate(_ZEROS).split("\0") if may_name_split(names) else []
 
     def each(self, look: Callable[[str], T | None]) -> list[T | None]:
         """Return what a function of names returns for each file; which digits are in a name must not matter to it."""
-        if not self.speaks_of_splits:
-            return [None] * len(self.names)
         found = {shape: look(shape) if may_name_split(shape) else None for shape in dict.fromkeys(self.shapes)}
-        return [found[shape] for shape in self.shapes]
+        return [found[shape] for shape in self.shapes] or [None] * len(self.names)
+
+    def at(self, level: int, look: Callable[[str], T | None]) -> list[T | None]:
+        """Return what a function returns of the name of each file's folder of a level."""
+        found = {one: look(parts[level]) if len(parts) > level else None for one, parts in self.parts.items()}
+        return [found[folder] for folder in self.folders]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,7 @@ def by_folders(seen: Seen) -> Found | Mixed | None:
     if found is None:
         return None
     level, is_clear = found
-    splits = {one: split_of_folder(parts[level]) if len(parts) > level else None for one, parts in seen.parts.items()}
-    each = [splits[folder] for folder in seen.folders]
+    each = seen.at(level, split_of_folder)
     if not is_clear:
         return Mixed("folders", each, level)
     return Found("folders", {}, [one or "" for one in each], "the names of folders")
@@ -211,33 +210,32 @@ def by_folder_words(seen: Seen) -> Mixed | None:
     for level in range(max(map(len, seen.parts.values()), default=0)):
         names = {parts[level] for parts in seen.parts.values() if len(parts) > level}
         words = {name: word_in_name(name) for name in names if may_name_split(name)}
-        kinds = defaultdict[tuple[str, ...], set[str]](set)
-        for word in filter(None, words.values()):
-            kinds[word.rest].add(kind_of(word.split))
-        meant = {rest for rest, found in kinds.items() if len(found) > 1}
-        if meant:
-            named = {name: word.split for name, word in words.items() if word and word.rest in meant}
-            at = {one: named.get(parts[level]) if len(parts) > level else None for one, parts in seen.parts.items()}
-            return Mixed("folders", [at[folder] for folder in seen.folders], level, words=True)
+        kinds = _kinds_beside(words.values())
+        named = {name: word.split for name, word in words.items() if word and len(kinds[word.rest]) > 1}
+        if named:
+            return Mixed("folders", seen.at(level, named.get), level, words=True)
     return None
+
+
+def _kinds_beside(words: Iterable[Word | None]) -> dict[tuple[str, ...], set[str]]:
+    """Return what words of splits mean that are beside the same other words."""
+    kinds = defaultdict[tuple[str, ...], set[str]](set)
+    for word in set(filter(None, words)):
+        kinds[word.rest].add(kind_of(word.split))
+    return kinds
 
 
 def by_words(seen: Seen) -> Mixed | None:
     """Words in names may mean two splits or more: each beside the same other words, or alone."""
     words = seen.each(word_in_name)
-    kinds = defaultdict[tuple[str, ...], set[str]](set)
-    for word in {word for word in words if word is not None}:
-        kinds[word.rest].add(kind_of(word.split))
+    kinds = _kinds_beside(words)
     alone = kinds.get((), set())
     outer = {kind_of(word.split) for word in words if word is not None and word.is_outer} if alone else set()
     if len(alone | outer) < 2 and all(len(found) < 2 for found in kinds.values()):
         return None
     loose = len(alone | outer) > 1
-    meant = {rest for rest, found in kinds.items() if len(found) > 1}
-    splits = [
-        word.split if word is not None and (word.rest in meant or (loose and word.is_outer)) else None for word in words
-    ]
-    return Mixed("files", splits)
+    meant = {word for word in set(words) if word and (len(kinds[word.rest]) > 1 or (loose and word.is_outer))}
+    return Mixed("files", [word.split if word and word in meant else None for word in words])
 
 
 CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_folders, by_roots, by_names)

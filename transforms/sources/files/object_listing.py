@@ -159,7 +159,7 @@ def _expand(store: ObjectStore, prefix: str, parts: list[str], *, folders_only: 
         info = None if folders_only else store.head(prefix + part)
         yield info or f"{prefix}{part}/"
         return
-    level, matches = store.level(prefix), _compiled(part, _part_pattern(part)).fullmatch
+    level, matches = store.level(prefix), compiled(part, part_pattern(part)).fullmatch
     if not rest and not folders_only:
         yield from (info for info in level.objects if matches(info.key[len(prefix) :]))
     for folder in level.prefixes:
@@ -180,8 +180,8 @@ def _expand_deep(
         if not folders_only:
             yield from (info for info in store.walk(prefix) if not _DOTTED.search("/" + info.key[len(prefix) :]))
         return
-    pattern = "/".join(map(_part_pattern, parts))
-    matches = _compiled("/".join(parts), rf"(?:(?!\.)[^/]+/)*{pattern}").fullmatch
+    pattern = "/".join(map(part_pattern, parts))
+    matches = compiled("/".join(parts), rf"(?:(?!\.)[^/]+/)*{pattern}").fullmatch
     folders: set[str] = set()
     for info in store.walk(prefix):
         steps = info.key[len(prefix) :].split("/")
@@ -205,14 +205,14 @@ def _fixed_prefix(key: str) -> str:
     return "".join(f"{step}/" for step in above)
 
 
-def _compiled(glob: str, pattern: str) -> re.Pattern[str]:
+def compiled(glob: str, pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(pattern)
+        return re.compile(pattern, re.DOTALL)
     except re.error as error:
         raise InputError(f"{printable(glob)}: as a glob it makes no sense ({error.msg})") from error
 
 
-def _part_pattern(part: str) -> str:
+def part_pattern(part: str) -> str:
     """Return the pattern of one part of a glob; as on a disk, only a dot matches a dot that a name begins with."""
     pattern = "" if part.startswith(".") else r"(?!\.)"
     at = 0

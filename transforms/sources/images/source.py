@@ -26,7 +26,7 @@ from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem
 from ...pictures.notes import notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
-from ...recognise.beside import Around
+from ...recognise.beside import WARNED, Around
 from ...recognise.layout import (
     FolderRole,
     Layout,
@@ -41,7 +41,7 @@ from ...recognise.layout import (
     without_words,
 )
 from ...recognise.readme import stated_in
-from ...recognise.rules import WARNED, lines_beside
+from ...recognise.rules import lines_beside
 from ...recognise.splits import OFF, UNUSED, Seen, find_splits
 from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
 from ..contract.call import typed_path
