@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ _AT_ONCE: Final = 256
 """Columns that are made at once: of 3,000 rows they take some 10 MB beside their values."""
 
 _LONG_INTEGER: Final = re.compile("-?[0-9]{16,}")
+_SURE_DIGITS: Final = 15
+"""A float64 holds every integer of so many digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,51 +45,61 @@ def kept_value(column: Column, cell: Value) -> Any:
     return cell.text if column.as_json and cell.value is not None and not _is_text(cell.value) else cell.value
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The values of some rows, one after the other, each with the name of its column and its row."""
+
+    names: Sequence[str]
+    rows: npt.NDArray[np.int64]
+    values: Sequence[Any]
+
+    def by_column(self, columns: Sequence[Column]) -> tuple[npt.NDArray[np.int64], Cells, list[int]]:
+        """Return the column of each cell, the cells column by column, and where those of each column begin and end."""
+        number = {column.name: n for n, column in enumerate(columns)}
+        which = np.fromiter(map(number.__getitem__, self.names), np.int64, len(self.names))
+        order = np.argsort(which, kind="stable")
+        which, values = which[order], self.values
+        ends = np.searchsorted(which, np.arange(len(columns) + 1)).tolist()
+        return which, Cells((), self.rows[order], [values[n] for n in order.tolist()]), ends
+
+
 def build_column(column: Column, values: Sequence[Any]) -> tuple[pa.Array, list[CellProblem]]:
     """Return the values of a column, those that it cannot hold as nulls and problems."""
     array, problems = _Builder(column).build(values, column.wire)
     return array, list({problem.row: problem for problem in reversed(problems)}.values())[::-1]
 
 
-def build_sparse(
-    columns: Sequence[Column], cells: Mapping[str, tuple[list[int], list[Any]]], rows: int
-) -> tuple[list[pa.Array], list[CellProblem]]:
-    """Return the values of columns, given the rows that have a value and the values, and what they cannot hold.
+def build_sparse(columns: Sequence[Column], cells: Cells, rows: int) -> tuple[list[pa.Array], list[CellProblem]]:
+    """Return columns of so many rows, null where there is no cell, and what they cannot hold.
 
     Columns of one type are made at once: with thousands of them, a call for each takes longer than its values.
     """
     groups: dict[tuple[pa.DataType, bool], list[Column]] = defaultdict(list)
     for column in columns:
         groups[(column.wire, column.declared)].append(column)
+    which, cells, ends = cells.by_column([column for alike in groups.values() for column in alike])
     arrays: dict[str, pa.Array] = {}
     problems: list[CellProblem] = []
+    done = 0
     for alike in groups.values():
-        for start in range(0, len(alike), _AT_ONCE):
-            some = alike[start : start + _AT_ONCE]
-            made = None
-            if len(some) > 1 and not some[0].wire.num_fields:
-                made = _build_alike(some, [cells[column.name] for column in some], rows)
-            for number, column in enumerate(some):
-                if made is not None:
-                    arrays[column.name] = made.slice(number * rows, rows)
-                    continue
-                there, values = cells[column.name]
-                array, found = build_column(column, values)
-                if len(there) < rows:
-                    array = _spread(array, np.array(there, np.int64), rows)
-                    found = [CellProblem(there[problem.row], problem.error) for problem in found]
-                arrays[column.name] = array
-                problems += found
+        at_once = 1 if alike[0].wire.num_fields else _AT_ONCE
+        for start in range(0, len(alike), at_once):
+            some = alike[start : start + at_once]
+            first, end = ends[done], ends[done + len(some)]
+            there = cells.rows[first:end] + rows * (which[first:end] - done)
+            made, found = build_column(some[0], cells.values[first:end])
+            if not found or len(some) == 1:
+                made = made if len(made) == rows * len(some) else _spread(made, there, rows * len(some))
+                problems += [CellProblem(int(there[problem.row]), problem.error) for problem in found]
+                arrays |= {column.name: made.slice(n * rows, rows) for n, column in enumerate(some)}
+            else:  # a value is bad: its column names it
+                for n, column in enumerate(some, done):
+                    made, found = build_column(column, cells.values[ends[n] : ends[n + 1]])
+                    there = cells.rows[ends[n] : ends[n + 1]]
+                    arrays[column.name] = made if len(made) == rows else _spread(made, there, rows)
+                    problems += [CellProblem(int(there[problem.row]), problem.error) for problem in found]
+            done += len(some)
     return [arrays[column.name] for column in columns], problems
-
-
-def _build_alike(columns: Sequence[Column], cells: Sequence[tuple[list[int], list[Any]]], rows: int) -> pa.Array | None:
-    """Return columns of one type, one after the other; None where a value is bad, so that each is built by itself."""
-    array, problems = build_column(columns[0], [value for _, values in cells for value in values])
-    if problems:
-        return None
-    there = np.concatenate([np.array(of, np.int64) + number * rows for number, (of, _) in enumerate(cells)])
-    return array if len(array) == len(columns) * rows else _spread(array, there, len(columns) * rows)
 
 
 def _spread(values: pa.Array, rows: npt.NDArray[np.int64], count: int) -> pa.Array:
@@ -107,6 +119,23 @@ def _spread(values: pa.Array, rows: npt.NDArray[np.int64], count: int) -> pa.Arr
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and not isinstance(value, Number)
+
+
+def _plain_cells(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    """Return the cells of values that all are ASCII text, or numbers, as the type has them; else None."""
+    types = set(map(type, values))
+    if types != {str if pa.types.is_string(kind) else Number} or pa.types.is_boolean(kind):
+        return None
+    if pa.types.is_integer(kind) and "-0" in values:
+        return None
+    sizes = np.fromiter(map(len, values), np.int32, len(values))
+    text = "".join(values)
+    if (pa.types.is_floating(kind) and sizes.max() > _SURE_DIGITS) or not text.isascii() or len(text) >= 1 << 31:
+        return None
+    ends = np.append(np.int32(0), np.cumsum(sizes, dtype=np.int32))
+    return pa.Array.from_buffers(
+        pa.binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(text.encode())], null_count=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +185,8 @@ class _Builder:
         return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask), problems
 
     def _scalars(self, values: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, list[CellProblem]]:
+        if (plain := _plain_cells(values, kind)) is not None:
+            return cast_column(plain, kind, self.column.name, null_words=False)
         problems: list[CellProblem] = []
         cells: list[bytes | None] = []
         for row, value in enumerate(values):

@@ -16,7 +16,7 @@ from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column
 from ..text.lines import I64, LineOrigin, Lines, origin_of
-from .build import Column, build_sparse, kept_value
+from .build import Cells, Column, build_sparse, kept_value
 from .lanes import both_lanes, is_sparse, parts_by_cells, run_arrow
 from .strict import LineError, parse_line, values_of_line
 from .types import count_keys, is_list
@@ -150,21 +150,21 @@ class _Work:
         return _Part(arrays, part, [], [])
 
     def slow(self, part: I64) -> _Part:
-        cells: dict[str, tuple[list[int], list[Any]]] = {column.name: ([], []) for column in self.parser.columns}
-        kept: list[int] = []
-        errors = []
+        names: list[str] = []
+        values: list[Any] = []
+        sizes, kept, errors = [], [], []
         for record in part.tolist():
             try:
                 members = self._members(record)
             except LineError as error:
                 errors.append((record, self._error(record, error)))
                 continue
-            for name, value in members.items():
-                rows, values = cells[name]
-                rows.append(len(kept))
-                values.append(value)
+            names += members
+            values += members.values()
+            sizes.append(len(members))
             kept.append(record)
-        arrays, problems = build_sparse(self.parser.columns, cells, len(kept))
+        rows = np.repeat(np.arange(len(kept)), sizes)
+        arrays, problems = build_sparse(self.parser.columns, Cells(names, rows, values), len(kept))
         return _Part(arrays, np.array(kept, np.int64), problems, errors)
 
     def _sizes(self, part: I64) -> I64:
@@ -186,11 +186,11 @@ class _Work:
             ignores = (lambda name: name not in self.known) if parser.ignores else self.others.__contains__
             found = parse_line(line, ignores)
             members = {n: kept_value(self.known[n], one) if n in self.known else None for n, one in found.items()}
-        for name in members:
-            if name not in self.known:
-                what = f'has a key "{printable(name)}" that no row has that was looked at for types'
-                fix = f"declare it: {set_column(name, 'type', 'TYPE')}, or {Set('schema.infer', 'full')}"
-                raise LineError("BAD_WIDTH", f"{what}; {fix}")
+        if not members.keys() <= self.known.keys():
+            name = next(name for name in members if name not in self.known)
+            what = f'has a key "{printable(name)}" that no row has that was looked at for types'
+            fix = f"declare it: {set_column(name, 'type', 'TYPE')}, or {Set('schema.infer', 'full')}"
+            raise LineError("BAD_WIDTH", f"{what}; {fix}")
         return members
 
     def _error(self, record: int, error: LineError) -> CellError:
