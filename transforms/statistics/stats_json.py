@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 from ..format.manifest.strict_json import JsonError, parse_json
@@ -57,14 +56,23 @@ def _lines(splits: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _document(figures: FeatureFigures) -> dict[str, Any]:
-    found = {name: value for name, value in asdict(figures).items() if value is not None and value != ()}
+    found = {name: value for name, value in _members(figures).items() if value is not None and value != ()}
     del found["name"]
+    for name in ("numbers", "lengths", "sizes", "distinct"):
+        if name in found:
+            found[name] = _members(found[name])
     for name in ("histogram", "top"):
         if name in found:
-            found[name] = [list(one.values()) for one in found[name]]
-    if "image" in found:
-        found["image"] = {name: value for name, value in found["image"].items() if value is not None}
+            found[name] = [list(_members(one).values()) for one in found[name]]
+    if figures.image is not None:
+        image = {name: value for name, value in _members(figures.image).items() if value is not None}
+        found["image"] = {name: value if name == "formats" else _members(value) for name, value in image.items()}
     return found
+
+
+def _members(one: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass: `asdict` copies each value, which takes ten times as long."""
+    return {name: getattr(one, name) for name in one.__slots__}
 
 
 def parse_stats(

@@ -155,8 +155,10 @@ class RowEncoder:
         known: dict[int, list[CellError]] = defaultdict(list)
         for problem in rows.problems:
             known[problem.row].append(problem.error)
-        step = _run_rows(rows.batch, self.run_rows)
-        runs = [self._encode_run(rows, start, step, known, memory) for start in range(0, rows.batch.num_rows, step)]
+        step, sparse = _run_rows(rows.batch, self.run_rows)
+        sparse = sparse and all(one.takes_sparse for one in self.observers)
+        starts = range(0, rows.batch.num_rows, step)
+        runs = [self._encode_run(rows, start, step, known, memory, sparse=sparse) for start in starts]
         frames: dict[str, list[Frames]] = defaultdict(list)
         for run in runs:
             for name, part in run.frames.items():
@@ -244,14 +246,21 @@ class RowEncoder:
         return kept
 
     def _encode_run(
-        self, rows: Rows, start: int, step: int, known: Mapping[int, list[CellError]], memory: dict[str, Any]
+        self,
+        rows: Rows,
+        start: int,
+        step: int,
+        known: Mapping[int, list[CellError]],
+        memory: dict[str, Any],
+        *,
+        sparse: bool,
     ) -> _Run:
         batch = rows.batch.slice(start, step)
         numbers = np.arange(start, start + batch.num_rows)
         errors = {row: known[row] for row in range(start, start + batch.num_rows) if row in known} if known else {}
         first = True
         while True:
-            columns, narrowed, found = self._convert(batch, _excused(errors, start) if first else {})
+            columns, narrowed, found = self._convert(batch, _excused(errors, start) if first else {}, sparse=sparse)
             given = self._candidates(rows, numbers, columns, memory)
             found += self._in_no_split(given, _excused(errors, start) if first else {}, found)
             if not found and not (first and errors):
@@ -316,12 +325,11 @@ class RowEncoder:
         return encoder
 
     def _convert(
-        self, batch: pa.RecordBatch, excused: Mapping[str | None, set[int]]
+        self, batch: pa.RecordBatch, excused: Mapping[str | None, set[int]], *, sparse: bool
     ) -> tuple[list[FeatureColumn], tuple[Narrowing, ...], list[tuple[int, CellError]]]:
         """Return the columns of all features, what was narrowed, and every bad cell; sparse ones may be left out."""
         columns, narrowed, found = [], [], []
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
-        sparse = all(one.takes_sparse for one in self.observers) and _is_sparse(batch)
         taken = self._taken_out(arrays) if sparse else {}
         for feature in self.schema:
             conversion = taken.get(feature.name)
@@ -418,23 +426,20 @@ def _splits_of(rows: int, runs: Sequence[_Run]) -> tuple[tuple[str, ...], I64]:
     return names, splits
 
 
-def _run_rows(batch: pa.RecordBatch, most: int = _RUN_ROWS) -> int:
-    """Return how many rows make a run: bounded by rows, by views, and by bytes of input."""
+def _run_rows(batch: pa.RecordBatch, most: int = _RUN_ROWS) -> tuple[int, bool]:
+    """Return how many rows make a run, bounded by rows, by views, and by bytes of input, and whether it is sparse.
+
+    It is where so many columns are null in most rows that their values are taken out before they are encoded.
+    """
     columns, size = batch.num_columns, batch.nbytes
-    if _is_sparse(batch):  # nulls have neither views nor bytes
-        nulls = sum(array.null_count for array in batch.columns)
+    nulls = sum(array.null_count for array in batch.columns) if columns >= _WIDE else 0
+    cells = columns * batch.num_rows
+    sparse = _SPARSE * (cells - nulls) < cells
+    if sparse:  # nulls have neither views nor bytes
         columns, size = columns - nulls // batch.num_rows, max(size - 8 * nulls, size // 8)
     by_views = max(_RUN_VIEWS // (2 * columns + 1), _MIN_RUN_ROWS)
     by_bytes = _RUN_BYTES * batch.num_rows // max(size, 1)
-    return int(max(min(most, by_views, by_bytes), 1))
-
-
-def _is_sparse(batch: pa.RecordBatch) -> bool:
-    """Return whether so many columns are null in most rows that their values are taken out before they are encoded."""
-    if batch.num_columns < _WIDE:
-        return False
-    cells = batch.num_columns * batch.num_rows
-    return bool(_SPARSE * (cells - sum(array.null_count for array in batch.columns)) < cells)
+    return int(max(min(most, by_views, by_bytes), 1)), sparse
 
 
 def _excused(errors: Mapping[int, list[CellError]], start: int) -> dict[str | None, set[int]]:

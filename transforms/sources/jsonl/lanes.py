@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, TypeVar
 
 import numpy as np
@@ -41,6 +42,7 @@ CELLS: Final = 4 << 20
 _KEY_BYTES: Final = 6
 """No key takes fewer bytes, with its value: `"a":1,`."""
 
+_EQUAL_PARTS: Final = 4
 _SEED_LINES: Final = (256, 64, 16, 4, 1)
 _STRINGS: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"([ \t\r\n]*+:)?', re.DOTALL)
 
@@ -159,14 +161,19 @@ def is_sparse(text: bytes, cells: int) -> bool:
 def parts_by_cells(lines: Lines, known: Mapping[str, int]) -> Iterator[tuple[Lines, frozenset[str] | None]]:
     """Yield lines in parts whose rows times keys are at most `CELLS`, each with the `known` keys that are in it.
 
-    Sparse lines, of which each key costs more than its values, come in parts twice as large. A known key counts for as
-    many as its objects have. None stands for all of them: where all lines are one part, nobody looks.
+    Sparse lines, of which each key costs more than its values, come in parts three times as large. A known key counts
+    for as many as its objects have. None stands for all of them: where a few equal parts do, nobody looks.
     """
     index, total = lines.records, sum(known.values())
     cells = len(index) * total
-    most = 2 * CELLS if cells > CELLS and is_sparse(lines.text, cells) else CELLS
+    most = 3 * CELLS if cells > CELLS and is_sparse(lines.text, cells) else CELLS
     if cells <= most or lines.large is not None:
         yield lines, None
+        return
+    parts = -(-cells // most)
+    if parts <= _EQUAL_PARTS:
+        cuts = [len(index) * part // parts for part in range(parts + 1)]
+        yield from ((_some_lines(lines, index, first, stop), None) for first, stop in pairwise(cuts))
         return
     step, wanted = max(most // total, 1), known.keys()
     first, keys = 0, frozenset[str]()
