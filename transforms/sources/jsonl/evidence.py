@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
@@ -216,7 +217,7 @@ class _Look:
     def slow(self, part: I64) -> PieceEvidence:
         columns: dict[str, Evidence] = {}
         nested: dict[str, list[Evidence]] = {}
-        more = Counter[str]()
+        again = defaultdict[str, dict[type, int]](dict)  # values of a kind that was seen under their key before
         rejects, first = 0, ""
         for record in part.tolist():
             try:
@@ -225,19 +226,24 @@ class _Look:
                 rejects, first = rejects + 1, first or f"{self.place(record)}: {error.text}"
                 continue
             for name, value in members.items():
-                known = columns.get(name)
-                if known is not None and known.mixed is None and _has_type(value, known.type):
-                    more[name] += 1
+                kind = type(value)
+                if kind is Number:
+                    kind = int if value.isdigit() or type_of(value) == _INT64 else float
+                counts = again[name]
+                if kind in counts:
+                    counts[kind] += 1
                     continue
-                found = self._evidence(value, record)
+                if kind is not list and kind is not dict:
+                    counts[kind] = 0
+                known, found = columns.get(name), self._evidence(value, record)
                 if name in nested or (known is not None and found.type.num_fields):
                     nested.setdefault(name, [known or found]).append(found)
                 else:
                     columns[name] = found if known is None else known.plus(found)
         columns |= {name: Evidence.of_all(found) for name, found in nested.items()}
-        for name, count in more.items():
-            one = columns[name]
-            columns[name] = Evidence(one.type, one.values + count, one.place, one.mixed, one.within)
+        for name, counts in again.items():
+            one, values = columns[name], sum(count for kind, count in counts.items() if kind is not NoneType)
+            columns[name] = replace(one, values=one.values + values) if values else one
         return PieceEvidence(len(part), rejects, first, columns)
 
     def _members(self, record: int) -> dict[str, Any]:
@@ -253,13 +259,6 @@ class _Look:
         except MixedTypes as error:
             one, other = error.types
             return Evidence(pa.null(), 1, place, ((one, place), (other, place)), error.within)
-
-
-def _has_type(value: Any, kind: pa.DataType) -> bool:
-    """Return whether a value that is no list and no object is of a type, as it mostly is."""
-    if type(value) is Number and value.isdigit():
-        return bool(kind == _INT64)
-    return not isinstance(value, list | dict) and value is not None and type_of(value) == kind
 
 
 def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
