@@ -7,6 +7,8 @@ import pathlib
 import re
 import shlex
 import subprocess
+import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,16 @@ def make(files: dict[str, Any]) -> None:
 
 def pictures(*names: str) -> dict[str, None]:
     return dict.fromkeys(names)
+
+
+def pack(archive: str, picture: str) -> None:
+    Path(archive).parent.mkdir(parents=True, exist_ok=True)
+    if archive.endswith(".zip"):
+        with zipfile.ZipFile(archive, "w") as packed:
+            packed.write(picture, Path(picture).name)
+    else:
+        with tarfile.open(archive, "w") as tar:
+            tar.add(picture, Path(picture).name)
 
 
 def commands_in(screen: str) -> list[list[str]]:
@@ -302,3 +314,40 @@ def test_classes_in_names_of_folders_of_tables_are_said_with_what_makes_them_a_c
         path.rename(path.with_name(f"class={path.name}"))
     assert shardmill("convert", "d", "-o", "out", "--overwrite").code == 0
     assert open_dataset("out").to_arrow("train")["class"].to_pylist() == ["neg", "neg", "pos", "pos"]
+
+
+CLASSES_OF_ARCHIVES = {
+    "below splits": (["d/train/n01440764.tar", "d/train/n01443537.tar"], ["d"], "train"),
+    "by their paths": (["d/cat.zip", "d/dog.zip"], ["d/cat.zip", "d/dog.zip"], "train"),
+}
+
+
+@pytest.mark.parametrize("case", CLASSES_OF_ARCHIVES)
+def test_archives_that_are_named_by_classes_are_read_with_these_by_the_commands_that_are_said(
+    case: str, shardmill: Shardmill
+) -> None:
+    archives, paths, split = CLASSES_OF_ARCHIVES[case]
+    for number, path in enumerate(archives):
+        make(pictures(f"made/{number}.jpg"))
+        pack(path, f"made/{number}.jpg")
+    screen = shardmill("convert", *paths, "-o", "out")
+    said = re.search(r"names of the archives are not read: .*: (mkdir .*) && (.*); then: shardmill (.*)", screen.out)
+    assert said, screen.out + screen.err
+    for path in archives:
+        for command in said.groups()[:2]:
+            stem, other = (one.rpartition(".")[0] for one in (archives[0], path))
+            assert subprocess.run(shlex.split(command.replace(stem, other)), check=False).returncode == 0
+    assert shardmill(*shlex.split(said[3]), "--overwrite").code == 0
+    labels = [row["image/class/label"] for row in open_dataset("out")[split].to_arrow().to_pylist()]
+    assert labels == [Path(one).stem for one in archives]
+
+
+@pytest.mark.parametrize(
+    "names", [["a-000.tar", "a-001.tar"], ["cat.tar"], ["train.tar", "val.tar"], ["1.tar", "2.tar"]]
+)
+def test_archives_that_are_parts_or_splits_are_not_said_to_be_classes(names: list[str], shardmill: Shardmill) -> None:
+    for number, name in enumerate(names):
+        make(pictures(f"made/{number}.jpg"))
+        pack(f"d/{name}", f"made/{number}.jpg")
+    screen = shardmill("convert", "d", "-o", "out", "--set", "input.splits=none")
+    assert (screen.code, "archives are not read" in screen.out) == (0, False), screen.err

@@ -8,6 +8,7 @@ read         members from cut to cut; what is no row is a reject, as is the rest
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -20,16 +21,20 @@ from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Foreign, Set, set_column
+from ...format.wording.nearest import first_names
 from ...format.wording.printable import counted, printable, printable_path
 from ...limits.turns import ROW_BYTES, Turn
 from ...recipe.steps.label import numbers_note
 from ...recognise.beside import is_archive
 from ...recognise.layout import class_warnings
+from ...recognise.names import split_in_words
 from ...recognise.splits import refuse_splits_inside
 from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
+from ..contract.call import typed_path
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
+from ..files.open_file import is_object
 from ..files.stamp import files_of
 from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
@@ -69,6 +74,9 @@ _PIECES: Final = 4096
 """About how many pieces archives are cut into, where these are of 1 to 64 MiB each."""
 _LEAST_PIECE: Final = 1 << 20
 _MOST_PIECE: Final = 64 << 20
+_SYNSET: Final = re.compile("n[0-9]{8}")
+"""What ImageNet names a class, and the archive of its pictures."""
+
 _UNPACK: Final = {"tar": ("tar", "-xf"), "zip": ("unzip",)}
 
 _APART: Final = 4
@@ -134,10 +142,31 @@ class ArchiveSource(FileSource):
             detected=(
                 *_detected(found, folders, layout),
                 *_guessed(listing.entries, archives),
+                *self._named_by_classes(listing.entries, found),
                 *(numbers_note(folders.classes, "input.labels") if self.labels is None else ()),
             ),
             fields=columns.fields,
             rule="folders" if folders.splits and layout == "auto" else "",
+        )
+
+    def _named_by_classes(self, entries: Sequence[SourceEntry], found: Found) -> Iterator[str]:
+        """Yield how pictures without classes get them, where each archive may be named by a class: cat.tar, dog.tar."""
+        names = {os.path.basename(os.fsdecode(one.path)): one for one in entries}
+        stems = {name.partition(".")[0] for name in names}
+        words = {re.sub("[0-9]", "", one) for one in stems}
+        classes = len(stems) == len(words) > 1 or (len(stems) > 1 and all(map(_SYNSET.fullmatch, stems)))
+        plain = found.folders == {b""} and not found.json.columns and set(found.columns) == set(found.pictures)
+        if not classes or not plain or any(map(split_in_words, stems)) or is_object(entries[0].path):
+            return
+        first = typed_path(os.fsdecode(entries[0].path))
+        folder = first.partition(".")[0] if first[0] != "." else first.rpartition(".")[0]
+        into = "-C" if self.options.format == "tar" else "-d"
+        unpack = Foreign(*_UNPACK[self.options.format], first, into, folder)
+        roots = self.options.paths if all(map(os.path.isdir, self.options.paths)) else [os.path.dirname(first) or "."]
+        read = self.settings.splits.call.reading(roots, Set("input.ignore", [f"*.{self.options.format}"]))
+        yield (
+            f"the names of the archives are not read: {first_names(sorted(stems), 8)}; if they are classes, unpack "
+            f"each into a folder of its name: {Foreign('mkdir', folder)} && {unpack}; then: {read}"
         )
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
