@@ -156,11 +156,10 @@ def _dataset_schema(conversion: Conversion, latest: Manifest, schema: Schema) ->
 
 def _missing_column(listing: Listing, name: str, dataset: DatasetSchema) -> SchemaError:
     names = first_names([entry.name for entry in listing.entries], 1)
-    what = "a label" if name in dataset.labels else "a column"
-    return SchemaError(
-        f'{names}: no column "{printable(name)}", which is {what} of {dataset.name}; add it, or give all rows one '
-        f"value: {set_constant(name, 'VALUE')}"
-    )
+    what, more = "a column", ""
+    if name in dataset.labels:
+        what, more = "a label", f", or give all rows one value: {set_constant(name, 'VALUE')}"
+    return SchemaError(f'{names}: no column "{printable(name)}", which is {what} of {dataset.name}; add it{more}')
 
 
 def _refuse_own_shards(listing: Listing, path: str) -> None:

@@ -23,8 +23,7 @@ from ...transforms.format.splits.by_time import TimeSplits
 from ...transforms.format.splits.exact import ExactSplits
 from ...transforms.format.splits.exact_keys import ExactKeySplits
 from ...transforms.format.splits.folders import FolderSplits, settling
-from ...transforms.format.splits.splitter import DEFAULT_SPLIT, MOST_SPLITS, OneSplit, Splitter
-from ...transforms.format.wording.hints import Set
+from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
 from ...transforms.format.wording.nearest import nearest_name
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.format.wording.sizes import format_size
@@ -145,11 +144,7 @@ class Conversion:
         """
         self._refuse_check_of_nothing(frozen)
         if self.split is not None and self.split.of is None and frozen.splits and not self.split_of_dataset:
-            known = ", ".join(frozen.splits)
-            cut = DEFAULT_SPLIT if DEFAULT_SPLIT in frozen.splits else frozen.splits[0]
-            raise UsageError(
-                f"split: the source is in splits already ({known}); leave split out, or cut one: {Set('split.of', cut)}"
-            )
+            raise UsageError(f"split: the source is in splits already ({', '.join(frozen.splits)}); leave split out")
         for check in self.checks:
             check.check(frozen.schema)
         of_format = None if self.input is None else FORMATS[self.input.format].load()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import json
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -57,6 +60,9 @@ def make(files: dict[str, Any]) -> None:
             Image.new("RGB", (8, 6)).save(path)
         elif isinstance(content, Image.Image):
             content.save(path)
+        elif isinstance(content, pa.Table) and path.suffix == ".arrow":
+            with pa.ipc.new_file(path, content.schema) as file:
+                file.write(content)
         elif isinstance(content, pa.Table):
             pq.write_table(content, path)
         else:
@@ -75,7 +81,116 @@ FRACTIONS = ["--split-fractions", "train=0.9,val=0.1"]
 LABELS = ["--set", "input.labels=[cat]"]
 BOTH = {"in/train/a.csv": "a\n1\n2\n3\n4\n", "in/test/a.csv": "a\n5\n"}
 
+TIMES = {"in/a.parquet": pa.table({"t": pa.array([dt.datetime(2024, 1, 1, 5)], pa.timestamp("us"))})}
+BOXED = {"in/a.png": None, "in/a.jsonl": """{"p": "a.png", "objects": [{"bbox": [4, 2, 6, 3]}]}\n"""}
+INTERVALS = pa.array([pa.MonthDayNano([1, 2, 3])], pa.month_day_nano_interval())
+
+
+def npy(*values: object) -> bytes:
+    np.save(sink := io.BytesIO(), np.array(values))
+    return sink.getvalue()
+
+
+OTHER = {"in/a.png": None, "in/a.jsonl": """{"p": "a.png", "boxes": {"bbox": [[1, 1, 2, 3]]}}\n"""}
+TWO = {"in/a.png": None, "in/a.jsonl": """{"p": "a.png", "q": "a.png", "objects": {"bbox": [[1, 1, 2, 3]]}}\n"""}
+IMAGE = column("p", "image", "path")
+ODD = {
+    "images": [{"id": 1, "file_name": "a.png", "width": 8, "height": 6}],
+    "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 3], "segmentation": [[1]]}],
+    "categories": [{"id": 1, "name": "cat"}],
+}
+COCO = ["--set", "input.annotations.coco=c.json"]
+
+
+def jpeg_with_junk() -> bytes:
+    Image.new("RGB", (8, 6)).save(sink := io.BytesIO(), "JPEG")
+    data = sink.getvalue()
+    end = 4 + int.from_bytes(data[4:6], "big")
+    return data[:end] + b"\0\0" + data[end:]
+
+
 CASES = {
+    "a picture with bytes before a marker": Case({"in/a.jpg": jpeg_with_junk()}, "pass over that: ", {"train": 1}),
+    "boxes in a column of another name": Case(OTHER, "of the pictures of them: ", {"train": 1}, IMAGE, "in/a.jsonl"),
+    "boxes beside two pictures": Case(
+        TWO, "name it: ", {"train": 1}, [*IMAGE, *column("q", "image", "path")], "in/a.jsonl", fill=("NAME", "q")
+    ),
+    "a mask of one point": Case(
+        {"in/a.png": None, "c.json": json.dumps(ODD)},
+        "read no masks: ",
+        {"train": 1},
+        [*COCO, "--set", "input.annotations.masks=true"],
+    ),
+    "pictures that no column names": Case(
+        {"in/b.png": None, "in/a.csv": "p,n\nb.png,1\n"},
+        "or their paths: ",
+        {"train": 1},
+        ["--set", "image.resize={size: 4}"],
+        "in/a.csv",
+        fill=("NAME", "p"),
+    ),
+    "bytes in place of paths": Case(
+        {"b.bin": b"xyz", "first.csv": "p\nb.bin\n", "in/a.parquet": pa.table({"p": [b"uvw"]})},
+        "bytes are there: ",
+        {"train": 2},
+        earlier=("first.csv", column("p", "file", "path")),
+    ),
+    "boxes of which the files say what they are": Case(
+        {"in/a.png": None, "c.json": json.dumps(ODD)},
+        "append with ",
+        {"train": 1},
+        [
+            *(f"--set=input.annotations.{one}" for one in ("coco=c.json", "masks=false")),
+            "--set",
+            "schema.box_format=xyxy",
+        ],
+    ),
+    "a column that an append lacks": Case(
+        {"first.csv": "n,c\n1,x\n", "in/a.csv": "n\n2\n"},
+        "one value: ",
+        [("x", 1), ("y", 2)],
+        earlier=("first.csv", column("c", "label", "[x, y]")),
+        fill=("VALUE", "y"),
+    ),
+    "files that no column names": Case(
+        {"in/a.csv": "p\nb.bin\n", "in/b.bin": b"xyz"},
+        "say which: ",
+        [(b"xyz",)],
+        ["--set", "schema.files_root=in"],
+        "in/a.csv",
+        fill=("NAME", "p"),
+    ),
+    "dates with a time of day": Case(
+        {"in/a.arrow": pa.table({"d": pa.array([5_000], pa.date64())})},
+        "the time too: ",
+        [(dt.datetime(1970, 1, 1, 0, 0, 5),)],
+    ),
+    "a column that no feature holds": Case(
+        {"in/a.arrow": pa.table({"i": INTERVALS, "n": [1]})}, "as JSON text: ", [("[1,2,3]", 1)]
+    ),
+    "columns that no features hold": Case(
+        {"in/a.arrow": pa.table({"i": INTERVALS, "j": INTERVALS, "n": [1]})},
+        "as JSON text: ",
+        [("[1,2,3]", "[1,2,3]", 1)],
+    ),
+    "rows without a key": Case(
+        {"in/a.csv": "k,n\na,1\n,2\n"}, "leave them out: ", {"train": 1}, [*FRACTIONS, "--split-key", "k"]
+    ),
+    "a comparison with another type": Case(
+        {"in/a.csv": "n,m\n1,2\n3,4\n"},
+        "type of the column: ",
+        [(2, "1")],
+        ["--where", 'n == "1"'],
+        fill=("TYPE", "string"),
+    ),
+    "a value that a type does not have": Case(
+        {"in/a.csv": "n\n1\nNULL\n", "in/b.csv": "n\n2\n"},
+        "give one: ",
+        [(1,), (5,), (2,)],
+        [*column("n", "null", "{fill: x}"), "--set", 'input.null_values=["NULL"]'],
+        fill=("VALUE", "5"),
+    ),
+    "a box over the edge": Case(BOXED, "boxes end there: ", {"train": 1}, column("p", "image", "path"), "in/a.jsonl"),
     "a number above int64": Case(table(2**63, kind=pa.uint64()), "its digits: ", [(str(2**63),)]),
     "text that is not UTF-8": Case(
         {"in/a.parquet": pa.table({"a": pa.array([b"\xff"]).view(pa.string())})}, "as bytes: ", [(b"\xff",)]
@@ -217,3 +332,13 @@ def test_what_a_message_about_tables_or_pictures_proposes_gives_the_right_record
         assert counts_of(path) == one.wanted
     else:
         assert [tuple(record.values()) for record in map(dict, open_dataset(path)["train"])] == one.wanted
+
+
+def test_an_append_of_a_finer_unit_names_the_command_that_converts_all_files(shardmill: Shardmill) -> None:
+    for name, unit in (("a", "us"), ("b", "ns")):
+        pq.write_table(pa.table({"t": pa.array([1], pa.timestamp(unit))}), f"{name}.parquet")
+    assert shardmill("convert", "a.parquet", "-o", "out").code == 0
+    refused = shardmill("append", "b.parquet", "-o", "out").err
+    assert "to a new dataset (shardmill convert ... -o FOLDER)" in refused
+    assert shardmill("convert", "a.parquet", "b.parquet", "-o", "FOLDER").code == 0
+    assert [row["t"] for row in open_dataset("FOLDER")["train"]] == [pd.Timestamp(1000), pd.Timestamp(1)]

@@ -31,8 +31,8 @@ def test_all_columns_that_are_not_supported_are_told_at_once_with_what_keeps_the
         "Arrow table: 2 columns are not supported:",
         '  "age": month_day_nano_interval, no feature holds it',
         '  "either": dense_union<0: int64=0>, no feature holds it',
-        "keep them as JSON text (--set schema.columns.NAME.as=json), or leave them out: give the data without age, "
-        "either",
+        "keep them as JSON text: --set schema.columns.age.as=json --set schema.columns.either.as=json, or leave them "
+        "out: give the data without age, either",
     ]
     columns = {"age": {"as": "json"}, "either": {"as": "json"}}
     convert(data=table, output=desk.root / "out", schema={"columns": columns})
@@ -57,7 +57,7 @@ def test_json_text_is_proposed_for_those_columns_alone_that_it_holds() -> None:
         said.append(str(caught.value).splitlines()[-1])
     assert said[0].endswith("no feature holds it; convert it before")
     assert said[1].endswith("no feature holds it; leave it out: day")
-    assert said[2] == 'keep "age" as JSON text (--set schema.columns.NAME.as=json)'
+    assert said[2] == 'keep "age" as JSON text: --set schema.columns.age.as=json'
     as_json = {"day": ColumnRule(as_="json"), "age": ColumnRule(as_="json")}
     assert without_json([day, month], as_json) == [day]
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ...errors import SchemaError
 from ..schema.schema import ColumnRule
-from ..wording.hints import set_column
+from ..wording.hints import Add, set_column
 from ..wording.printable import printable
 from .as_json import has_json
 from .keys import unheld
@@ -41,10 +41,7 @@ def _fix(found: Sequence[pa.Field], leave_out: Callable[[Sequence[str]], str] | 
     ways = []
     if texts:
         of = them if len(texts) == len(found) else ", ".join(f'"{printable(name)}"' for name in texts)
-        ways.append(
-            f"keep {of} as JSON text"
-            + (f": {set_column(texts[0], 'as', 'json')}" if one else f" ({set_column('NAME', 'as', 'json')})")
-        )
+        ways.append(f"keep {of} as JSON text: {Add(*(set_column(name, 'as', 'json') for name in texts))}")
     if leave_out is not None:
         ways.append(f"leave {them} out: {leave_out([column.name for column in found])}")
     return ("; or " if one else ", or ").join(ways) or f"convert {them} before"

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...errors import RunError, SchemaError
+from ...errors import SchemaError
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
-from ...format.wording.hints import Set, set_column
+from ...format.wording.hints import set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...sources.files.below_root import FileProblem, FilesBelow
@@ -114,11 +114,7 @@ class Files(Step):
     def _files(self) -> FilesBelow:
         if self.root is not None:
             return FilesBelow(os.fsencode(self.root), self.most, "schema.files_root")
-        if self._table is None:
-            raise RunError(
-                "these rows are in no one file; name the folder of the files that they name: "
-                f"{Set('schema.files_root', 'FOLDER')}"
-            )
+        assert self._table is not None  # rows of several files at once are arrays and pictures, which name no files
         return FilesBelow(os.path.dirname(self._table), self.most, "the folder of the table")
 
 
