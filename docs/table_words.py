@@ -34,7 +34,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.partitions": "folders like `year=2024` are columns; `none` leaves them out",
     "input.columns_differ": "files whose columns differ are refused; `union`: the columns of all, with nulls",
     "input.checksums": "verify page checksums, where the file has them",
-    "input.layout": "what folders mean: classes, splits, splits of classes, nothing; of archives those within them",
+    "input.layout": "what folders mean: classes, splits, splits of classes, classes in other folders, nothing; "
+    "of archives those within them",
     "input.check": "how far pictures are checked; `strict` rejects [damaged JPEGs](pictures.md#damaged-jpegs)",
     "input.label_offset": "the number of the first class, at most 1000",
     "input.labels": "the classes in their order, others are rejects; `numeric`: folders named by numbers, in order",

@@ -351,3 +351,43 @@ def test_archives_that_are_parts_or_splits_are_not_said_to_be_classes(names: lis
         pack(f"d/{name}", f"made/{number}.jpg")
     screen = shardmill("convert", "d", "-o", "out", "--set", "input.splits=none")
     assert (screen.code, "archives are not read" in screen.out) == (0, False), screen.err
+
+
+CHAINS: dict[str, tuple[list[str], list[dict[str, list[object]]]]] = {
+    "Tiny ImageNet": (
+        ["train/n1/images/a.jpg", "train/n2/images/b.jpg", "val/images/c.jpg", "test/images/d.jpg"],
+        [{"test": [None]}, {"train": ["n1", "n2"]}, {"val": [None]}],
+    ),
+    "wrappers around one folder": (["VOCdevkit/VOC2012/JPEGImages/a.jpg"], [{"train": [None]}]),
+    "wrappers around classes": (["a/b/cat/a.jpg", "a/b/dog/b.jpg"], [{"train": ["cat", "dog"]}]),
+}
+
+
+@pytest.mark.parametrize("case", CHAINS)
+def test_folders_in_folders_are_read_by_the_commands_of_the_first_stop(case: str, shardmill: Shardmill) -> None:
+    names, wanted = CHAINS[case]
+    make(pictures(*(f"d/{name}" for name in names)))
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 2
+    commands = re.search(r"to read (?:each split|that folder alone): (.*)", screen.err)
+    assert commands, screen.err
+    found = []
+    for command in commands[1].split(" && "):
+        words = shlex.split(command)[1:]
+        assert shardmill(*words).code == 0, command
+        dataset = open_dataset(words[words.index("-o") + 1])
+        rows = {name: dataset[name].to_arrow().to_pylist() for name in dataset.splits}
+        found.append({name: [row.get("image/class/label") for row in rows[name]] for name in rows})
+    assert found == wanted
+
+
+def test_classes_in_folders_of_patients_are_read_by_the_layout_that_is_proposed(shardmill: Shardmill) -> None:
+    make(pictures("d/p1/benign/a.png", "d/p1/malignant/b.png", "d/p2/benign/c.png"))
+    screen = shardmill("convert", "d", "-o", "out")
+    said = re.search(r"(--set input.layout=inner_label) +root/p1/cat/1.jpg ", screen.err)
+    assert (screen.code, bool(said)) == (2, True), screen.err
+    assert said
+    assert shardmill("convert", "d", "-o", "out", *said[1].split()).code == 0
+    rows = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert [row["image/class/label"] for row in rows] == ["benign", "malignant", "benign"]
+    assert [row["image/filename"] for row in rows] == ["p1/benign/a.png", "p1/malignant/b.png", "p2/benign/c.png"]

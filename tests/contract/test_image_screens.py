@@ -222,7 +222,8 @@ LAYOUT = """choose one of:
   --set input.layout=flat        root/1.jpg            no classes
   --set input.layout=label       root/cat/1.jpg        a class in each folder
   --set input.layout=split       root/train/1.jpg      a split in each folder
-  --set input.layout=split_label root/train/cat/1.jpg  splits, with a class in each folder"""
+  --set input.layout=split_label root/train/cat/1.jpg  splits, with a class in each folder
+  --set input.layout=inner_label root/p1/cat/1.jpg     classes in folders of something else, such as patients"""
 REFUSED: dict[str, tuple[Files, str]] = {
     "one class name in two folders": (
         {"pics/tame/cat/1.jpg": JPEG, "pics/wild/cat/1.jpg": JPEG},

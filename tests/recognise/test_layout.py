@@ -49,7 +49,8 @@ def test_any_other_layout_is_asked_for(folders: list[bytes], message: str) -> No
         "  --set input.layout=flat        root/1.jpg            no classes\n"
         "  --set input.layout=label       root/cat/1.jpg        a class in each folder\n"
         "  --set input.layout=split       root/train/1.jpg      a split in each folder\n"
-        "  --set input.layout=split_label root/train/cat/1.jpg  splits, with a class in each folder"
+        "  --set input.layout=split_label root/train/cat/1.jpg  splits, with a class in each folder\n"
+        "  --set input.layout=inner_label root/p1/cat/1.jpg     classes in folders of something else, such as patients"
     )
 
 

@@ -1,10 +1,11 @@
 """The meaning of image folders: a class, a split and a class, or nothing.
 
-    flat            label           split             split_label
-    root/1.jpg      root/cat/1.jpg  root/train/1.jpg  root/train/cat/1.jpg
-                    ▲ class         ▲ split           ▲ split  ▲ class
+    flat            label           split             split_label           inner_label
+    root/1.jpg      root/cat/1.jpg  root/train/1.jpg  root/train/cat/1.jpg  root/patient1/cat/1.jpg
+                    ▲ class         ▲ split           ▲ split  ▲ class                    ▲ class
 
-A class is the path of its folder below the root (or below its split), so that two folders of one name stay two classes.
+A class is the path of its folder below the root (or below its split), so that two folders of one name stay two classes;
+with `inner_label` it is the name of the innermost folder. A folder `images` in each class is no part of its name.
 A split is its folder's own name in lower case. Paths are bytes here: only names that are UTF-8 become classes.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
 from typing import Final, Literal
@@ -25,12 +26,13 @@ from ..format.wording.printable import printable
 from ..pictures.facts import ImageProblem
 from .names import is_split_folder, level_of, split_in_words, split_of_folder
 
-Layout = Literal["flat", "label", "split", "split_label", "label_split"]
+Layout = Literal["flat", "label", "split", "split_label", "inner_label", "label_split"]
 _DRAWN: Final[dict[Layout, str]] = {
     "flat": "root/1.jpg            no classes",
     "label": "root/cat/1.jpg        a class in each folder",
     "split": "root/train/1.jpg      a split in each folder",
     "split_label": "root/train/cat/1.jpg  splits, with a class in each folder",
+    "inner_label": "root/p1/cat/1.jpg     classes in folders of something else, such as patients",
 }
 LAYOUTS: Final = ("auto", *_DRAWN)
 MAX_LABEL_OFFSET: Final = 1000
@@ -42,6 +44,8 @@ _PARTS: Final = frozenset({
     "panoptic",
 })  # fmt: skip
 """Names of folders, in lower case, that hold a part of each example, and not a class."""
+
+_PICTURES: Final = (b"image", b"images", b"img", b"imgs", b"jpegimages")
 
 _FEW: Final = 8
 """A command that helps lists no more classes."""
@@ -74,7 +78,7 @@ def choose_layout(
     """Return the layout, detected from the folders that hold files if it is `auto`; their paths are below the root.
 
     `hints` are proposed first where it is unclear; without `splits` no folder is one. `command` gives the command that
-    reads a folder of the first level alone.
+    reads what a folder of the first level holds.
 
     >>> choose_layout([b"cat", b"dog"], "auto"), choose_layout([b"train/cat", b"val/cat"], "auto")
     ('label', 'split_label')
@@ -113,13 +117,21 @@ def choose_layout(
     found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
     (depth, folder), *others = sorted(by_depth.items())
     if others or depth not in found:
-        if command is not None and len(tops) == 1 and 0 not in by_depth and not is_split_folder(next(iter(tops))):
-            first = f"to read that folder alone: {command(next(iter(tops)))}\nor {first}"
+        if command is not None and 0 not in by_depth:
+            first = _reading(tops, command, mixed=bool(others) and strange is None) + first
         raise UsageError(
             f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {first}{_choices(splits=splits)}"
         )
     _refuse_parts([name for name in names if _is_part(name)], names, (), first, splits=splits)
     return found[depth]
+
+
+def _reading(tops: Collection[bytes], command: Callable[[bytes], str], *, mixed: bool) -> str:
+    """Return the command that reads the one folder that holds all, or of splits whose depths are `mixed` each alone."""
+    commands = [command(top) for top in sorted(tops)] if mixed or len(tops) == 1 else []
+    if len(commands) == 1 and not is_split_folder(next(iter(tops))):
+        return f"to read that folder alone: {commands[0]}\nor "
+    return f"to read each split: {' && '.join(commands)}\nor " if mixed else ""
 
 
 def _refuse_parts(
@@ -129,6 +141,18 @@ def _refuse_parts(
     if parts and all(_is_part(name) or is_split_folder(name) for name in names):
         what = f"{_parts_text(parts)}{': ' if own else ''}{' or '.join(own)}"
         raise UsageError(f"unclear folder layout: {what}; {first or 'or '}{_choices(splits=splits)}")
+
+
+def without_images(folders: Sequence[bytes]) -> list[bytes]:
+    """Return folders without the last, which is `images` in all of them, where it is in folders of classes.
+
+    >>> without_images([b"train/cat/images", b"train/dog/images"]), without_images([b"train/images", b"test/images"])
+    ([b'train/cat', b'train/dog'], [b'train/images', b'test/images'])
+    """
+    split = [one.rpartition(b"/") for one in folders]
+    pictures = all(last.lower() in _PICTURES for _, _, last in split)
+    classes = {one for one, _, _ in split if one and not is_split_folder(one.rpartition(b"/")[2])}
+    return [one for one, _, _ in split] if pictures and len(classes) > 1 else list(folders)
 
 
 def parts_of(folders: Iterable[bytes]) -> list[tuple[str, ...]]:
@@ -198,6 +222,8 @@ def role_of(folder: bytes, layout: Layout) -> FolderRole:
     split = None
     if layout == "flat":
         return FolderRole()
+    if layout == "inner_label":
+        parts = parts[-1:]
     if layout == "label_split" and parts:
         return FolderRole(split_of_folder(parts.pop()), "/".join(parts) or None)
     if layout in ("split", "split_label") and parts:

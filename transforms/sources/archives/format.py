@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..contract.source import Source
 
 _STARTER: Final = """\
-  layout: auto                # label | split | split_label | flat: what the folders in the archives mean
+  layout: auto                # label | split | split_label | inner_label | flat: what the folders in the archives mean
   # ignore: ["*.npy"]         # members that are left out
 schema:
   columns: {{}}                 # {{cls: {{label: [cat, dog]}}}}

@@ -12,7 +12,7 @@ from ..registry.options import Encoding, FileOptions
 class ArchiveInput(FileOptions):
     """Archives of samples, or of pictures alone."""
 
-    layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
+    layout: Literal["auto", "label", "split", "split_label", "inner_label", "flat"] = "auto"
     labels: Literal["numeric"] | None = None
     key: Literal["first_dot", "last_dot"] | None = None
     pictures: Literal["image", "suffix"] = "image"

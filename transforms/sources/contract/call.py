@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...format.wording.hints import Add, Command, Python, Set
 from ...format.wording.printable import printable_path
@@ -28,6 +28,10 @@ class Call:
         keys = {word.partition("=")[0] for option in options for word in option.words}
         kept = (one for one in self.given if one.key not in keys)
         return Command(self.command, *paths, "-o", self.output, *kept, *options)
+
+    def apart(self, name: str) -> Call:
+        """Return the call with a dataset of its own, beside the one that was given: out-val for out."""
+        return replace(self, output=f"{self.output.rstrip('/')}-{name}")
 
     def of_data(self, data: str) -> Python:
         """Return the call from Python with an expression that gives the data.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..contract.source import Source
 
 _STARTER: Final = """\
-  layout: auto                # label | split | split_label | flat: what the folders mean
+  layout: auto                # label | split | split_label | inner_label | flat: what the folders mean
   check: structure            # header | structure | decode: how closely each image is looked at
 # shuffle: {{seed: 7}}
 """

@@ -57,7 +57,7 @@ class ImagesInput(Options):
     """Folders of images."""
 
     format: Literal["images"] = "images"
-    layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
+    layout: Literal["auto", "label", "split", "split_label", "inner_label", "flat"] = "auto"
     label_offset: Annotated[int, Field(ge=0, le=MAX_LABEL_OFFSET)] = 0
     labels: Annotated[
         Literal["numeric"] | list[str] | None,

@@ -21,6 +21,7 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject, warning_at
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
+from ...format.wording.hints import Set
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem
@@ -38,8 +39,10 @@ from ...recognise.layout import (
     role_of,
     unknown_class,
     unknown_warning,
+    without_images,
     without_words,
 )
+from ...recognise.names import split_of_folder
 from ...recognise.readme import stated_in
 from ...recognise.rules import lines_beside
 from ...recognise.splits import OFF, UNUSED, Seen, find_splits
@@ -274,7 +277,7 @@ class ImageSource(FileSource):
 
     def _meaning(self, listing: ImageListing) -> tuple[Layout, list[FolderRole]]:
         """Return what folders mean, and the split and the class of each."""
-        below, rule = listing.below(), listing.recognised
+        below, rule = without_images(listing.below()), listing.recognised
         if rule.rule in ("none", OFF, UNUSED, "folders") or (self._layout != "auto" and not self._is_given_splits):
             splits = self.settings.splits.wanted != "none"
             layout = listing.layout or choose_layout(
@@ -290,16 +293,21 @@ class ImageSource(FileSource):
         classes = choose_layout(below, self._layout, listing.hints, splits=False)
         roles = [role_of(folder, classes) for folder in below]
         roles = [replace(role, split=entry.split) for role, entry in zip(roles, listing.entries, strict=True)]
-        return listing.layout or ("split_label" if classes == "label" else "split"), roles
+        return listing.layout or ("split" if classes == "flat" else "split_label"), roles
 
     def _command_of(self, listing: ImageListing) -> Callable[[bytes], str]:
-        """Return what gives the command that reads a folder of the first level alone."""
+        """Return what gives the command that reads a folder alone, a split into a dataset of its own."""
 
         def command(top: bytes) -> str:
             folders = zip(listing.below(), listing.folders, strict=True)
-            below, path = next((below, one.path) for below, one in folders if (below + b"/").startswith(top + b"/"))
-            folder = os.fsdecode(path.rstrip(b"/").removesuffix(below) + top)
-            return str(self.settings.splits.call.reading([typed_path(folder)]))
+            found = [(below, one.path) for below, one in folders if (below + b"/").startswith(top + b"/")]
+            below, path = found[0]
+            inner = os.path.commonpath([one for one, _ in found])
+            folder = os.fsdecode(path.rstrip(b"/").removesuffix(below) + inner)
+            split = split_of_folder(os.fsdecode(top.partition(b"/")[0]))
+            options = [Set("output.split", split)] if split not in (None, "train") else []
+            call = self.settings.splits.call
+            return str((call.apart(split) if split else call).reading([typed_path(folder)], *options))
 
         return command
 
