@@ -66,13 +66,13 @@ def all_sites() -> dict[str, ast.Call]:
 @cache
 def made_at_import() -> list[tuple[str, Words]]:
     """Return the hints that modules and classes make, of which all words are literal."""
-    found = []
+    found, known = [], {**vars(hints), "Proposed": hints.Command}
     for site, call in all_sites().items():
         if not re.fullmatch(r"-|[A-Z]\w*", site.split(" ")[1]):
             continue
         words = [*call.args, *(word.value for word in call.keywords)]
-        if call.func.id in vars(hints) and all(isinstance(one, ast.Constant) for one in words):  # type: ignore[attr-defined]
-            found.append((site, eval(ast.unparse(call), vars(hints)).words))
+        if call.func.id in known and all(isinstance(one, ast.Constant) for one in words):  # type: ignore[attr-defined]
+            found.append((site, eval(ast.unparse(call), known).words))
     return found
 
 

@@ -12,17 +12,18 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.hints import Command as Proposed
-from ...transforms.format.wording.hints import Set
 from .session import Body, run
 
 _NEAR: Final = 0.8
 """So alike a guess must be to what was typed: --shard-sise is --shard-size, and --overwrite is not --no-wait."""
 
 _CONVERT: Final = Proposed("convert", "FILES", "-o", "FOLDER")
+_OVERWRITE: Final = Proposed("convert", "FILES", "-o", "FOLDER", "--overwrite")
 _REPLACE: Final = (
     ("--overwrite", "to replace the dataset that is there: --overwrite"),
-    ("--force", f"an append only adds; to replace the dataset: {_CONVERT} --overwrite"),
+    ("--force", f"an append only adds; to replace the dataset: {_OVERWRITE}"),
 )
 
 _MEANT: Final = {
@@ -35,7 +36,13 @@ _MEANT: Final = {
     "--num-workers": (("--workers", "how many work at once: --workers 4"),),
     "--sep": (("--delimiter", "what separates the columns: --delimiter ';'"),),
     "--header": (("--no-header", "the first line is the header; where it is none: --no-header"),),
-    "--names": (("--no-header", f"names for the columns: {Set('input.names', '[a, b]')}"),),
+    "--names": (
+        (
+            "--no-header",
+            f"names in place of the header's: {Set('input.names', '[a, b]')}; where there is none, "
+            f"{Add('--no-header')} too",
+        ),
+    ),
     "--encoding": (("--columns", f"the encoding of text: {Set('input.encoding', 'cp1252')}"),),
     "--fields": (("--columns", "the columns to keep: --columns a,b"),),
     "--gzip": (("--compression", "compressed shards: --compression gzip"),),

@@ -15,7 +15,7 @@ from ..command_line import Shardmill
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
-VALUE = r"(?:'[^']*'|[^\s;()',]+=,(?=[\s;)]|$)|[^\s;()',]+)"
+VALUE = r"(?:'[^']*'|[^\s;()',]+=,(?=[\s;)]|$)|(?:[^\s;()',]|,(?=[^\s,]))+)"
 OPTIONS = re.compile(rf"--[a-z-]+(?: (?!--){VALUE})?(?: --[a-z-]+(?: (?!--){VALUE})?)*")
 
 
