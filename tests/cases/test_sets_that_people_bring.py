@@ -391,3 +391,20 @@ def test_classes_in_folders_of_patients_are_read_by_the_layout_that_is_proposed(
     rows = open_dataset("out")["train"].to_arrow().to_pylist()
     assert [row["image/class/label"] for row in rows] == ["benign", "malignant", "benign"]
     assert [row["image/filename"] for row in rows] == ["p1/benign/a.png", "p1/malignant/b.png", "p2/benign/c.png"]
+
+
+def test_files_of_uci_are_read_by_the_command_that_is_proposed_without_what_lies_beside_them(
+    shardmill: Shardmill,
+) -> None:
+    make({"d/a.data": "39, Private, >50K\n50, ?, <=50K\n\n", "d/a.names": "age: continuous.\n", "d/Index": "x\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, "(without Index, a.names): shardmill" in screen.err) == (2, True), screen.err
+    (words,) = commands_in(screen.err)
+    assert shardmill(*words).code == 0
+    rows = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert [list(row.values()) for row in rows] == [[39, "Private", ">50K"], [50, "?", "<=50K"]]
+    alone = shardmill("convert", "d/a.data", "-o", "alone")
+    options = re.search(r"its first lines show how to read it: (.*)", alone.err)
+    assert options, alone.err
+    assert shardmill("convert", "d/a.data", "-o", "alone", *shlex.split(options[1])).code == 0
+    assert open_dataset("alone")["train"].to_arrow().to_pylist() == rows

@@ -15,6 +15,7 @@ from typing import Final
 from ..errors import InputError
 from ..format.manifest.naming import is_list_path
 from ..format.wording.hints import Add, Foreign, Set
+from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable_path, shell_path
 from ..sources.contract.call import Call, shown_path
 from ..sources.files.formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first_bytes, format_of_name
@@ -89,6 +90,9 @@ def unknown_kind(paths: Paths) -> None:
     if kind := _kind_by_content(path):
         found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Add('--format', kind)}"
         raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {found}")
+    if os.path.isfile(path) and (how := _options_for(_lines_of(_head(os.fsdecode(path))))):
+        shown = "its first lines show how to read it"
+        raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {shown}: {how}")
     raise UnclearFormat(f"{shown_path(path)}: unknown kind of file; say which it is: {_choices()}")
 
 
@@ -208,9 +212,10 @@ def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
     files = [name for name in names if os.path.isfile(os.path.join(folder, name))]
     if not files or len(files) < len(names):
         return ""
-    with open(os.path.join(folder, files[0]), "rb") as file:
-        head = file.read(1 << 14)
-    lines = head.splitlines()[: 20 if head.endswith(b"\n") else -1] or head.splitlines()
+    of_uci = [name for name in files if name.endswith(".data")]  # beside .names, .test and Index
+    others, files = [name for name in files if of_uci and name not in of_uci], of_uci or files
+    head = _head(os.path.join(folder, files[0]))
+    lines = _lines_of(head)
     ends = {os.path.splitext(name)[1] for name in files}
     end = ends.pop() if len(ends) == 1 else ""
     hidden = any(name[0] in "._" for name in os.listdir(folder))
@@ -224,8 +229,22 @@ def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
         return f"{what}: {call.of_data(rows)}{whole}"
     if command:
         what = "bytes" if kind else "lines"
-        return f"the first {what} of {printable_path(files[0])} show how to read them: {command}"
+        left = f" (without {first_names(others, 8)})" if others else ""
+        return f"the first {what} of {printable_path(files[0])} show how to read them{left}: {command}"
     return ""
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(1 << 14)
+    except OSError as error:
+        raise InputError(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
+
+
+def _lines_of(head: bytes) -> list[bytes]:
+    lines = head.splitlines()[: 20 if head.endswith(b"\n") else -1] or head.splitlines()
+    return [line for line in lines if line.strip()]
 
 
 def _options_for(lines: Sequence[bytes]) -> Add | None:
@@ -244,6 +263,8 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
             nulls = any(b"\\N" in row for row in cells)
             header = ["--no-header"] if numbers else []
             given = [Set("input.null_values", "[\\N]")] if nulls else []
+            blanks = sign != "\t" and all(cell.startswith(b" ") for row in cells for cell in row[1:])
+            given += [Set("input.trim", True)] if blanks else []
             return Add("--format", "csv", "--delimiter", typed, *header, *given)
     return None
 
@@ -315,11 +336,7 @@ def _are_rows(value: object) -> bool:
 def _kind_by_content(path: bytes) -> str | None:
     if is_object(path) or not os.path.isfile(path):
         return None
-    try:
-        with open(path, "rb") as file:
-            return format_of_first_bytes(file.read(HEAD_BYTES))
-    except OSError as error:
-        raise InputError(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
+    return format_of_first_bytes(_head(os.fsdecode(path))[:HEAD_BYTES])
 
 
 def _format_of(path: bytes) -> str | None:
