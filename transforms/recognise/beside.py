@@ -109,20 +109,25 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         column, root = found
         table = typed_path(os.fsdecode(path))
         alike[column, "" if root == os.path.dirname(os.fsdecode(path)) else typed_path(root)].append(table)
+    groups: list[tuple[str, str, list[str]]] = []
     for (column, root), tables in alike.items():
-        apart = not root and len({os.path.dirname(one) for one in tables}) == len(tables)
-        for group in [tables] if apart else [[one] for one in tables]:
-            options = [set_column(column, "image", "path")]
-            options += [Set("schema.files_root", root)] if root else []
-            stem = os.path.splitext(os.path.basename(group[0]))[0]
-            split = next(filter(None, map(split_of_folder, (stem, _folder_name(group[0]), os.path.basename(root)))), "")
-            options += [Set("output.split", split)] if len(group) == 1 and split not in ("", "train") else []
-            names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
-            shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
-            what = f'{shown} {names} pictures in {its} column "{printable(column)}"'
-            named = _in_few_words(group, all_tables)
-            read = Command(around.call.command, *named, "-o", around.call.output, *options)
-            yield f"{what}, and {are} not read; to read {its} rows: {read}"
+        together = not root and len({os.path.dirname(one) for one in tables}) == len(tables)
+        groups += [(column, root, group) for group in ([tables] if together else [[one] for one in tables])]
+    for column, root, group in groups:
+        options = [set_column(column, "image", "path")]
+        options += [Set("schema.files_root", root)] if root else []
+        stem = os.path.splitext(os.path.basename(group[0]))[0]
+        split = next(filter(None, map(split_of_folder, (stem, _folder_name(group[0]), os.path.basename(root)))), "")
+        options += [Set("output.split", split)] if len(group) == 1 and split not in ("", "train") else []
+        names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
+        shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
+        what = f'{shown} {names} pictures in {its} column "{printable(column)}"'
+        alone = len(groups) == 1 or around.call.command == "append"
+        call = (
+            around.call if alone else around.call.apart(re.sub("[./]+", "-", os.path.splitext(group[0])[0]).strip("-"))
+        )
+        read = Command(call.command, *_in_few_words(group, all_tables), "-o", call.output, *options)
+        yield f"{what}, and {are} not read; to read {its} rows: {read}"
 
 
 def _in_few_words(tables: Sequence[str], others: Sequence[bytes]) -> Sequence[str]:
