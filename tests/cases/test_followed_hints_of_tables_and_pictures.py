@@ -160,6 +160,7 @@ CASES = {
         "in/a.csv",
         fill=("NAME", "p"),
     ),
+    "fractions in whole numbers": Case(table(1.5), "fractions exact: ", [(1.5,)], column("a", "as", "int64")),
     "dates with a time of day": Case(
         {"in/a.arrow": pa.table({"d": pa.array([5_000], pa.date64())})},
         "the time too: ",

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from shardmill.transforms.errors import DamageError, StoreAccessError, TargetErr
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.format.manifest import parts as manifest_parts
 
+from .. import followed_hints
 from .conftest import ROWS, S3_TOO, Bucket, Local, files_of
 from .generations import create
 
@@ -286,6 +288,37 @@ def test_garbage_in_a_store_goes_when_it_is_old(table: str, out: str) -> None:
     assert files_of(out) == before
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
+def test_what_a_run_left_in_a_store_goes_by_the_command_that_is_said_when_it_is_a_week_old(
+    out: str, tmp_path: Path, shardmill: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bad.csv").write_text("n\n1\nx\n")
+    _, _, refused = shardmill("convert", f"{tmp_path}/bad.csv", "-o", out, "--set", "schema.columns.n.type=int64")
+    command = re.search("is not used again: shardmill (.*) removes it", refused)
+    assert command, refused
+    assert ".staging/" in "".join(files_of(out))
+    now = time.time() + garbage.WEEK_SECONDS + 9
+    monkeypatch.setattr(garbage, "time", SimpleNamespace(time=lambda: now))
+    assert shardmill(*command[1].split())[0] == 0
+    assert files_of(out) == {}
+
+
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
+def test_files_that_a_table_in_a_store_names_are_read_from_the_folder_that_is_said(
+    bucket_url: str, tmp_path: Path, shardmill: Command
+) -> None:
+    ObjectStorage(bucket_url).replace("a.csv", b"p\nb.bin\n")
+    (tmp_path / "a.csv").write_text("p\nb.bin\n")
+    (tmp_path / "b.bin").write_bytes(b"xyz")
+    given = ["-o", f"{tmp_path}/out", "--set", "schema.columns.p.file=path"]
+    _, _, refused = shardmill("convert", f"{bucket_url}/a.csv", *given)
+    option = re.search("name their folder: --set (.*)\n", refused)
+    assert option, refused
+    folder = option[1].replace("FOLDER", str(tmp_path))
+    assert shardmill("convert", f"{tmp_path}/a.csv", *given, "--set", folder)[0] == 0
+    assert [row["p"] for row in open_dataset(tmp_path / "out")["train"]] == [b"xyz"]
+
+
 def test_what_takes_a_name_of_garbage_before_that_is_removed_stays(out: str, monkeypatch: pytest.MonkeyPatch) -> None:
     create(out, 1, rows=100)
     storage, real = ObjectStorage(out), garbage._Search.unnamed
@@ -316,7 +349,9 @@ def shardmill(capfd: pytest.CaptureFixture[str]) -> Command:
         with pytest.raises(SystemExit) as ended:
             main(list(args))
         shown = capfd.readouterr()
-        return int(str(ended.value.code or 0)), shown.out, shown.err
+        code = int(str(ended.value.code or 0))
+        followed_hints.typed([*args] if code == 0 else [], shown.out + shown.err)
+        return code, shown.out, shown.err
 
     return run
 
