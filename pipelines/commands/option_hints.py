@@ -21,8 +21,12 @@ _NEAR: Final = 0.8
 
 _CONVERT: Final = Proposed("convert", "FILES", "-o", "FOLDER")
 _OVERWRITE: Final = Proposed("convert", "FILES", "-o", "FOLDER", "--overwrite")
+_FRACTIONS: Final = Add("--split-fractions", "train=0.9,val=0.1")
+_NO_HEADER: Final = Add("--no-header")
+_SHUFFLE: Final = Add("--shuffle", "7")
+_SIZE: Final = Add("--shard-size", "256MiB")
 _REPLACE: Final = (
-    ("--overwrite", "to replace the dataset that is there: --overwrite"),
+    ("--overwrite", f"to replace the dataset that is there: {Add('--overwrite')}"),
     ("--force", f"an append only adds; to replace the dataset: {_OVERWRITE}"),
 )
 
@@ -30,33 +34,32 @@ _MEANT: Final = {
     "--force": _REPLACE,
     "--replace": _REPLACE,
     "--overwrite": _REPLACE,
-    "--num-shards": (("--shard-size", "shards have a size here, and their number follows: --shard-size 256MiB"),),
-    "--output-dir": (("--output", "the folder of the dataset: --output FOLDER"),),
+    "--num-shards": (("--shard-size", f"shards have a size here, and their number follows: {_SIZE}"),),
+    "--output-dir": (("--output", f"the folder of the dataset: {Add('--output', 'FOLDER')}"),),
     "--input": (("--output", f"what to read is named without an option: {_CONVERT}"),),
-    "--num-workers": (("--workers", "how many work at once: --workers 4"),),
-    "--sep": (("--delimiter", "what separates the columns: --delimiter ';'"),),
-    "--header": (("--no-header", "the first line is the header; where it is none: --no-header"),),
+    "--num-workers": (("--workers", f"how many work at once: {Add('--workers', '4')}"),),
+    "--sep": (("--delimiter", f"what separates the columns: {Add('--delimiter', ';')}"),),
+    "--header": (("--no-header", f"the first line is the header; where it is none: {_NO_HEADER}"),),
     "--names": (
         (
             "--no-header",
-            f"names in place of the header's: {Set('input.names', '[a, b]')}; where there is none, "
-            f"{Add('--no-header')} too",
+            f"names in place of the header's: {Set('input.names', '[a, b]')}; where there is none, {_NO_HEADER} too",
         ),
     ),
     "--encoding": (("--columns", f"the encoding of text: {Set('input.encoding', 'cp1252')}"),),
-    "--fields": (("--columns", "the columns to keep: --columns a,b"),),
-    "--gzip": (("--compression", "compressed shards: --compression gzip"),),
-    "--val-split": (("--split-fractions", "rows cut into splits: --split-fractions train=0.9,val=0.1"),),
+    "--fields": (("--columns", f"the columns to keep: {Add('--columns', 'a,b')}"),),
+    "--gzip": (("--compression", f"compressed shards: {Add('--compression', 'gzip')}"),),
+    "--val-split": (("--split-fractions", f"rows cut into splits: {_FRACTIONS}"),),
     "--stratify": (
         ("--split-fractions", f"exact in every class: {Set('split.by', 'exact')} {Set('split.stratify', 'COLUMN')}"),
     ),
-    "--group": (("--split-key", "rows of one value in one split: --split-key COLUMN"),),
+    "--group": (("--split-key", f"rows of one value in one split: {Add('--split-key', 'COLUMN')}"),),
     "--folds": (("--split-fractions", f"folds for cross-validation: {Set('split.folds', 5)}"),),
-    "--seed": (("--shuffle", "a random order of the records: --shuffle 7"),),
+    "--seed": (("--shuffle", f"a random order of the records: {_SHUFFLE}"),),
     "--schema": (("--split-fractions", f"the type of a column: {Set('schema.columns.NAME.type', 'string')}"),),
     "--resume": (("--set", "the same command resumes by itself"),),
     "--no-resume": (("--set", f"to start over: {Set('runner.resume', False)}"),),
-    "--verbose": (("--debug", "the traceback of an unexpected error: --debug"),),
+    "--verbose": (("--debug", f"the traceback of an unexpected error: {Add('--debug')}"),),
 }
 """What options of other tools are here: an option that the command must have, and the words."""
 
@@ -82,9 +85,9 @@ _SAME: Final = {
 }
 
 _VALUES: Final = {
-    "--shuffle": "a seed: --shuffle 7",
-    "--shard-size": "a size: --shard-size 256MiB",
-    "--split-fractions": "the share of each split: --split-fractions train=0.9,val=0.1",
+    "--shuffle": f"a seed: {_SHUFFLE}",
+    "--shard-size": f"a size: {_SIZE}",
+    "--split-fractions": f"the share of each split: {_FRACTIONS}",
 }
 """What the value of an option is, with one that works, where the name of the value does not say it."""
 

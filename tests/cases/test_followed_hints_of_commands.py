@@ -57,21 +57,35 @@ class Case:
     kept: list[str] = field(default_factory=list)
 
 
+FRACTIONS = ["--split-fractions", "train=0.5,val=0.5"]
 FOUR = "k,n\na,1\nb,2\na,3\nb,4\n"
+MANY = "n\n" + "".join(f"{number}\n" for number in range(99))
 
 CASES = {
     "--encoding": Case("t\ncaf\xe9\n".encode("cp1252"), ["--encoding"], "of text: ", [("caf\xe9",)]),
     "--names": Case("1,2\n3,4\n", ["--names"], "header's: ", [(1, 2), (3, 4)], kept=["--no-header"]),
     "--schema": Case("n\n1\n", ["--schema"], "type of a column: ", [("1",)], ("NAME", "n")),
-    "--folds": Case("n\n" + "1\n" * 4, ["--folds"], "cross-validation: ", {f"fold_{n}" for n in range(5)}),
+    "--folds": Case(MANY, ["--folds"], "cross-validation: ", {f"fold_{n}" for n in range(5)}),
     "--stratify": Case(
         FOUR,
         ["--stratify"],
         "in every class: ",
         {"train": 2, "val": 2},
         ("COLUMN", "k"),
-        ["--split-fractions", "train=0.5,val=0.5"],
+        FRACTIONS,
     ),
+    "--num-shards": Case("n\n1\n", ["--num-shards"], "number follows: ", [(1,)]),
+    "--output-dir": Case("n\n1\n", ["--output-dir"], "of the dataset: ", [(1,)], ("FOLDER", "out")),
+    "--jobs": Case("n\n1\n", ["--jobs"], "at once: ", [(1,)]),
+    "--sep": Case("a;b\n1;2,5\n", ["--sep"], "the columns: ", [(1, "2,5")]),
+    "--header": Case("1,2\n3,4\n", ["--header"], "it is none: ", [(1, 2), (3, 4)]),
+    "--fields": Case("a,b,c\n1,2,3\n", ["--fields"], "to keep: ", [(1, 2)]),
+    "--gzip": Case("n\n1\n", ["--gzip"], "shards: ", [(1,)]),
+    "--val-split": Case(MANY, ["--val-split"], "into splits: ", {"train", "val"}),
+    "--group": Case(FOUR, ["--group"], "in one split: ", None, ("COLUMN", "k"), FRACTIONS),
+    "--seed": Case("n\n1\n2\n", ["--seed"], "of the records: ", [(1,), (2,)]),
+    "--force": Case("n\n1\n", ["--force"], "that is there: ", [(1,)]),
+    "--shuffle without a seed": Case("n\n1\n", ["--shuffle"], "takes a seed: ", [(1,)]),
     "a key of splits without shares": Case(FOUR, ["--split-key", "k"], "add ", None, kept=["--split-key", "k"]),
     "folds for a key": Case(FOUR, ["--split-key", "k"], "0.1 or ", None, kept=["--split-key", "k"]),
     "names of splits without a column": Case(
@@ -98,6 +112,8 @@ def test_what_convert_proposes_for_an_option_gives_the_right_records(case: str, 
     assert shardmill("convert", "a.csv", "-o", "out", *one.kept, *options).code == 0
     if isinstance(one.wanted, dict):
         assert counts_of("out") == one.wanted
+    elif isinstance(one.wanted, set):
+        assert {*open_dataset("out").splits} == one.wanted
     elif isinstance(one.wanted, list):
         assert sorted(tuple(row.values()) for row in map(dict, open_dataset("out")["train"])) == one.wanted
 
@@ -111,6 +127,12 @@ def test_what_is_no_option_of_a_command_names_the_convert_that_does_it(given: li
     command = command_in(shardmill(*given).err, "^Error: .*: ")
     assert shardmill(*({"FILES": "a.csv", "FOLDER": "out"}.get(word, word) for word in command)).code == 0
     assert rows_of("out") == [(2,), (3,)]
+
+
+def test_a_command_without_verbose_proposes_debug(shardmill: Shardmill) -> None:
+    convert(data={"n": [1]}, output="out")
+    option = options_in(shardmill("info", "out", "--verbose").err, "unexpected error: ")
+    assert shardmill("info", "out", *option).out == shardmill("info", "out").out
 
 
 def test_a_run_starts_over_by_the_option_that_no_resume_means(shardmill: Shardmill) -> None:
