@@ -12,8 +12,8 @@ from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import InputError
+from shardmill.transforms.recognise.splits import Seen
 from shardmill.transforms.recognise.strangers import refuse_tables, why_no_data
-from shardmill.transforms.sources.contract.call import Call
 
 from ..command_line import Shardmill
 
@@ -145,10 +145,11 @@ def test_a_table_of_iceberg_is_refused_with_its_newest_metadata(
 def test_a_table_of_hudi_is_refused_and_folders_of_other_names_are_not(tmp_path: Path) -> None:
     table(tmp_path / "t", "a.parquet")
     (tmp_path / "t/metadata").mkdir()
-    refuse_tables([f"{tmp_path}/t/a.parquet"], [f"{tmp_path}/t"], Call())
+    seen = Seen.of([f"{tmp_path}/t/a.parquet"], [f"{tmp_path}/t"], "/", form="parquet")
+    refuse_tables(seen)
     (tmp_path / "t/.hoodie").mkdir()
     with pytest.raises(InputError, match=r"t: is a table of Hudi.*write its current rows to Parquet files"):
-        refuse_tables([f"{tmp_path}/t/a.parquet"], [f"{tmp_path}/t"], Call())
+        refuse_tables(seen)
 
 
 def test_gzip_text_is_looked_at_as_it_is(tmp_path: Path) -> None:

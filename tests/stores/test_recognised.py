@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,9 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import InputError, UsageError
+from shardmill.transforms.recognise.names import FileSplits
 
+from ..file_sources import made_source
 from .conftest import Bucket
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -73,3 +76,16 @@ def test_a_readme_states_splits_and_files_are_ignored_in_a_store_too(bucket: Buc
         summary = convert(f"{bucket.url}/hub", output=str(out), input__ignore=["*_copy.csv", *ignore])
         assert records(out) == {"train": 1, "test": wanted}
         assert summary.manifest.source.skipped == {".md": 1, "ignored": 3 - wanted}
+
+
+def test_a_store_is_asked_for_16_heads_and_4_levels_at_most(bucket: Bucket) -> None:
+    for number in range(40):
+        bucket.store.put(f"in/{number % 8}/{number}.parquet", b"PAR1")
+
+    def requests(how: FileSplits) -> int:
+        source = made_source("parquet", [f"{bucket.url}/in"], "/")
+        bucket.gateway.requests.clear()
+        replace(source, settings=replace(source.settings, splits=how)).list_files()
+        return len(bucket.gateway.requests)
+
+    assert requests(FileSplits()) - requests(FileSplits("none", looks=False)) == 16 + 4

@@ -82,6 +82,7 @@ def nothing_known(paths: Paths) -> None:
 
 
 def unknown_kind(paths: Paths) -> None:
+    """A file whose name shows no format is refused, with what its first bytes show."""
     path = paths.by_format.get(None)
     if path is None:
         return
@@ -97,6 +98,7 @@ def unknown_kind(paths: Paths) -> None:
 
 
 def several_kinds(paths: Paths) -> None:
+    """Files of several formats are refused."""
     by_format = paths.by_format
     if len(by_format) > 1:
         found = ", ".join(f"{shown_path(path)} is {kind}" for kind, path in by_format.items())

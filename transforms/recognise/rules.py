@@ -19,17 +19,17 @@ from itertools import chain
 from typing import Any, Final
 
 from ..sources.contract.call import Call
-from ..sources.contract.source import Listing
+from ..sources.contract.source import Listing, Recognised
 from .beside import BESIDE, WARNED, Around
 from .kinds import KINDS, Paths
 from .names import FileSplits
 from .picture_tables import MEANINGS, Resolved
-from .splits import CLEAR, UNSURE, Seen, by_readme, find_splits
-from .strangers import HEADS, refuse_strangers, refuse_tables
+from .splits import CLEAR, UNSURE, Seen, find_splits
+from .strangers import REFUSED
 from .twice import content_twice
 
 RULES: Final[tuple[object, ...]] = (
-    *KINDS, *MEANINGS, *HEADS, refuse_tables, by_readme, *CLEAR, *UNSURE, content_twice, *BESIDE, *WARNED,
+    *KINDS, *MEANINGS, *REFUSED, *CLEAR, *UNSURE, content_twice, *BESIDE, *WARNED,
 )  # fmt: skip
 """Every rule, in its turn."""
 
@@ -53,33 +53,33 @@ def meaning_of(section: Mapping[str, Any], paths: Sequence[str], base: str) -> R
     return next(filter(None, (rule(section, paths, base) for rule in MEANINGS)), None)
 
 
-def recognise(
-    listing: Listing, paths: Sequence[str], base: str, how: FileSplits, *, may_have_a_log: bool = False
-) -> Listing:
+def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits) -> Listing:
     """Return the listing of files with the split of each, and with what there is to say of them.
 
     Raises:
         InputError: a file is not what its name says, belongs to a table with a log, or it is unclear of which split
             it is.
     """
-    if how.looks:
-        refuse_strangers(listing.entries)
-    files = os.fsdecode(b"\0".join(entry.path for entry in listing.entries)).split("\0") if listing.entries else []
-    seen = Seen.of(files, paths, base, listing.notable if how.reads_names else ())
-    if how.looks and may_have_a_log:
-        refuse_tables(seen.files, seen.roots, how.call)
-    recognised, splits = find_splits(seen, how)
-    for entry, split in zip(listing.entries, splits, strict=True) if any(splits) else ():
+    entries, form, notable = listing.entries, listing.format, listing.notable
+    files = os.fsdecode(b"\0".join(entry.path for entry in entries)).split("\0") if entries else []
+    seen = Seen.of(files, paths, base, notable=notable, form=form, entries=entries, call=how.call)
+    recognised, splits = recognise_seen(seen, how)
+    for entry, split in zip(entries, splits, strict=True) if any(splits) else ():
         # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
         object.__setattr__(entry, "split", split)
     if how.looks:
         folders = [os.path.join(seen.root, one) for one in seen.parts]
-        around = Around(
-            form=listing.format, call=how.call, notable=listing.notable, folders=folders, root=seen.root, splits=splits
-        )
+        around = Around(form=form, call=how.call, notable=notable, folders=folders, root=seen.root, splits=splits)
         lines = (*recognised.lines, *lines_beside(around))
-        recognised = replace(recognised, lines=lines, warnings=content_twice(listing.entries))
+        recognised = replace(recognised, lines=lines, warnings=content_twice(entries))
     return replace(listing, recognised=recognised)
+
+
+def recognise_seen(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str | None]]:
+    """Return what files, or folders of pictures, were recognised as, and the split of each. Raises as `recognise`."""
+    for rule in REFUSED if how.looks else ():
+        rule(seen)
+    return find_splits(seen, how)
 
 
 def lines_beside(around: Around, rules: Sequence[Callable[[Around], Iterator[str]]] = BESIDE) -> tuple[str, ...]:

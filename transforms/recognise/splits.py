@@ -15,7 +15,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, takewhile
 from typing import Any, Final, TypeVar
@@ -28,8 +28,8 @@ from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, quoted
-from ..sources.contract.call import shown_path, typed_path
-from ..sources.contract.source import Recognised
+from ..sources.contract.call import Call, shown_path, typed_path
+from ..sources.contract.source import Recognised, SourceEntry
 from .names import (
     HELD_RULE,
     MAGIC,
@@ -59,7 +59,8 @@ _SHOWN: Final = 6
 class Seen:
     """Files as they were listed: `files` are their paths, `below` the same from the folder `root` on.
 
-    `typed` are the paths that the user gave, `roots` the folder of each. `stated` is what a README.md says of them.
+    `typed` are the paths that the user gave, `roots` the folder of each. `notable` are files that were left out. Of the
+    `entries` some are opened; `call` is the command that an error proposes.
     """
 
     files: Sequence[str]
@@ -67,20 +68,19 @@ class Seen:
     root: str
     roots: Sequence[str]
     typed: Sequence[str]
-    stated: tuple[Stated, ...] = ()
+    notable: Sequence[bytes] = ()
+    form: str = ""
+    entries: Sequence[SourceEntry] = ()
+    call: Call = field(default_factory=Call)
 
     @classmethod
-    def of(cls, files: Sequence[str], paths: Sequence[str], base: str, notable: Sequence[bytes] = ()) -> Seen:
-        """Return what paths, relative to the folder `base`, found: `files` are absolute, or URLs.
-
-        `notable` are files that were left out. Raises `InputError` as `stated_in` does.
-        """
+    def of(cls, files: Sequence[str], paths: Sequence[str], base: str, **more: Any) -> Seen:
+        """Return what paths, relative to the folder `base`, found: `files` are absolute, or URLs."""
         ordered = sorted(files)
         roots = [_root_of(path, ordered, base) for path in paths]
         root = _common(sorted(set(roots)))
         start = len(root.rstrip("/")) + 1
-        stated = stated_in(notable, root)
-        return cls(files, [file[start:] for file in files], root, roots, paths, stated)
+        return cls(files, [file[start:] for file in files], root, roots, paths, **more)
 
     @cached_property
     def names(self) -> list[str]:
@@ -130,20 +130,18 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
-    """What README.md states by several configs, or by one that does not name all files: each with the splits of all."""
-
-    configs: list[tuple[Stated, list[set[str]]]]
-
-
-@dataclass(frozen=True, slots=True)
 class Mixed:
-    """Files of which some look like splits: `splits` are what each may mean, None for the others."""
+    """Files of which some look like splits: `splits` are what each may mean, None for the others.
+
+    `configs` are those of a README.md that has several, or one that does not name all files: each with the splits of
+    all files.
+    """
 
     what: str
     splits: Sequence[str | None]
     level: int | None = None
     words: bool = False
+    configs: Sequence[tuple[Stated, list[set[str]]]] = ()
 
 
 def _root_of(path: str, files: Sequence[str], base: str) -> str:
@@ -162,14 +160,18 @@ def _common(roots: Sequence[str]) -> str:
     return "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels)) or "/"
 
 
-def by_readme(seen: Seen) -> Found | Several | None:
-    """README.md states a split of every file, in one config."""
-    read = [(one, splits) for one in seen.stated if any(splits := one.splits_of(seen.below))]
+def by_readme(seen: Seen) -> Found | Mixed | None:
+    """README.md states a split of every file, in one config.
+
+    Raises `InputError` as `stated_in` does.
+    """
+    read = [(one, splits) for one in stated_in(seen.notable, seen.root) if any(splits := one.splits_of(seen.below))]
     if not read or any(len(found) > 1 for _, splits in read for found in splits):
         return None
     (first, splits), *others = read
     if others or not all(splits):
-        return Several(read)
+        every = zip(*(splits for _, splits in read), strict=True)
+        return Mixed("README.md", [min(set().union(*each), default=None) for each in every], configs=read)
     arguments = {split: list(globs) for split, globs in first.globs}
     return Found("readme", arguments, [next(iter(found)) for found in splits], "README.md")
 
@@ -238,8 +240,8 @@ def by_words(seen: Seen) -> Mixed | None:
     return Mixed("files", [word.split if word and word in meant else None for word in words])
 
 
-CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_folders, by_roots, by_names)
-"""The rules that are read where they are clear."""
+CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_readme, by_folders, by_roots, by_names)
+"""The rules that are read where they are clear; what README.md states is all."""
 
 UNSURE: Final[tuple[Callable[[Seen], Mixed | None], ...]] = (by_folder_words, by_words)
 """The rules that stop a run, unless another one is clear of two splits."""
@@ -276,16 +278,15 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
             rule, arguments = GLOBS, {split: list(globs) for split, globs in how.wanted}
             splits = _by_globs(seen, how.wanted, all_match=how.held != GLOBS)
         return Recognised(rule, arguments, (_line(splits, "input.splits"),)), splits
-    stated = by_readme(seen)
-    if isinstance(stated, Several) and not how.said:
-        raise InputError(_asked(seen, stated, how))
-    found: list[Found | Mixed | None] = [stated] if isinstance(stated, Found) else [rule(seen) for rule in CLEAR]
+    stated, *others = CLEAR
+    found: list[Found | Mixed | None] = [one] if (one := stated(seen)) else [rule(seen) for rule in others]
+    unsure = () if one else UNSURE
     if how.held == "folders" and not any(found):
         found = [by_roots(seen, least=1)]
     clear = [one for one in found if isinstance(one, Found)]
     best = next((one for one in clear if len(one.kinds) > 1), None)
-    unsure = chain(found, (rule(seen) for rule in UNSURE)) if best is None and stated is None else ()
-    mixed = next((one for one in unsure if isinstance(one, Mixed)), None)
+    unclear = chain(found, (rule(seen) for rule in unsure)) if best is None else ()
+    mixed = next((one for one in unclear if isinstance(one, Mixed)), None)
     if best is None and mixed is None:
         best = next(iter(clear), None)
     if best is not None and (other := next((one for one in clear if not _agree(one, best)), None)):
@@ -420,6 +421,8 @@ def _by_globs(seen: Seen, globs: Globs, *, all_match: bool) -> list[str]:
 
 def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     """Return why a run stops where the evidence is mixed, with two commands."""
+    if mixed.configs:
+        return _asked(seen, mixed, how)
     by_split = defaultdict[str, list[str]](list)
     for split, file in zip(mixed.splits, seen.files, strict=True):
         if split is not None:
@@ -477,7 +480,7 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
     )
 
 
-def _asked(seen: Seen, stated: Several, how: FileSplits) -> str:
+def _asked(seen: Seen, stated: Mixed, how: FileSplits) -> str:
     """Return that README.md states several configs, or not all files, with a command for each."""
     names = [one.name for one, _ in stated.configs]
     choices = [

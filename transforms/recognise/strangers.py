@@ -20,11 +20,12 @@ from typing import Final
 from ..errors import InputError, SourceError
 from ..format.wording.hints import Foreign, Set
 from ..format.wording.printable import printable, printable_path
-from ..sources.contract.call import Call, typed_path
+from ..sources.contract.call import typed_path
 from ..sources.contract.source import SourceEntry
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..stores.common.store_url import parse_store_url
 from ..stores.connect import store_at
+from .splits import Seen
 
 MOST_HEADS: Final = 16
 """How many files are opened: a clone without its files has pointers everywhere, and a download is one file."""
@@ -90,13 +91,14 @@ def why_no_data(head: bytes, rules: Sequence[Callable[[bytes], str | None]] = HE
     return next(filter(None, (rule(head) for rule in rules)), None)
 
 
-def refuse_strangers(entries: Iterable[SourceEntry], rules: Sequence[Callable[[bytes], str | None]] = HEADS) -> None:
-    """Refuse files of which one begins as no data does, by some of the rules.
+def refuse_strangers(seen: Seen) -> None:
+    """Refuse files of which one begins as no data does; a picture that is none is a reject, unless it is a pointer.
 
     Raises:
         InputError: one does; the others that do are counted.
     """
-    there = [one for one in entries if one.bytes]
+    rules = (pointer,) if seen.form == "images" else HEADS
+    there = [one for one in seen.entries if one.bytes]
     if len(there) > _MANY:
         there = [*islice((one for one in there if one.bytes <= _POINTER_BYTES), MOST_HEADS), *there[:MOST_HEADS]]
     may_be = (one for one in there if one.bytes <= _SMALL_BYTES or not is_object(one.path))
@@ -125,13 +127,14 @@ class _Table:
     metadata: str = ""
 
 
-def refuse_tables(files: Sequence[str], roots: Iterable[str], call: Call) -> None:
+def refuse_tables(seen: Seen) -> None:
     """Refuse files of tables whose log says which of their rows are still there.
 
     Raises:
         InputError: a folder of theirs, or above them, has such a log.
     """
-    table = next(filter(None, map(_table_in, _folders(files, roots))), None)
+    call, folders = seen.call, _folders(seen.files, seen.roots) if seen.form == "parquet" else ()
+    table = next(filter(None, map(_table_in, folders)), None)
     if table is None:
         return
     shown = typed_path(table.folder)
@@ -144,6 +147,9 @@ def refuse_tables(files: Sequence[str], roots: Iterable[str], call: Call) -> Non
     else:
         how = "write its current rows to Parquet files with the program that keeps the table"
     raise InputError(f"{what}; {how}; to read all files as they are: {Set('input.detect', 'none')}")
+
+
+REFUSED: Final = (refuse_strangers, refuse_tables)
 
 
 def _folders(files: Sequence[str], roots: Iterable[str]) -> Iterator[str]:

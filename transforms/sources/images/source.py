@@ -43,13 +43,12 @@ from ...recognise.layout import (
     without_words,
 )
 from ...recognise.names import split_of_folder
-from ...recognise.readme import stated_in
-from ...recognise.rules import lines_beside
-from ...recognise.splits import OFF, UNUSED, Seen, find_splits
-from ...recognise.strangers import MOST_HEADS, pointer, refuse_strangers
+from ...recognise.rules import lines_beside, recognise_seen
+from ...recognise.splits import OFF, UNUSED, Seen
+from ...recognise.strangers import MOST_HEADS
 from ..contract.call import typed_path
 from ..contract.dataset_schema import DatasetSchema
-from ..contract.source import Frozen, Listing, ParallelMap, Recognised, Survey, Task
+from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.open_file import is_object
 from ..registry.file_source import FileSource
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
@@ -146,16 +145,15 @@ class ImageSource(FileSource):
         """Raise `InputError`: a path matches nothing, a folder is empty or cannot be read, or two paths overlap."""
         listing = list_images(self.options.paths, self.settings.base, ignore=self.options.ignore)
         how = self.settings.splits
-        if how.looks:
-            refuse_strangers(listing.smallest(MOST_HEADS), (pointer,))
         if self._layout != "auto" and not self._is_given_splits:
-            return replace(listing, recognised=Recognised("none", said=how.said, split=how.split))
+            how = replace(how, wanted=None, steps=True)
         below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in listing.below()]
         files = [f"{os.fsdecode(folder.path).rstrip('/')}/" for folder in listing.folders]
         roots = sorted({os.fsdecode(folder.root) for folder in listing.folders})
         root = next((file[: -len(one)] for file, one in zip(files, below, strict=True) if one), files[0]).rstrip("/")
-        stated = stated_in(listing.notable, root) if how.reads_names else ()
-        recognised, splits = find_splits(Seen(files, below, root, roots, self.options.paths, stated), how)
+        opened, paths = listing.smallest(MOST_HEADS) if how.looks else (), self.options.paths
+        seen = Seen(files, below, root, roots, paths, listing.notable, "images", opened, how.call)
+        recognised, splits = recognise_seen(seen, how)
         if recognised.rule == "folders":
             listing = replace(listing, above=above_splits(listing.below()))
         entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))

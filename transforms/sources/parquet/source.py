@@ -73,7 +73,6 @@ class ParquetSource(TableSource):
     options: ParquetInput
     batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
 
-    may_have_a_log = True
     typed = True
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:

@@ -31,9 +31,6 @@ class FileSource(Source):
     paths_may_be_lists: ClassVar[bool] = False
     """Whether a row may hold a list of paths: columns of paths then have no declared type."""
 
-    may_have_a_log: ClassVar[bool] = False
-    """Whether files may belong to a table whose log says which of their rows are still there."""
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Give a worker the values of the options alone: pydantic would take 0.2 s and 5 MB of each."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -77,7 +74,7 @@ class FileSource(Source):
             traits=self.traits,
             ignore=self.options.ignore,
         )
-        return recognise(listing, paths, self.settings.base, self.settings.splits, may_have_a_log=self.may_have_a_log)
+        return recognise(listing, paths, self.settings.base, self.settings.splits)
 
 
 @dataclass(frozen=True, slots=True)
