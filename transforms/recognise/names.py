@@ -78,11 +78,6 @@ class FileSplits:
     as_one: Add = field(default=Set("input.splits", "none"), compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
-    @property
-    def reads_names(self) -> bool:
-        """Whether the files themselves may show their splits."""
-        return self.wanted is None
-
 
 HELD_RULE: Final = "the rule of the dataset"
 """How all rows of an append get their split, where the dataset does not use those of its files."""

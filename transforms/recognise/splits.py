@@ -59,8 +59,8 @@ _SHOWN: Final = 6
 class Seen:
     """Files as they were listed: `files` are their paths, `below` the same from the folder `root` on.
 
-    `typed` are the paths that the user gave, `roots` the folder of each. `notable` are files that were left out. Of the
-    `entries` some are opened; `call` is the command that an error proposes.
+    `typed` are the paths that the user gave, `roots` the folder of each. `notable` are files that were left out,
+    `entries` those whose first bytes are looked at. An error proposes the command of `call`.
     """
 
     files: Sequence[str]
