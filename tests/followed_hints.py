@@ -111,7 +111,7 @@ class Followed:
         shown = [(site, words) for site, words in made_at_import() if str(hints.Add(*words[:2])) in self.shown]
         for site, words in [*self.made, *shown]:
             wanted = _without_places(words[words[:1] == ("shardmill",) :])
-            if wanted and re.search(rf"\0{_filled(wanted)}\0", "\0".join(["", *given, ""]), re.DOTALL):
+            if wanted and re.search(rf"\x00{_filled(wanted)}\x00", "\0".join(["", *given, ""]), re.DOTALL):
                 self.typed.add(site)
 
     def python(self, line: str) -> None:

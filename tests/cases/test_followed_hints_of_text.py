@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.sources.text.lines import LineSizes
 
 from ..command_line import Shardmill
 
@@ -194,6 +196,12 @@ CASES = {
     "a header without the name of the first column": Case(
         {"a.csv": "a,b\nr,1,2\ns,3,4\n"}, "as R writes it: ", [(1, 2, "r"), (3, 4, "s")]
     ),
+    "bytes beside a column of bytes": Case(
+        {"a.csv": b"a,b\n\xff,x\n1,\xff\n"},
+        "declare it: ",
+        [(b"\xff", b"x"), (b"1", b"\xff")],
+        column("a", "type", "binary"),
+    ),
 }
 
 
@@ -213,3 +221,19 @@ def test_the_options_that_a_message_about_text_proposes_read_the_right_rows(case
     )
     assert done.code == 0, (options, done.err)
     assert [tuple(record.values()) for record in map(dict, open_dataset("out")["train"])] == rows
+
+
+@pytest.mark.parametrize(("option", "value"), [("declare it: ", "1"), (", or ", 1)])
+def test_a_key_that_is_in_no_line_that_was_looked_at_is_read_by_either_option(
+    shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch, option: str, value: object
+) -> None:
+    monkeypatch.setattr("shardmill.transforms.sources.jsonl.source.AUTO_ROWS", 1)
+    monkeypatch.setattr("shardmill.transforms.sources.jsonl.evidence.AUTO_ROWS", 1)
+    monkeypatch.setattr("shardmill.transforms.sources.text.lines.LineSizes", partial(LineSizes, auto_bytes=0))
+    Path("a.jsonl").write_text('{"a": 1}\n{"a": 2, "b": 1}\n')
+    refused = shardmill("convert", "a.jsonl", "-o", "out")
+    options = OPTIONS.match(refused.err.partition("looked at for types; ")[2].partition(option)[2])
+    assert options, refused.err
+    done = shardmill("convert", "a.jsonl", "-o", "out", *shlex.split(options[0].replace("=TYPE", "=string")))
+    assert done.code == 0, done.err
+    assert [dict(record) for record in open_dataset("out")["train"]] == [{"a": 1, "b": None}, {"a": 2, "b": value}]

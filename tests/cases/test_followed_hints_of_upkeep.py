@@ -211,3 +211,31 @@ def test_two_folders_of_a_pipeline_become_one_by_the_command_that_is_said(shardm
         assert shardmill("convert", f"{name}.csv", "-o", name).code == 0
     assert shardmill(*command_in(SPEC.ways_out, "join the two: ", ";")).code == 0
     assert values_of("C") == ["A", "B"]
+
+
+def test_one_split_of_a_dataset_is_cut_by_the_option_of_rebuild(shardmill: Shardmill) -> None:
+    for split, rows in (("train", 40), ("test", 3)):
+        Path(f"in/{split}").mkdir(parents=True)
+        Path(f"in/{split}/a.csv").write_text("n\n" + "".join(f"{number}\n" for number in range(rows)))
+    assert shardmill("convert", "in", "-o", "both").code == 0
+    rebuild = ["rebuild", "both", "-o", "cut", "--split-fractions", "train=0.5,dev=0.5"]
+    screen = shardmill(*rebuild)
+    option = re.search(r"to cut one of them: (.*)", screen.out)
+    assert option, screen
+    shutil.rmtree("cut")
+    assert shardmill(*rebuild, *shlex.split(option[1])).code == 0
+    counts = counts_of("cut")
+    assert (counts["test"], counts["train"] + counts["dev"], min(counts.values()) > 0) == (3, 40, True)
+
+
+def test_the_intact_records_of_a_damaged_file_are_copied_by_the_command_that_merge_names(shardmill: Shardmill) -> None:
+    file = Path("loose/x-train.tfrecord")
+    data = bytearray(file.read_bytes())
+    data[9] ^= 1  # the checksum of a length
+    file.write_bytes(data)
+    refused = shardmill("merge", str(file), "-o", "merged")
+    command = re.search(r"shardmill (\w+) copies the intact records of a file", refused.err)
+    assert command, refused.err
+    assert shardmill(command[1], str(file), "-o", "saved").code == 3
+    assert shardmill("merge", "saved/x-train.tfrecord", "-o", "merged").code == 0
+    assert counts_of("merged") == {"train": 2}

@@ -219,9 +219,10 @@ def test_texts_in_class_folders_are_read_with_their_classes_by_the_line_of_pytho
             for number in (1, 2)
         }
     )
-    screen = shardmill("convert", "d", "-o", "lines")
+    screen = shardmill("convert", "d", "-o", "out")
     (line,) = re.findall(r"in Python: (convert\(data=.*\))", screen.out)
-    exec(line.replace("output='lines'", "output='out'"), {"convert": convert, "pathlib": pathlib})
+    Path("out").rename("lines")
+    exec(line, {"convert": convert, "pathlib": pathlib})
     assert counts_of("out") == dict.fromkeys(sorted(splits) or ["train"], 4)
     for split in splits or ["train"]:
         found = {(row["class"], row["text"]) for row in open_dataset("out")[split]}

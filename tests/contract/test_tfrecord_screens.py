@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 import struct
 import zlib
 from collections.abc import Callable
@@ -240,6 +241,7 @@ def test_a_shard_that_was_cut_between_two_records_is_seen_by_its_manifest(shardm
             f"replaced: shardmill verify {Path.cwd()}/out"
         ],
     )
+    assert shardmill(*shlex.split(again.err[0].partition(": shardmill ")[2])).out[0] == size
     saved = shardmill("salvage", "out/train-00000.tfrecord", "-o", "saved")
     assert saved.out[-1] == "Lost: 3 records of the 10 that the manifest states."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -11,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from ...errors import SchemaError, SourceError, UsageError
+from ...format.flow.rejects import NEW_DATASET
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.sidecars.tfds import labels_file_name
@@ -215,7 +217,7 @@ def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Col
     named += [one for one in texts if one not in found.columns or found.columns[one].form is Form.JSON]
     named += [] if found.pictures_alone else [KEY]
     named += [LABEL, CLASS_TEXT] if folders.labelled else []
-    _refuse_twins(named)
+    _refuse_twins(named, found)
     kept = wanted.pick(named)
     chosen = choose_columns(
         texts, [one for one in kept if one in texts], rules, rows=found.samples, infer=wanted.infer, whole=True,
@@ -247,16 +249,13 @@ def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Col
     return Columns(frozen, tuple(fields), tuple(choices))
 
 
-def _refuse_twins(names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise SchemaError(
-                f'two columns would be named "{printable(name)}"; leave those members out: '
-                f"{Set('input.ignore', [f'*.{name}'])}, or keep the text of JSON as one column: "
-                f"{Set('input.json', 'text')}"
-            )
-        seen.add(name)
+def _refuse_twins(names: Sequence[str], found: Found) -> None:
+    """Raise `SchemaError` where a column has the name of the key of each sample, or of one that folders give."""
+    twin = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twin is not None:
+        leave = f"leave those members out: {Set('input.ignore', [f'*.{twin}'])}"
+        fix = leave if twin in found.columns else f"keep the text of JSON as one column: {Set('input.json', 'text')}"
+        raise SchemaError(f'two columns would be named "{printable(twin)}"; {fix}')
 
 
 def _class_numbers(one: ColumnEvidence | None, wanted: Wanted) -> tuple[str, ...]:
@@ -270,8 +269,8 @@ def _class_numbers(one: ColumnEvidence | None, wanted: Wanted) -> tuple[str, ...
         return ()
     if known and one.most >= len(known) and any(name != str(i) for i, name in enumerate(known)):
         raise SchemaError(
-            f'column "{CLASS}": there is a class {one.most}, and the dataset has {len(known)} classes with names; give '
-            f"all of them in their order: {Set(f'schema.columns.{CLASS}.label', [*known[:3], '...'])}"
+            f'column "{CLASS}": there is a class {one.most}, and the dataset has {len(known)} classes with names; '
+            f"convert all archives to a new dataset ({NEW_DATASET})"
         )
     return known + tuple(str(number) for number in range(len(known), min(one.most + 1, MOST_CLASSES)))
 

@@ -15,16 +15,17 @@ from ...format.manifest.details import ColumnEntry
 from ...format.nested.keys import is_flat
 from ...format.nested.type_documents import type_of_document
 from ...format.schema.arrow_types import arrow_type_of
+from ...format.schema.column_types import TYPES
 from ...format.schema.difference import differing_features, schemas_side_by_side
 from ...format.schema.schema import Feature, Schema
-from ...format.wording.hints import Set
+from ...format.wording.hints import Add, Set, set_column
 from .selection import UNITE
 
-RETYPE: Final = f"declare the dataset's type, where the values fit: {Set('schema.columns.NAME.type', 'TYPE')}"
 _WRITTEN: Final = (
-    "or give the keys that read its text, as the dataset was made (strip, decimal, thousands, negative, format)"
+    "give the keys that read its text, as the dataset was made (strip, decimal, thousands, negative, format)"
 )
 
+_SCALARS: Final = TYPES.keys() - {"image"}
 _PICTURE_FACTS: Final = ("channels", "colorspace", "filename", "format", "height", "width")
 """What a picture becomes beside its bytes: features that no file has."""
 
@@ -75,8 +76,11 @@ class DatasetSchema:
         ]
 
 
-def refuse_others(dataset: DatasetSchema, found: Schema, retype: str) -> None:
-    """Raise `SchemaError` for other features, with both schemas; `retype` is the fix for one of another type."""
+def refuse_others(dataset: DatasetSchema, found: Schema, retype: str | None = None) -> None:
+    """Raise `SchemaError` for other features, with both schemas.
+
+    `retype` is the fix for features of another type; None where their types may be declared.
+    """
     marked = differing_features(dataset.schema, found)
     if not marked:
         return
@@ -89,7 +93,7 @@ def refuse_others(dataset: DatasetSchema, found: Schema, retype: str) -> None:
     )
 
 
-def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retype: str) -> str:
+def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retype: str | None) -> str:
     """Return what helps: columns may be left out or be null, and scalars declared; to reshape is a migration."""
     hows = set(marked.values())
     filled = {feature.name for feature in dataset.missing_in(found)} if dataset.may_unite else set()
@@ -102,7 +106,16 @@ def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retyp
         if "added" in hows:
             fixes.append(f"keep only the columns that the dataset has: {Set('input.columns', '[NAME, ...]')}")
         if "re-typed" in hows:
-            texts = {one.name for one in found if one.type == "string" and marked.get(one.name) == "re-typed"}
-            fixes.append(f"{retype}; {_WRITTEN}" if texts and retype == RETYPE else retype)
+            fixes += filter(None, [_declared(marked, dataset, found) if retype is None else retype])
     other = "or convert" if fixes else "convert"
     return f"{', and '.join(fixes)}{'; ' if fixes else ''}{other} to a new dataset ({NEW_DATASET})"
+
+
+def _declared(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema) -> str:
+    """Return how columns of other types are read as the dataset has them; empty where a column is not."""
+    own = {feature.name: feature.type for feature in dataset.schema}
+    others = [(one, own[one.name]) for one in found if marked.get(one.name) == "re-typed"]
+    if all(wanted in _SCALARS and one.type in TYPES[wanted].reads for one, wanted in others):
+        options = Add(*(set_column(one.name, "type", wanted) for one, wanted in others))
+        return f"declare the dataset's types, where the values fit: {options}"
+    return _WRITTEN if all(one.type == "string" for one, _ in others) else ""

@@ -77,8 +77,7 @@ class FilesBelow:
             raise FileProblem("OUTSIDE_ROOT", f'"{shown}" is a URL, which is not fetched; {fix}')
         if path.startswith("/") or ".." in path.split("/"):
             what = "is an absolute path" if path.startswith("/") else 'has ".." in it'
-            fix = f"write it as it is below {self._shown}, or name another root: {Set('schema.files_root', 'FOLDER')}"
-            raise FileProblem("OUTSIDE_ROOT", f'"{shown}" {what}; {fix}')
+            raise FileProblem("OUTSIDE_ROOT", f'"{shown}" {what}; write it as it is below {self._shown}')
 
     def _read(self, path: str) -> bytes:
         folder, _, name = path.encode().rpartition(b"/")

@@ -35,7 +35,7 @@ from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of, in_splits
 from ...recipe.step import Column
 from ...recipe.steps.columns import Rename
-from ..contract.dataset_schema import RETYPE, DatasetSchema, refuse_others
+from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 
 _STEPS: Final = "give the steps that the dataset was made with"
@@ -159,7 +159,7 @@ def _conformed(
         survey = typed(source.survey(listing, run))
     survey = _with_columns(survey, _missing_columns(source, survey, dataset))
     survey = source.cast_to(survey, dataset)
-    refuse_others(dataset, survey.frozen.schema, RETYPE)
+    refuse_others(dataset, survey.frozen.schema)
     reason = "the dataset's"
     own = {"split", *(feature.name for feature in dataset.schema if feature.type in ("image", "label"))}
     choices = tuple(Choice(feature.name, feature.type, reason) for feature in dataset.schema if feature.type != "image")

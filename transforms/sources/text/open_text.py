@@ -199,9 +199,8 @@ def _refuse_foreign(head: bytes, name: str) -> None:
 
 def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
     def fixed(wide: str) -> str:
-        return fix.format(
-            declare=Set("input.encoding", wide), rewrite=Foreign("iconv", "-f", wide, "-t", "utf-8", name)
-        )
+        own = wide[:6] + wide[7:]  # utf-16le, as iconv calls utf-16-le
+        return fix.format(declare=Set("input.encoding", wide), rewrite=Foreign("iconv", "-f", own, "-t", "utf-8", name))
 
     for mark, wide in _OTHER_BOMS:
         if head.startswith(mark):
