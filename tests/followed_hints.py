@@ -115,7 +115,7 @@ class Followed:
                 self.typed.add(site)
 
     def python(self, line: str) -> None:
-        self.typed.update(site for site, words in self.made if len(words) == 1 and words[0] in line)
+        self.typed.update(site for site, words in self.made if len(words) == 1 and re.search(_filled(words), line))
 
 
 _now: list[Followed] = []

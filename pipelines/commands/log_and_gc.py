@@ -15,7 +15,7 @@ from ...transforms.dataset.generations.history import GenerationInfo, list_histo
 from ...transforms.dataset.reading.make_index import MadeIndex, make_indexes
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.durations import format_duration, parse_duration
-from ...transforms.format.wording.hints import Command
+from ...transforms.format.wording.hints import Add, Command
 from ...transforms.format.wording.printable import counted, escaped, printable, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.sources.tfrecord.inputs import find_inputs
@@ -73,7 +73,7 @@ def _print_indexes(found: Sequence[MadeIndex], screen: Screen) -> None:
         screen.text(f"Indexed {counted(len(made), 'file')}, {records}: {where}", "bold green")
     if there := by_outcome["there"]:
         them = "it" if len(there) == 1 else "them"
-        screen.text(f"{counted(len(there), 'file')} had an index already; --overwrite makes {them} again.")
+        screen.text(f"{counted(len(there), 'file')} had an index already; {Add('--overwrite')} makes {them} again.")
     if compressed := by_outcome["compressed"]:
         screen.text(f"{counted(len(compressed), 'compressed file')} passed over: only plain ones can have an index.")
 
@@ -152,7 +152,7 @@ def _print_garbage(report: GarbageReport, older_than: int, keep: int | None, scr
     elif report.deleted:
         screen.text(f"Removed {size}.", "bold green")
     else:
-        screen.text(f"Would remove {size}; nothing was removed: --delete does it.", "bold")
+        screen.text(f"Would remove {size}; nothing was removed: {Add('--delete')} does it.", "bold")
 
 
 def _numbers(numbers: tuple[int, ...]) -> str:

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects, UsageError
-from ...transforms.format.wording.hints import Command
+from ...transforms.format.wording.hints import Add, Command
 from ...transforms.stores.common.store_url import is_store_url
 from ..report.disk_errors import DiskError, disk_error
 from ..screens.streams import OutputError, discard_output
@@ -277,7 +277,7 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
 
         kept = "kept for resuming"
         if isinstance(error, TooManyRejects):  # raised when all rows were read: so many suffice
-            use = f"the same command with --max-rejects {error.counts['rejected']} resumes it"
+            use = f"the same command with {Add('--max-rejects', str(error.counts['rejected']))} resumes it"
         elif isinstance(error, DamageError):  # of what was staged: the same command would find it again
             use = START_OVER
         elif getattr(error, "again", True):

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from ...transforms.errors import ConfigError
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
-from ...transforms.format.wording.hints import Set
+from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import printable
 from ...transforms.sources.files.formats import FORMATS
@@ -132,16 +132,16 @@ def _words(detail: ErrorDetails, path: Path, document: Document) -> str:
 
 def _missing(path: Path) -> str:
     fixes: dict[Path, str] = {
-        ("output",): "is missing; say where to write: output: {path: out/} (or -o out/)",
-        ("output", "path"): "is missing; say where to write: -o out/",
-        ("input", "paths"): "is missing; name files, globs or folders to read",
-        ("runner", "project"): "is missing; name the Google Cloud project that the job runs in: --project my-project",
-        ("runner", "region"): "is missing; say where the job runs, near the data: --region europe-west1",
-        ("runner", "staging"): "is missing; name a folder for the job's files: --staging gs://my-bucket/staging",
-        ("runner", "image"): "is missing; name the image that the workers run (docs/image.md): --image host/name:0.1.0",
-        ("shuffle", "seed"): "is missing; give a number, like {seed: 7}",
+        ("output",): "say where to write: output: {path: out/} (or -o out/)",
+        ("output", "path"): "say where to write: -o out/",
+        ("input", "paths"): "name files, globs or folders to read",
+        ("runner", "project"): f"name the Google Cloud project of the job: {Add('--project', 'my-project')}",
+        ("runner", "region"): f"say where the job runs, near the data: {Add('--region', 'europe-west1')}",
+        ("runner", "staging"): f"name a folder for the job's files: {Add('--staging', 'gs://my-bucket/staging')}",
+        ("runner", "image"): f"name the image of the workers (docs/image.md): {Add('--image', 'host/name:0.1.0')}",
+        ("shuffle", "seed"): "give a number, like {seed: 7}",
     }
-    return fixes.get(path, "is missing")
+    return f"is missing; {fixes[path]}" if path in fixes else "is missing"
 
 
 def _not_a_choice(value: object, context: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from ...transforms.errors import InputError
+from ...transforms.format.wording.hints import Add
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.files.formats import FORMATS
 from ...transforms.sources.registry.options import InputOfUnknownFormat
@@ -106,7 +107,7 @@ def _detect_format(document: Document, paths: list[str], base: str, call: Call, 
     except InputError as error:
         held = None if document.held is None else document.held.source.format
         if held in FORMATS and isinstance(error, UnclearFormat):
-            document.notes.append(f"the format is {held}, as in {call.output}; if it is not: --format NAME")
+            document.notes.append(f"the format is {held}, as in {call.output}; if it is not: {Add('--format', 'NAME')}")
             return held
         place = document.place(("input", "paths"))
         document.problems.append(Problem(place, f"input.paths: {error}"))

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from ...transforms.errors import ConfigError, UsageError
 from ...transforms.format.manifest.naming import dataset_name
-from ...transforms.format.wording.hints import Set
+from ...transforms.format.wording.hints import Python, Set
 from ...transforms.format.wording.printable import printable, printable_path
 from .checks import empty_checks
 from .errors import config_error, problems_of, unused_split
@@ -283,8 +283,8 @@ def _made_like(document: Document, path: str) -> Manifest:
     if held.is_of_others:
         raise UsageError(f"--like: {where} does not say how it was made, as a dataset of a conversion does")
     if functions := [one["name"] for one in held.conversion.get("map", [])]:
-        call = f"convert(FILES, output=..., map=[{', '.join(functions)}])"
-        raise UsageError(f"--like: {where} was made with functions, which only Python can give: {printable(call)}")
+        call = Python(printable(f"convert(FILES, output=..., map=[{', '.join(functions)}])"))
+        raise UsageError(f"--like: {where} was made with functions, which only Python can give: {call}")
     lay_sections(document, held)
     return held
 

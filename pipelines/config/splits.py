@@ -25,7 +25,7 @@ _WAYS: Final = {
     "before": "before: {column: NAME, train: 2024-01-01, rest: val}",
 }
 _OPTIONS: Final = {
-    "fractions": "--split-fractions train=0.9,val=0.1",
+    "fractions": f"{Add('--split-fractions', 'train=0.9,val=0.1')}",
     "folds": f"{Set('split.folds', 5)}",
     "column": f"{Set('split.column', 'NAME')}",
 }

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.extras import install_line, reinstall_line
+from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import counted, escaped, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.stores.common.schemes import STORES
@@ -194,7 +195,7 @@ def _memory() -> Finding:
     fits = max(free // _WORKER_BYTES, 1)
     found = f"{format_size(free)} free, {counted(workers, 'processor')}"
     use = f"{counted(workers, 'worker')} at once, which take up to {_WORKER_BYTES // 10**6} MB each"
-    return Finding("memory", state, found, use, f"fewer workers: --workers {fits}", CORE)
+    return Finding("memory", state, found, use, f"fewer workers: {Add('--workers', str(fits))}", CORE)
 
 
 def _temporary_folder() -> Finding:

@@ -21,7 +21,7 @@ from ...transforms.errors import SchemaError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
-from ...transforms.format.wording.hints import Command, set_constant
+from ...transforms.format.wording.hints import Add, Command, set_constant
 from ...transforms.format.wording.nearest import NoColumnError, first_names
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.sources.contract.call import typed_path
@@ -245,8 +245,9 @@ def _with_fitting_split(conversion: Conversion, latest: Manifest, survey: Survey
         known = list(latest.splits) or [conversion.output.split]
         has = f"the splits {', '.join(known)}" if len(known) > 1 else f"the split {known[0]}"
         raise UsageError(
-            f"{where} has {has}, and states no rule for these rows: say where they go: --split {_first(known)}, or a "
-            f"rule, like --split-fractions train=0.9,val=0.1{_commands(conversion, known)}"
+            f"{where} has {has}, and states no rule for these rows: say where they go: "
+            f"{Add('--split', _first(known))}, or a rule, like {Add('--split-fractions', 'train=0.9,val=0.1')}"
+            f"{_commands(conversion, known)}"
         )
     if rule.by == "exact" and rule.key is not None:
         raise UsageError(
@@ -260,8 +261,8 @@ def _commands(conversion: Conversion, splits: Sequence[str]) -> str:
     if conversion.input is None:
         return ""
     paths = (path if "://" in path else os.path.join(conversion.base, path) for path in conversion.input.paths)
-    call = Command("append", *map(typed_path, paths), "-o", typed_path(conversion.output.path))
-    return "".join(f"\n  {call} --split {split}" for split in list(splits)[:_SHOWN_SPLITS])
+    call = *map(typed_path, paths), "-o", typed_path(conversion.output.path)
+    return "".join(f"\n  {Command('append', *call, '--split', split)}" for split in list(splits)[:_SHOWN_SPLITS])
 
 
 def _first(splits: Sequence[str]) -> str:
@@ -281,7 +282,8 @@ def _split_notes(conversion: Conversion, survey: Survey) -> tuple[str, ...]:
         return ()
     if rule.of is None and survey.frozen.splits and _NO_SPLIT not in survey.split_rows:
         return ()  # the source is in splits
-    return (f"rows are split as the dataset was, {rule_text(rule.stated)}; to say otherwise: --split NAME, or a rule",)
+    other = Add("--split", "NAME")
+    return (f"rows are split as the dataset was, {rule_text(rule.stated)}; to say otherwise: {other}, or a rule",)
 
 
 def _split_warnings(rule: SplitConfig | None, latest: Manifest) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from typing import Final
 from ...transforms.dataset.generations.manifest_files import lineage, read_manifest
 from ...transforms.dataset.shards.source_list import HeldSource, carried_lines, is_path_of, read_held_sources
 from ...transforms.errors import DamageError, UsageError
+from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.recognise.names import folders_below, split_in_name, split_of_folder
 from ...transforms.sources.contract.source import Listing, SourceEntry
@@ -34,6 +35,7 @@ from ...transforms.sources.files.listing import fingerprint_as
 from ...transforms.sources.files.open_file import is_object
 from ..report.unchanged import Unchanged, names_of
 
+FORCE: Final = Add("--force")
 _COVERED_BYTES: Final = 128 << 10
 """A file of this size is covered by its fingerprint as a whole."""
 
@@ -189,7 +191,7 @@ def _warnings(late: Sequence[str], other: Sequence[str]) -> Iterator[str]:
     if late:
         yield (
             f"{names_of(late)}: written to since, but of the same size and fingerprint, and left out; "
-            f"--force appends all"
+            f"{FORCE} appends all"
         )
     if other:
         yield f"{names_of(other)}: held by the dataset, in another split or with other constants; appended again"
@@ -216,7 +218,7 @@ def without_held_datasets(listing: Listing, found: SortedFiles, held: Sequence[H
         elif shared:
             raise UsageError(
                 f"{printable_path(root)}: was made of {names_of([one.name for one in shared])}, of which "
-                f"{printable_path(path)} holds the rows, and of others; append the other files, or all: --force"
+                f"{printable_path(path)} holds the rows, and of others; append the other files, or all: {FORCE}"
             )
     return found
 
@@ -302,8 +304,8 @@ def settle_names(
     if wanted is None:
         raise UsageError(
             f"{changed}, and the records that {it} gave stay in it. Choose one of:\n"
-            f"  --changed append   {choice}\n"
-            f"  --changed skip     leave {it} out"
+            f"  {Add('--changed', 'append')}   {choice}\n"
+            f"  {Add('--changed', 'skip')}     leave {it} out"
         )
     return f"{changed}; {appended if wanted == 'append' else 'left out'}"
 

@@ -169,7 +169,7 @@ def _section(model: type[ModelT], latest: Manifest, key: str, where: str) -> Mod
 
 def _damage(error: ValidationError, key: str, latest: Manifest, where: str) -> DamageError:
     said, split = error.errors()[0]["msg"], next(iter(latest.splits), "train")
-    fix = f"; say the split of the rows: --split {split}" if key == "conversion.split" else ""
+    fix = f"; say the split of the rows: {Add('--split', split)}" if key == "conversion.split" else ""
     return DamageError(f"{where}: {key} of generation {latest.generation} is none ({said}){fix}")
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...transforms.format.wording.durations import format_duration
+from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import counted, printable_path
 from ...transforms.format.wording.sizes import format_size
 
@@ -73,7 +74,7 @@ class Forecast:
         about = f"Expected in all: {'' if self.share == 1 else 'about '}{counted(self.rejects, 'reject')}"
         if not self.fails:
             return f"{about}; {self.allowed:,} are allowed"
-        fix = f"to allow them: --max-rejects {self.rejects}"
+        fix = f"to allow them: {Add('--max-rejects', str(self.rejects))}"
         return f"{about}, and max_rejects allows {self.allowed:,}: the run would fail; {fix}"
 
 

@@ -124,5 +124,5 @@ def order_note(traits: Traits, order: str, tasks: int, shards: Sequence[int]) ->
         return ""
     return (
         "rows follow the source within each shard, and the last shards hold rows from between the others; "
-        "to keep the order of the source throughout: --order source (writes some bytes twice)"
+        f"to keep the order of the source throughout: {Add('--order', 'source')} (writes some bytes twice)"
     )

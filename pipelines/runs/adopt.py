@@ -109,7 +109,7 @@ def adopt_files(
         facts = list(run(_look_at, [os.path.join(folder, one) for one in names]))
     except SchemaError as error:
         what, _, _ = str(error).rpartition("; ")
-        raise SchemaError(f"{what}; merge them as plain bytes: {_merge(folder)} --records opaque") from error
+        raise SchemaError(f"{what}; merge them as plain bytes: {_merge(folder, '--records', 'opaque')}") from error
     _check(folder, facts)
     storage = LocalStorage(os.path.abspath(folder))
     manifest = _manifest(splits, facts, name or dataset_name(os.path.abspath(folder)))
@@ -183,8 +183,8 @@ def _is_of_others(storage: Storage, name: str, wanted: Mapping[str, bytes]) -> b
     return name not in wanted or storage.read(name) != wanted[name]
 
 
-def _merge(folder: str) -> Command:
-    return Command("merge", folder, "-o", f"{folder}-dataset")
+def _merge(folder: str, *more: str) -> Command:
+    return Command("merge", folder, "-o", f"{folder}-dataset", *more)
 
 
 def _files(folder: str, name: str | None, split: str | None) -> Listing:

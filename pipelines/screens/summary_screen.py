@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...transforms.format.manifest.manifest import Manifest, SplitEntry
-from ...transforms.format.wording.hints import set_column
+from ...transforms.format.wording.hints import Add, set_column
 from ...transforms.format.wording.printable import counted, printable
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.stores.common.schemes import STORES, scheme_of
@@ -73,7 +73,7 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
         if held < summary.listed:
             what = f"{held:,} of {counted(summary.listed, 'file')}"
         rows = "the rows of " if any(file.under is not None for file in summary.unchanged) else ""
-        holds = f"{where} holds {rows}{what}; --force appends again" if held else "no file is left to append"
+        holds = f"{where} holds {rows}{what}; {Add('--force')} appends again" if held else "no file is left to append"
         terminal.text(f"Nothing to do: {holds}.", "bold")
         if any(file.under is not None for file in summary.unchanged):
             terminal.text(f"Left out: {in_lines(unchanged_line(summary.unchanged))}")

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 from ...transforms.dataset.shard_plan.task_ranges import MIN_TASK_BYTES
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.errors import RunError
+from ...transforms.format.wording.hints import Add
 from ...transforms.limits.turns import share_turns, turns_path
 from ...transforms.sources.contract.source import ParallelMap, Task
 from ...transforms.task_staging import TaskStaging
@@ -166,7 +167,7 @@ class WorkerProcesses:
         except BrokenProcessPool as error:
             self.broken = RunError(
                 "a worker process was ended from outside, as the system does when memory runs out; nothing was "
-                "committed. Fewer workers take less memory: --workers 1"
+                f"committed. Fewer workers take less memory: {Add('--workers', '1')}"
             )
             raise self.broken from error
 

@@ -141,7 +141,8 @@ def test_of_two_appends_at_once_both_land_and_gc_takes_the_part_that_the_slower_
     write_generation(spec, staged)
     (orphan,) = tried - set(parts_of(out, 4))
     report = verify_dataset(out)
-    note = "no generation names it; a commit left it that lost or died: gc --delete removes it"
+    note = "no generation names it; a commit left it that lost or died: "
+    note += f"shardmill gc {out} --delete removes it when it is a week old"
     assert (report.findings, report.notes) == ((), (f"{orphan}: {note}",))
     assert (report.generation, report.records) == (4, 15000 + 2100 + 1200 + 900)
     young = collect(out, days=6.9, delete=True)

@@ -18,12 +18,16 @@ from ...errors import CommitError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths, staged_file, staged_sidecar
 from ...format.sidecars.sidecar_files import in_publishing_order
+from ...format.wording.hints import Add
 from ..generations.manifest_files import check_own_folders, is_replaced, lineage, list_generations, read_manifest
 from ..stage.run_lock import hold_if_dead, hold_sidecars
 from ..storage.contract import FileStatus, Storage
 from ..storage.object_storage import ObjectStorage
 from ..storage.storage_at import storage_at
 from .commit_generation import Commit
+
+_AGAIN: Final = f"convert again with {Add('--overwrite')}"
+
 
 _SMALL_AT_ONCE: Final = 64
 
@@ -103,7 +107,7 @@ def _move(storage: Storage, move: Move) -> None:
             return
         raise CommitError(
             f"{storage.path(move.target)} was committed, but is neither there nor in {move.source}: its staging folder "
-            f"was changed; convert again with --overwrite"
+            f"was changed; {_AGAIN}"
         )
     if move.replaces:
         storage.place(move.source, move.target)
@@ -141,7 +145,7 @@ def _publish_left(storage: Storage, moves: list[Move], *, held: bool = False) ->
         if _is_other_file(storage, move):
             raise CommitError(
                 f"{storage.path(move.source)} is not the committed {move.target}: its staging folder was changed; "
-                f"convert again with --overwrite"
+                f"{_AGAIN}"
             )
         publish_file(storage, move, held=held)
 

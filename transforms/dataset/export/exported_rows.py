@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import UsageError
+from ...format.wording.hints import Add
 from ...format.wording.printable import printable, printable_path
 from ..reading.open_dataset import Dataset
 from ..rows.source_columns import SourceColumns
@@ -100,6 +101,6 @@ def _text(value: Any) -> str:
 def _two_splits(where: str, splits: Sequence[str]) -> UsageError:
     return UsageError(
         f'{where}: has {len(splits)} splits and a column "{SPLIT}" of its own that is not the split of each row, so one'
-        f" table cannot say which row is in which; export each split by itself: --split {splits[0]}, or without that "
-        f"column: name the others with --columns"
+        f" table cannot say which row is in which; export each split by itself: "
+        f"{Add('--split', splits[0])}, or without that column: name the others with --columns"
     )

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from ...errors import TargetError
+from ...format.wording.hints import Add
 from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
 from ..storage.incomplete_file import incomplete_file, incomplete_folder
@@ -23,7 +24,7 @@ def check_new(path: str, *, overwrite: bool) -> None:
         if os.listdir(plain):
             raise TargetError(f"{shown}: is a folder that is not empty; choose another name, or remove it yourself")
     elif os.path.lexists(plain) and not overwrite:
-        raise TargetError(f"{shown}: already exists; --overwrite replaces it")
+        raise TargetError(f"{shown}: already exists; {Add('--overwrite')} replaces it")
 
 
 @contextmanager

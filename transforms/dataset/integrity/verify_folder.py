@@ -14,6 +14,7 @@ from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths
 from ...format.manifest.parts import is_part_path
 from ...format.sidecars.sidecar_files import groups_of, sidecar_files
+from ...format.wording.hints import Command
 from ...format.wording.printable import printable, printable_path
 from ...statistics.stats_json import STATS_FILES, STATS_JSON
 from ..generations.list_lines import read_reject_lines, read_source_lines
@@ -100,7 +101,8 @@ def stray_findings(
         if path in named:
             continue
         if is_part_path(path):
-            notes.append(f"{path}: no generation names it; a commit left it that lost or died: gc --delete removes it")
+            gc = f"{Command('gc', root, '--delete')} removes it when it is a week old"
+            notes.append(f"{path}: no generation names it; a commit left it that lost or died: {gc}")
         elif _OURS.fullmatch(path) and not os.path.basename(path).startswith("."):
             findings.append(Finding(printable_path(path), "no generation names this file: remove it, or move it away"))
         else:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, Literal
 
 from ...errors import CommitError, RunError, ShardmillError, TooManyRejects
+from ...format.wording.hints import Add
 
 REFUSAL_FILE: Final = "refusal.json"
 
@@ -47,7 +48,7 @@ class Refusal:
         if self.kind == "rejects" and self.rejects is not None:
             they, them = ("it is", "it") if self.rejected == 1 else ("they are", "them")
             listed = f"; {they} listed in {os.path.join(path, self.rejects)}"
-            listed += f"; to leave {them} out: --max-rejects {self.rejected}"
+            listed += f"; to leave {them} out: {Add('--max-rejects', str(self.rejected))}"
         error = _ERRORS[self.kind](f"{self.message}{listed}")
         if isinstance(error, RunError) and self.kind != "stale":
             error.again = self.again

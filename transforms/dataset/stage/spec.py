@@ -19,7 +19,7 @@ from ...format.manifest.manifest import OWN_PIPELINE as OWN_PIPELINE
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, IndexKind, check_shard_name
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import Settling
-from ...format.wording.hints import Command
+from ...format.wording.hints import Add, Command
 from ...format.wording.printable import printable
 from ...format.wording.sizes import check_shard_size
 from ...statistics.figures import Level
@@ -202,7 +202,7 @@ class DatasetSpec:
     def ways_out(self) -> str:
         if self.runner == OWN_PIPELINE:
             return f'write into another folder, and {JOIN_TWO}; if_exists="replace" removes what is there'
-        return 'choose another folder (-o), or write over it: --overwrite (in Python: if_exists="replace")'
+        return f'choose another folder (-o), or write over it: {Add("--overwrite")} (in Python: if_exists="replace")'
 
     @property
     def proof(self) -> str | None:

@@ -39,8 +39,8 @@ MOST_SPLITS: Final = 64
 
 TOO_MANY_SPLITS: Final = (
     f"the values of split.column name more than {MOST_SPLITS} splits; choose a column with fewer values, or name the "
-    "split of each: split.names; to keep rows of one value together instead: --split-fractions train=0.9,val=0.1 "
-    "--split-key COLUMN"
+    "split of each: split.names; to keep rows of one value together instead: "
+    f"{Add('--split-fractions', 'train=0.9,val=0.1', '--split-key', 'COLUMN')}"
 )
 
 
