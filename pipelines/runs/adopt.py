@@ -95,7 +95,7 @@ def adopt_files(
 ) -> tuple[Manifest, tuple[str, ...]]:
     """Make a dataset of the TFRecord files in a folder, which are not changed; return its manifest, and notes.
 
-    `name` is the dataset's, by default the folder's; `split` is that of all files, by default the one that their names
+    `name` is the dataset's, by default the folder's; all files are of `split`, by default of the one that their names
     state, or else `train`. `run` is `map`, or one that works on several files at once. An error of damage names all
     damaged files.
     """
@@ -188,7 +188,7 @@ def _merge(folder: str, *more: str) -> Command:
 
 
 def _files(folder: str, name: str | None, split: str | None) -> Listing:
-    """Return the files of a folder, each with the split that its name states, unless `split` is that of all."""
+    """Return the files of a folder, each with `split` if it is given, or with the split that its name states."""
     where = printable_path(folder)
     if is_store_url(folder):
         raise TargetError(

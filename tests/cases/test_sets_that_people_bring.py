@@ -439,3 +439,15 @@ def test_annotations_of_all_splits_are_read_by_the_commands_that_are_said(case: 
     boxes = {name: [row["image/object/bbox/xmin"] for row in found] for name, found in rows.items()}
     assert list(boxes.values()) == [[[pytest.approx(0.125 if kind == "coco" else 0.25)]]] * 2, boxes
     assert [name.removesuffix("2017") for name in boxes] == ["train", "val"]
+
+
+def test_a_table_with_a_row_for_each_box_is_said_to_give_a_record_for_each(shardmill: Shardmill) -> None:
+    make({"d/train/a.jpg": None, "d/val/b.jpg": None})
+    header = "filename,width,height,class,xmin,ymin,xmax,ymax\n"
+    make({"d/train/_annotations.csv": header + "a.jpg,8,6,cat,1,1,3,3\na.jpg,8,6,dog,2,2,4,4\n"})
+    make({"d/val/_annotations.csv": header + "b.jpg,8,6,cat,1,1,3,3\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "to read their rows, a record for each row, so that a picture with several boxes comes several" in screen.out
+    (words,) = commands_in(screen.out)
+    assert shardmill(*words, "--overwrite").code == 0
+    assert counts_of("out") == {"train": 2, "val": 1}

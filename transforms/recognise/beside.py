@@ -127,7 +127,17 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
             around.call if alone else around.call.apart(re.sub("[./]+", "-", os.path.splitext(group[0])[0]).strip("-"))
         )
         read = Command(call.command, *_in_few_words(group, all_tables), "-o", call.output, *options)
-        yield f"{what}, and {are} not read; to read {its} rows: {read}"
+        each = "" if not any(_names_one_again(one, column) for one in group) else ", a record for each row, so that a "
+        each += "picture with several boxes comes several times" if each else ""
+        yield f"{what}, and {are} not read; to read {its} rows{each}: {read}"
+
+
+def _names_one_again(table: str, column: str) -> bool:
+    """Return whether the first rows of a table name a picture in several rows, as those of boxes do."""
+    lines = _head(os.fsencode(table)).decode("utf-8-sig", "replace").splitlines()[:-1]
+    sign = max("\t,;|", key=lines[0].count) if lines else ","
+    names = [row.get(column) for row in csv.DictReader(lines, delimiter=sign)]
+    return len(set(names)) < len(names)
 
 
 def _in_few_words(tables: Sequence[str], others: Sequence[bytes]) -> Sequence[str]:

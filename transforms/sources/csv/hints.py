@@ -80,12 +80,14 @@ class PandasCall:
     call: Call = field(default_factory=Call)
 
     def with_nulls(self, nulls: Sequence[str]) -> str:
-        """Return the call in which these words are null too, also in quotes.
+        """Return the call in which these words, and none of pandas' own, are null, also in quotes.
 
         >>> print(PandasCall(("a.csv",), ";", "utf-8", None).with_nulls(["-"]))
-        convert(data=pandas.read_csv('a.csv', sep=';', na_values=['-']), output='out')
+        convert(data=pandas.read_csv('a.csv', sep=';', keep_default_na=False, na_values=['', '-']), output='out')
         """
-        return self.call.of_data(self._frame({"na_values": list(nulls)}))
+        return self.call.of_data(
+            self._frame({"keep_default_na": False, "na_values": list(dict.fromkeys(["", *nulls]))})
+        )
 
     def with_list(self, name: str, prefix: str) -> str:
         """Return the call in which the columns of a prefix and a number are one list."""

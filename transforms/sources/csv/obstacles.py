@@ -37,8 +37,8 @@ _THOUSANDS: Final = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+([.][0-9]+)?$"
 _DOTS: Final = r"[.].*,"
 
 _NULLS: Final = frozenset((
-    "-", "--", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan", "null", "nil", "none", "missing", "unknown",
-    "(null)", "<na>", "<null>", "\\n",
+    "", "-", "--", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan", "null", "nil", "none", "missing",
+    "unknown", "(null)", "<na>", "<null>", "\\n",
 ))  # fmt: skip
 """Words, in lowercase, that mostly mean null: also where they are many."""
 
@@ -60,7 +60,7 @@ _CODE: Final = r"^[0-9]+[eE][0-9]+$"
 _PICTURE: Final = re.compile(
     r"(data:image/[a-z.+-]+;base64,)?(iVBORw0KGgo|/9j/|R0lGOD|UklGR[A-Za-z0-9+/]{6,10}XRUJQ|Qk)[A-Za-z0-9+/\s]{20,}"
 )
-_OBJECT: Final = re.compile(r"""\s*\{\s*("[^"]*"|'[^']*')\s*:.*\}\s*""", re.DOTALL)
+_OBJECT: Final = re.compile(r"""\s*(\[\s*)?\{\s*("[^"]*"|'[^']*')\s*:.*\}(\s*\])?\s*""", re.DOTALL)
 _QUOTES: Final = re.compile(r"""[ \t]+".*"[ \t]*""", re.DOTALL)
 
 
