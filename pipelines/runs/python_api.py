@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ...transforms.errors import DataError, ShardmillError, ShardmillWarning, UsageError
+from ...transforms.format.wording.hints import Python
 from ...transforms.format.wording.printable import printable
 from ...transforms.pictures.check import ImageCheck
 from ...transforms.recipe.function import Mapped, steps_of
@@ -112,7 +113,8 @@ def load_call(
     given = [what] if isinstance(what, str | os.PathLike) else what
     if not isinstance(given, list | tuple) or not all(isinstance(path, str | os.PathLike) for path in given):
         kind = printable(type(what).__name__)
-        raise DataError(f"a {kind} is neither a path nor a config; if it is the data: convert(data=..., output=...)")
+        call = Python("convert(data=..., output=...)")
+        raise DataError(f"a {kind} is neither a path nor a config; if it is the data: {call}")
     config, paths = split_sources([os.fspath(path) for path in given])
     return load_config(config, flags=flags, paths=paths, data_given=data_given, command=command)
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.doctor import findings
@@ -19,7 +20,7 @@ from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.cleanup import garbage
 from shardmill.transforms.dataset.commit import publish
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import ConfigError, RunError
+from shardmill.transforms.errors import ConfigError, DataError, RunError
 
 from .. import followed_hints
 from ..command_line import Shardmill
@@ -198,6 +199,30 @@ def test_a_split_is_exported_and_a_file_replaced_by_the_options_that_are_said(sh
     export += options_in(shardmill(*export).err, "already exists; ")[:1]
     assert shardmill(*export).code == 0
     assert len(Path("rows.csv").read_text().splitlines()) == counts_of("out")["x"] + 1
+    both = ["export", "out", "-o", "both.csv"]
+    assert shardmill(*both, *options_in(shardmill(*both).err, "the others with ")[:1], "n").code == 0
+    assert len(Path("both.csv").read_text().splitlines()) == 81
+
+
+@pytest.mark.parametrize("target", ["rows.csv", "pictures"])
+def test_columns_that_an_export_takes_are_chosen_by_the_option_that_is_said(shardmill: Shardmill, target: str) -> None:
+    Path("a.jsonl").write_text('{"n": 1, "file_name": "a", "more": [1]}\n')
+    Image.new("RGB", (8, 6)).save("p.png")
+    Path("b.csv").write_text("p,n,p_file_name\np.png,1,a\n")
+    given = ["a.jsonl"] if target == "rows.csv" else ["b.csv", *column("p", "image", "path")]
+    assert shardmill("convert", *given, "-o", "out").code == 0
+    names = "n" if target == "rows.csv" else "p/encoded,n"
+    export = ["export", "out", "-o", target]
+    assert shardmill(*export, *options_in(shardmill(*export).err, "others with ")[:1], names).code == 0
+    assert "1" in Path(target if target == "rows.csv" else f"{target}/metadata.jsonl").read_text()
+
+
+def test_data_in_the_place_of_a_path_are_converted_by_the_call_that_is_said() -> None:
+    with pytest.raises(DataError) as refused:
+        convert({"n": [5]}.items())  # type: ignore[arg-type]
+    line = str(refused.value).partition("if it is the data: ")[2]
+    exec(line.replace("data=...", "data={'n': [5]}").replace("...", "'out'"), {"convert": convert})
+    assert values_of("out") == [5]
 
 
 def test_values_of_a_column_of_many_are_kept_together_by_the_options_that_are_said(shardmill: Shardmill) -> None:

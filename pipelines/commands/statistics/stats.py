@@ -53,7 +53,7 @@ def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> in
         shown, written = _of_dataset(root, level, write=write)
     elif write:
         raise UsageError(
-            f"{printable_path(path)}: --write writes beside the shards of a dataset, and this is none; make one: "
+            f"{printable_path(path)}: is no dataset, beside whose shards --write writes; make one: "
             f"{Command('merge', path, '-o', 'FOLDER', Set('stats', True))}"
         )
     else:

@@ -102,5 +102,5 @@ def _two_splits(where: str, splits: Sequence[str]) -> UsageError:
     return UsageError(
         f'{where}: has {len(splits)} splits and a column "{SPLIT}" of its own that is not the split of each row, so one'
         f" table cannot say which row is in which; export each split by itself: "
-        f"{Add('--split', splits[0])}, or without that column: name the others with --columns"
+        f"{Add('--split', splits[0])}, or without that column: name the others with {Add('--columns')}"
     )

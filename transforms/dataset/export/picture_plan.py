@@ -18,6 +18,7 @@ from typing import Final
 
 from ...errors import UsageError
 from ...format.schema.schema import Feature, Schema
+from ...format.wording.hints import Add
 from ...format.wording.printable import printable
 from .picture_names import safe_name
 from .picture_objects import OBJECTS, Objects
@@ -74,7 +75,7 @@ class PicturePlan:
         if taken is not None:
             raise UsageError(
                 f'{where}: the column "{printable(taken)}" has the name that paths or boxes of pictures get; choose '
-                f"others with --columns, or export a table"
+                f"others with {Add('--columns')}, or export a table"
             )
         alone = len(pictures) == 1 and not pictures[0].many and not pictures[0].nullable and objects is None
         by_folder = alone and _folders_say(stem, columns, features, labels)

@@ -21,6 +21,7 @@ from ...errors import UsageError
 from ...format.buffers.arrow_memory import offsets_of
 from ...format.nested.keys import stored_type
 from ...format.schema.column_types import is_string
+from ...format.wording.hints import Add
 from ...format.wording.printable import printable
 from .exported_rows import ExportedRows
 from .plain_values import plain_array, plain_list
@@ -95,7 +96,7 @@ def write_csv(rows: ExportedRows, file: BinaryIO) -> None:
         names = ", ".join(printable(name) for name in nested)
         raise UsageError(
             f"CSV has no lists and objects, which {names} hold; export to .jsonl or .parquet, or choose others with "
-            f"--columns"
+            f"{Add('--columns')}"
         )
     names = rows.schema.names
     file.write(csv_lines([pa.array([name]) for name in names]))
