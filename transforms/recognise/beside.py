@@ -134,7 +134,8 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
 
 def _names_one_again(table: str, column: str) -> bool:
     """Return whether the first rows of a table name a picture in several rows, as those of boxes do."""
-    lines = _head(os.fsencode(table)).decode("utf-8-sig", "replace").splitlines()[:-1]
+    head = _head(os.fsencode(table)).decode("utf-8-sig", "replace")
+    lines = head.splitlines()[: None if head.endswith("\n") else -1]
     sign = max("\t,;|", key=lines[0].count) if lines else ","
     names = [row.get(column) for row in csv.DictReader(lines, delimiter=sign)]
     return len(set(names)) < len(names)
