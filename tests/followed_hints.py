@@ -1,7 +1,8 @@
-"""Which hints tests follow: `followed_hints.txt` names a test for each hint, which makes it, types it, and ends well.
+"""Check that tests follow the hints of messages.
 
-A hint is known by its module, the function that makes it, its kind and its literal words. A test that is named for some
-hints fails where it does not follow one of them.
+`followed_hints.txt` names one test for each hint. The test provokes the message, types what it proposes, and the command
+succeeds. A hint is identified by its module, the function that builds it, its kind and its literal words. A test fails
+if it does not follow all hints that the list assigns to it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Words = tuple[str, ...]
 
 @cache
 def sites_of(path: Path) -> dict[tuple[int, int], tuple[str, ast.Call]]:
-    """Return the hints that a module makes, by the line and column of each call."""
+    """Return the hints that a module builds, by the line and column of the call."""
     found: dict[tuple[int, int], tuple[str, ast.Call]] = {}
 
     def walk(node: ast.AST, inside: str) -> None:
@@ -65,7 +66,7 @@ def all_sites() -> dict[str, ast.Call]:
 
 @cache
 def made_at_import() -> list[tuple[str, Words]]:
-    """Return the hints that modules and classes make, of which all words are literal."""
+    """Return the hints with literal words only, which are built when modules are imported."""
     found, known = [], {**vars(hints), "Proposed": hints.Command}
     for site, call in all_sites().items():
         if not re.fullmatch(r"-|[A-Z]\w*", site.split(" ")[1]):
@@ -78,7 +79,7 @@ def made_at_import() -> list[tuple[str, Words]]:
 
 @cache
 def table() -> dict[str, str]:
-    """Return the test that follows each hint; none for those that no test follows yet."""
+    """Return the test of each hint; empty for a hint without a test."""
     lines = (line.partition(ARROW) for line in TABLE.read_text().splitlines())
     return {site: test for site, _, test in lines}
 
@@ -99,14 +100,14 @@ def name_of(item: pytest.Item) -> str:
 
 @dataclass
 class Followed:
-    """The hints that a test has made, each with its words, and the text that it was shown; those that it typed."""
+    """What a test did with hints: those that messages built, the text on the screen, and those that the test typed."""
 
     made: list[tuple[str, Words]] = field(default_factory=list)
     shown: str = ""
     typed: set[str] = field(default_factory=set)
 
     def command(self, args: Iterable[str]) -> None:
-        """Note the hints that a command had: all but the folder that it writes."""
+        """Record the hints that a typed command contains; output folders are not compared."""
         given = _without_places(args)
         shown = [(site, words) for site, words in made_at_import() if str(hints.Add(*words[:2])) in self.shown]
         for site, words in [*self.made, *shown]:
@@ -127,14 +128,14 @@ def _without_places(words: Iterable[str]) -> Words:
 
 
 def _filled(words: Words) -> str:
-    """Return the pattern of words whose blanks are filled in."""
+    """Return a pattern that matches the words of a hint after a reader has filled in its placeholders."""
     text = "\0".join(words)
     ends = [0, *(place for blank in BLANK.finditer(text) for place in blank.span()), len(text)]
     return ".+".join(re.escape(text[ends[at] : ends[at + 1]]) for at in range(0, len(ends), 2))
 
 
 def _site(frame: FrameType | None) -> str | None:
-    """Return the hint that is made by the first frame of the product above those of hints."""
+    """Return the hint that the product is building: its first frame above `hints.py`."""
     while frame is not None:
         path = Path(frame.f_code.co_filename).resolve()
         if path != HINTS and any(folder in path.parents for folder in PRODUCT):
@@ -145,7 +146,7 @@ def _site(frame: FrameType | None) -> str | None:
 
 
 def typed(args: list[str], screen: str) -> None:
-    """Note a command that ended well, and what it printed; an empty list is one that did not."""
+    """Record a command and what it printed; `args` is empty if the command failed."""
     for followed in _now:
         if args:
             followed.command(args)
@@ -154,7 +155,7 @@ def typed(args: list[str], screen: str) -> None:
 
 @contextmanager
 def following(monkeypatch: pytest.MonkeyPatch) -> Iterator[Followed]:
-    """Note the hints that are made and typed."""
+    """Record the hints that are built and typed."""
     followed = Followed()
     make, new, execute, run = hints.Add.__init__, hints.Python.__new__, builtins.exec, subprocess.run
 
