@@ -1,8 +1,8 @@
 """Check that tests follow the hints of messages.
 
-`followed_hints.txt` names one test for each hint. The test provokes the message, types what it proposes, and the command
-succeeds. A hint is identified by its module, the function that builds it, its kind and its literal words. A test fails
-if it does not follow all hints that the list assigns to it.
+`followed_hints.txt` names one test for each hint. The test provokes the message, types what it proposes, and the
+command succeeds. A hint is identified by its module, the function that builds it, its kind and its literal words.
+A test fails if it does not follow all hints that the list assigns to it.
 """
 
 from __future__ import annotations
