@@ -330,7 +330,8 @@ def _by_type(
     options, rules = config.input, config.schema_.columns.items()
     declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
     made = settings.pictures
-    boxes = BoxesByType(declared, config.schema_.boxes == "clip", boxes_on=made.boxes_on, form=_box_format(config))
+    form = _box_format(config.schema_.box_format, None if options is None else options.format)
+    boxes = BoxesByType(declared, config.schema_.boxes == "clip", boxes_on=made.boxes_on, form=form)
     steps: list[StepByType] = [ExportedPictures(declared, found, noted=not made.changes_pictures)]
     if config.image is not None:
         decoded: Check = level if level in DECODED else "structure"
@@ -343,12 +344,12 @@ def _by_type(
     return tuple(steps)
 
 
-def _box_format(config: Config) -> BoxFormat | None:
-    if config.input is None or config.input.format not in KINDS:
-        return config.schema_.box_format
-    if config.schema_.box_format != "xywh":
+def _box_format(asked: BoxFormat, kind: str | None) -> BoxFormat | None:
+    if kind not in KINDS:
+        return asked
+    if asked != "xywh":
         raise UsageError(
-            f"schema.box_format: files of {config.input.format} say themselves what boxes are; leave the key out, or "
+            f"schema.box_format: files of {kind} say themselves what boxes are; leave the key out, or "
             f"append with {Set('schema.box_format', 'xywh')}"
         )
     return None

@@ -44,5 +44,5 @@ def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool 
         )
     options = found.options.model_construct(**given)  # as they are: a path need not be UTF-8
     source = found.source(options, Settings(folder, detected=notes))
-    by_type = (ExportedPictures(), BoxesByType())
+    by_type = (ExportedPictures(), BoxesByType(form="xywh"))
     return with_steps(source, found.steps(options), by_type=by_type) if found.has_rows else source
