@@ -301,3 +301,15 @@ def test_numbers_in_quotes_that_may_be_empty_are_said_and_read_by_the_line_that_
     rows = open_dataset("again")["train"].to_arrow().to_pylist()
     assert [row["run - loss"] for row in rows] == [pytest.approx(0.9), None, 0.5]
     assert [row["note"] for row in rows] == ["NA", "x", "y"]
+
+
+def test_a_first_line_of_counts_and_classes_is_said_with_the_options_that_read_the_rows(shardmill: Shardmill) -> None:
+    Path("iris.csv").write_text("20,2,setosa,versicolor,virginica\n5.1,3.5,0\n4.9,3.0,1\n")
+    screen = shardmill("convert", "iris.csv", "-o", "out")
+    options = re.search(r"holds counts, as scikit-learn writes it: (.*?); else add the cells", screen.err)
+    assert (screen.code, bool(options)) == (4, True), screen.err
+    assert options
+    assert shardmill("convert", "iris.csv", "-o", "out", *options[1].split()).code == 0
+    rows = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert [row["column_2"] for row in rows] == [0, 1]
+    assert [row["column_0"] for row in rows] == pytest.approx([5.1, 4.9])

@@ -20,7 +20,7 @@ from ...format.buffers.arrow_memory import beginning_of, binary_array
 from ...format.buffers.views import BUFFER_LIMIT
 from ...format.flow.rejects import CellError, CellProblem, Reject
 from ...format.schema.schema import Feature
-from ...format.wording.hints import Set, set_column
+from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, printable
 from ..contract.selection import refuse_far_more
 from ..registry.settings import Limits
@@ -397,6 +397,9 @@ def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
             f"add the cells that it lacks ({Set('input.short_rows', None)} makes them null), or quote the value whose "
             "line break cuts the row"
         )
+        if all(map(str.isdecimal, parser.names[:2])):
+            counts = Add("--no-header", Set("input.skip_lines", 1))
+            fix = f"if the first line holds counts, as scikit-learn writes it: {counts}; else {fix}"
     elif _is_trailing(parser, actual, row):
         fix = f'take the delimiter "{printable(chr(dialect.delimiter))}" off its end'
     else:
