@@ -33,7 +33,7 @@ PRODUCT = tuple(ROOT / folder for folder in ("pipelines", "transforms"))
 HINTS = ROOT / "transforms/format/wording/hints.py"
 BLANK = re.compile(
     r"\[[a-zA-Z]+, [a-z.]+(?:, \.\.\.)?\]|\{train: GLOB, test: GLOB\}"
-    r"|(?<!\\)\b(?:FILES?|FOLDER|SOURCE|DATASET|NAME|COLUMN|VALUE|TYPE|ENCODING|N)\b|\.\.\."
+    r"|(?<!\\)\b(?:FILES?|FOLDER|SOURCE|DATASET|NAME|COLUMN|VALUE|TYPE|ENCODING|SIGN|N)\b|\.\.\."
 )
 """What a reader fills in."""
 

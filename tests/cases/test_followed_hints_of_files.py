@@ -12,6 +12,7 @@ import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import DataError, SchemaError
 
 from ..archives import picture, tar_of, zip_of
 from ..command_line import Shardmill
@@ -324,3 +327,57 @@ def test_a_program_that_a_message_proposes_writes_a_file_that_is_read(
         raised = shardmill("convert", one.file, "-o", "raised", *one.given, *shlex.split(option[1]))
         assert raised.code == 0, raised.err
         assert open_dataset("raised").manifest.splits["train"].records == len(one.rows)
+
+
+@pytest.mark.parametrize(("late", "wanted"), [({"a": 2, "b": 3}, (2, 3)), ({"a": 1.5}, (1.5,))])
+def test_rows_that_the_first_ones_do_not_fit_are_read_by_the_line_of_python(
+    late: dict[str, Any], wanted: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [*[{"a": 1}] * 4000, late]
+    with pytest.raises(SchemaError) as refused:
+        convert(data=iter(rows), output="out")
+    line = str(refused.value).rpartition(": ")[2]
+    exec(line, {"convert": partial(convert, output="out"), "rows": iter(rows)})
+    found = [tuple(record.values()) for record in map(dict, open_dataset("out")["train"])]
+    assert (len(found), found[-1]) == (4001, wanted)
+
+
+class LazyFrame:
+    """What Polars calls a frame whose rows are not there yet."""
+
+    def collect(self) -> pa.Table:
+        return pa.table({"a": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (pd.Series([1, 2]), "series"),
+        (LazyFrame(), "frame"),
+        (np.array([1, 2]), "array"),
+        ({"x": pd.DataFrame({"a": [1, 2]})}, "tables"),
+    ],
+)
+def test_data_that_is_no_table_is_read_by_what_its_message_passes_in_its_place(
+    data: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError) as refused:
+        convert(data=data, output="out")
+    passed = re.search(r"data=[^;]*", str(refused.value))
+    assert passed, refused.value
+    exec(f"convert({passed[0]}, output='out')", {"convert": convert, name: data})
+    assert [[*dict(record).values()] for record in open_dataset("out")["train"]] == [[1], [2]]
+
+
+def test_annotations_of_several_folders_are_read_one_after_the_other(shardmill: Shardmill) -> None:
+    for name in ("one", "two"):
+        make({f"{name}/{name}.jpg": None, f"{name}-boxes/{name}.xml": VOC.format(name, "cat", BOX)})
+    refused = shardmill("convert", "one", "two", "-o", "out", "--set", "input.annotations.voc=one-boxes")
+    option = re.search(r"with (--split val) where", refused.err)
+    assert option, refused.err
+    for command, name, options in (("convert", "one", []), ("append", "two", shlex.split(option[1]))):
+        done = shardmill(command, name, "-o", "out", "--set", f"input.annotations.voc={name}-boxes", *options)
+        assert done.code == 0, done.err
+    assert counts_of("out") == {"train": 1, "val": 1}

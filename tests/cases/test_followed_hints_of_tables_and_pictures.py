@@ -280,6 +280,13 @@ CASES = {
         {"train": 4},
         earlier=("first.csv", []),
     ),
+    "a row of an append that is of another type": Case(
+        {"first.csv": "n\n1\n2\n", "in/a.csv": "n\nx\n"},
+        "where others fit: ",
+        {"train": 2},
+        earlier=("first.csv", []),
+        fill=("N", "1"),
+    ),
     "an append that looks for no duplicates": Case(
         {"first.csv": "n\n1\n1\n", "in/a.csv": "n\n3\n3\n"},
         "with no earlier ones: ",

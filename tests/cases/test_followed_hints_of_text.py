@@ -192,6 +192,9 @@ CASES = {
     "a number below float32 in JSON": Case(
         {"a.jsonl": '{"a": 1e-300}\n{"a": 1}\n'}, "keep it exact: ", [(1e-300,), (1.0,)], column("a", "type", "float32")
     ),
+    "another sign between values": Case(
+        {"a.csv": "a:b\n1,5:2\n3,5:4\n"}, "name the delimiter (", [("1,5", 2), ("3,5", 4)], fill=("SIGN", ":")
+    ),
     "quotes behind blanks": Case({"a.csv": 'a,b\n1, "x"\n2, "y"\n'}, "to take both off: ", [(1, "x"), (2, "y")]),
     "a header without the name of the first column": Case(
         {"a.csv": "a,b\nr,1,2\ns,3,4\n"}, "as R writes it: ", [(1, 2, "r"), (3, 4, "s")]

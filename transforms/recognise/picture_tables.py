@@ -98,7 +98,7 @@ def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: s
     if len(paths) != 1 or "://" in paths[0] or not os.path.isdir(root):
         raise InputError(
             "annotations are of the pictures of one local folder; convert it, and append others with theirs (with "
-            "--split val where they are another split)"
+            f"{Add('--split', 'val')} where they are another split)"
         )
     section |= {"format": kind, "paths": list(files)}
     if kind != "voc":

@@ -40,6 +40,7 @@ _COMMENTED: Final = 20
 COMMENT: Final = "# "
 """What `numpy.savetxt` writes before its header, and before each line of it."""
 
+NO_HEADER: Final = Add("--no-header")
 _TRIM: Final = f"; to take blanks off all cells: {Set('input.trim', True)}"
 _SHOWN: Final = 5
 """Columns that a message shows of the first line, and a note of its names."""
@@ -182,7 +183,7 @@ def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
                 f"input.names: the headers of {full[0].name} and {head.name} differ "
                 f'("{printable(ours)}" and "{printable(theirs)}" in one place), so that one list of names would mix up '
                 f"their columns; leave input.names out (columns match by name), or convert the files separately; if "
-                f"the first lines are data: --no-header"
+                f"the first lines are data: {NO_HEADER}"
             )
 
 
@@ -223,7 +224,7 @@ def refuse_data_as_header(
             raise _looks_like_data(head.name, head.cells, f"{Set('input.header', True)}", renamed=renamed)
         if known:
             what = f"{head.name}: the first line is the header, though it holds numbers"
-            found.append(f"{what}: {_line(head.cells)}; if it is data: --no-header")
+            found.append(f"{what}: {_line(head.cells)}; if it is data: {NO_HEADER}")
     return tuple(found)
 
 
@@ -241,14 +242,14 @@ def _header_of_text(heads: Sequence[FileHead], head: FileHead) -> tuple[str, ...
         return ()
     more = [", ..."] if len(head.cells) > _SHOWN else []
     line = "".join([", ".join(printable(cell) for cell in head.cells[:_SHOWN]), *more])
-    return (f"{head.name}: the first line is the header: {line}; if it is data: --no-header",)
+    return (f"{head.name}: the first line is the header: {line}; if it is data: {NO_HEADER}",)
 
 
 def _looks_like_data(file: str, cells: Sequence[str], else_: str, *, renamed: bool = False) -> SourceError:
-    names = "" if renamed else f", or with names of your own: --no-header {Set('input.names', '[a, b, ...]')}"
+    names = "" if renamed else f", or with names of your own: {NO_HEADER} {Set('input.names', '[a, b, ...]')}"
     return SourceError(
         file,
-        f"the first line looks like data, not like a header: {_line(cells)}; if it is data: --no-header{names}; if it "
+        f"the first line looks like data, not like a header: {_line(cells)}; if it is data: {NO_HEADER}{names}; if it "
         f"is a header: {else_}",
     )
 
@@ -280,7 +281,7 @@ def _refuse_libsvm(text: bytes, file: str) -> None:
         raise SourceError(
             file,
             "the first line is in the form of LibSVM (label, then index:value), which is no table; to read each line "
-            f"as text: {Command('convert', file, '-o', 'out', '--format', 'txt')}; as one column: --no-header",
+            f"as text: {Command('convert', file, '-o', 'out', '--format', 'txt')}; as one column: {NO_HEADER}",
         )
 
 
@@ -299,7 +300,7 @@ def _first_record(
             raise SourceError(
                 file,
                 f"the header has a name of {long[0].size} bytes, more than limits.field_bytes ({limits.field_bytes}); "
-                "if it is data: --no-header",
+                f"if it is data: {NO_HEADER}",
             )
         if not counts.records:
             before = Cut(before.offset + size, 0, before.blanks + counts.blanks, before.lines + counts.lines)
@@ -350,7 +351,7 @@ def _refuse_twins(names: Sequence[str], file: str) -> None:
             raise SourceError(
                 file,
                 f'columns {seen[name]} and {i} are both named "{printable(name)}": one would overwrite the other; '
-                "if the first line is data: --no-header; if it is a header, rename one, or replace it by names of "
+                f"if the first line is data: {NO_HEADER}; if it is a header, rename one, or replace it by names of "
                 f"your own: {Set('input.names', '[a, b, ...]')}",
             )
         seen[name] = i

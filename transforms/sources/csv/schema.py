@@ -16,10 +16,10 @@ from ...format.buffers.arrow_memory import binary_array
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature
-from ...format.wording.hints import Set
+from ...format.wording.hints import Add, Set
 from ..text.declared import declared_type
 from ..text.open_text import is_transparent
-from .header import FileHead
+from .header import NO_HEADER, FileHead
 from .infer_types import Evidence, explain, join_evidence, look_at_columns
 from .obstacles import CODE, Look, Obstacles
 from .parse import TRIM, Cells, Parser, check_utf8, parse_cells
@@ -165,7 +165,7 @@ def refuse_wide_files(
                     f"{Set('input.skip_lines', lines)}",
                 )
             columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
-            instead = f"--no-header {Set('input.skip_lines', pairs[0][0].header_lines)}"
+            instead = f"{NO_HEADER} {Set('input.skip_lines', pairs[0][0].header_lines)}"
             if sum(found.trailing for _, found in pairs) == rows:
                 last = next(name for i in count(len(names)) if (name := f"column_{i}") not in names)
                 raise SourceError(
@@ -192,6 +192,6 @@ def refuse_wide_files(
             raise SourceError(
                 pairs[0][0].name,
                 f"every row that was read ({rows}) has more than the {columns} of the header; fix the header, skip "
-                f"lines before it ({before}), name the delimiter (--delimiter SIGN), or name the columns instead "
-                f"({instead} {Set('input.names', '[a, b, ...]')}){also}",
+                f"lines before it ({before}), name the delimiter ({Add('--delimiter', 'SIGN')}), or name the columns "
+                f"instead ({instead} {Set('input.names', '[a, b, ...]')}){also}",
             )

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
 from ...format.schema.arrow_checks import common_type, has_unit, in_unit, times_within
+from ...format.wording.hints import Python
 from ...format.wording.printable import printable
 from .mixed_values import CONVERSION_ERRORS, mixed_column_error
 
@@ -134,9 +135,8 @@ def _column(name: str, values: list[Any], first: int) -> pa.Array:
 def _fitted(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
     new = [name for name in table.column_names if name not in schema.names]
     if new:
-        raise SchemaError(
-            f'data: {where}: column "{printable(new[0])}" is new: the first rows decide the columns; give every row '
-            f"all keys (None for no value), or pass a list: convert(data=list(rows))"
+        raise _misfit(
+            where, new[0], " is new: the first rows decide the columns; give every row all keys (None for no value)"
         )
     columns = []
     for field in schema:
@@ -157,10 +157,13 @@ def _fitted_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.C
             return column.cast(field.type)  # checked: what the type does not hold exactly is an error
         except pa.ArrowException as error:
             reason = printable(error)
-    raise SchemaError(
-        f'data: {where}: column "{printable(field.name)}": {reason}; give the column one type, or pass a list, whose '
-        f"rows all decide the type: convert(data=list(rows))"
-    )
+    raise _misfit(where, field.name, f": {reason}; give the column one type")
+
+
+def _misfit(where: str, column: str, says: str) -> SchemaError:
+    rows = Python("convert(data=list(rows))")
+    also = f", or pass a list, whose rows all decide the type: {rows}" if where.startswith("rows") else ""
+    return SchemaError(f'data: {where}: column "{printable(column)}"{says}{also}')
 
 
 def _is_numeric(kind: pa.DataType) -> bool:

@@ -163,13 +163,15 @@ def _not_data(data: object, of: str = "") -> DataError:
     """Return the error that says what data may be; of what is often passed, with the line that is right."""
     what = f"data is a {printable(type(data).__name__)}{of}"
     if _is_pandas(data, "Series"):
-        return DataError(f'{what}: one column without a table; make it one: data=series.to_frame("name")')
+        named = Python('data=series.to_frame("name")')
+        return DataError(f"{what}: one column without a table; make it one: {named}")
     if type(data).__name__ == "LazyFrame":
-        return DataError(f"{what}: its rows are not there yet; collect them: data=frame.collect()")
+        return DataError(f"{what}: its rows are not there yet; collect them: {Python('data=frame.collect()')}")
     if isinstance(data, str | os.PathLike):
         return DataError(f"{what}: a path is the first argument: convert({printable(os.fspath(data))!r}, output=...)")
     if isinstance(data, np.ndarray):
-        return DataError(f'{what}: give the array a name: data={{"x": array}}; its first axis is the row')
+        named = Python('data={"x": array}')
+        return DataError(f"{what}: give the array a name: {named}; its first axis is the row")
     return DataError(
         f"{what}; pass a pandas DataFrame, an Arrow table, a dict of NumPy arrays whose first axis is the row, or a "
         f"list or generator of dicts"
@@ -269,8 +271,8 @@ def _of_arrays(arrays: Mapping[Any, Any]) -> MemoryTable:
 
 def _array_column(name: str, value: Any) -> pa.Array:
     if hasattr(value, "columns") or hasattr(value, "column_names"):
-        shown = printable(repr(name))
-        raise DataError(f"data is a dict of tables, of which each would be one column; give one: data=tables[{shown}]")
+        one = Python(f"data=tables[{printable(repr(name))}]")
+        raise DataError(f"data is a dict of tables, of which each would be one column; give one: {one}")
     if isinstance(value, np.ma.MaskedArray):
         raise UsageError(f'data: array "{printable(name)}" is masked; fill it, or pass an Arrow table with nulls')
     try:

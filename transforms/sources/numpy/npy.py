@@ -88,7 +88,7 @@ class NpyHeader:
             raise NpyError(
                 "BAD_DTYPE",
                 f"it holds {kind} (dtype {self.descr}), which only rows do; make each row a record: "
-                f"{Set('input.rows', True)}, or in Python convert(data={{...}})",
+                f"{Set('input.rows', True)}",
                 self.descr,
                 _KNOWN,
             )

@@ -74,7 +74,8 @@ def refuse_misfits(
     found = Schema(tuple(inferred[feature.name] if feature.name in misfits else feature for feature in cast))
     options = missing_keys(misfits, wanted)
     fix = f"give the keys that the dataset was made with; these read the values: {Add(*options)}; or "
-    refuse_others(dataset, found, f"{fix if options else ''}leave its rows out, where others fit: --max-rejects N")
+    leave = f"leave its rows out, where others fit: {Add('--max-rejects', 'N')}"
+    refuse_others(dataset, found, f"{fix if options else ''}{leave}")
 
 
 def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Feature]) -> list[Set]:
