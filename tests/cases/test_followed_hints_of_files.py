@@ -381,3 +381,15 @@ def test_annotations_of_several_folders_are_read_one_after_the_other(shardmill: 
         done = shardmill(command, name, "-o", "out", "--set", f"input.annotations.voc={name}-boxes", *options)
         assert done.code == 0, done.err
     assert counts_of("out") == {"train": 1, "val": 1}
+
+
+def test_a_path_that_is_passed_as_data_is_read_by_the_call_that_is_proposed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("a\n1\n")
+    with pytest.raises(DataError) as refused:
+        convert(data="a.csv", output="out")  # type: ignore[arg-type]
+    line = str(refused.value).rpartition("first argument: ")[2]
+    exec(line.replace("...", "'out'"), {"convert": convert})
+    assert [dict(record) for record in open_dataset("out")["train"]] == [{"a": 1}]

@@ -168,7 +168,8 @@ def _not_data(data: object, of: str = "") -> DataError:
     if type(data).__name__ == "LazyFrame":
         return DataError(f"{what}: its rows are not there yet; collect them: {Python('data=frame.collect()')}")
     if isinstance(data, str | os.PathLike):
-        return DataError(f"{what}: a path is the first argument: convert({printable(os.fspath(data))!r}, output=...)")
+        call = Python(f"convert({printable(os.fspath(data))!r}, output=...)")
+        return DataError(f"{what}: a path is the first argument: {call}")
     if isinstance(data, np.ndarray):
         named = Python('data={"x": array}')
         return DataError(f"{what}: give the array a name: {named}; its first axis is the row")
