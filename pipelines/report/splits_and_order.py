@@ -25,6 +25,7 @@ FOUND_BY: Final = {
     "roots": "names of folders",
     "names": "names that tools write",
     "readme": "README.md",
+    "lists": "lists of pictures",
     "words": "words in names",
     "globs": "input.splits",
     "off": "none (input.splits)",

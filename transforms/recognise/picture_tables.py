@@ -91,23 +91,18 @@ def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: s
         return None  # the model of the section says what is wrong
     annotations = checked.annotations.model_dump()
     kind = next(key for key in ("coco", "voc", "yolo") if annotations[key] is not None)
-    files = annotations["coco"] if kind == "coco" else [annotations[kind]]
-    _not_excluded({"file_name": "image"}, given)
-    section = _section(given, files[0], ("file_name",))
+    files = list(annotations["coco"]) if kind == "coco" else [annotations[kind]]
     root = os.path.join(base, paths[0])
     if len(paths) != 1 or "://" in paths[0] or not os.path.isdir(root):
         raise InputError(
             "annotations are of the pictures of one local folder; convert it, and append others with theirs (with "
             f"{Add('--split', 'val')} where they are another split)"
         )
-    section |= {"format": kind, "paths": list(files)}
+    section = annotated_section(given, kind, files, [paths[0]])
     if kind != "voc":
         section["masks"] = annotations["masks"]
     if kind != "coco":
-        section["label_offset"] = given.get("label_offset", 0)
         section["classes"] = annotations["classes"]
-    if kind == "yolo":
-        section["images"] = paths[0]
     return Resolved(
         section,
         {"file_name": {"name": "image", "image": "path"}},
@@ -117,17 +112,28 @@ def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: s
     )
 
 
-MEANINGS: Final = (by_given_annotations, by_metadata)
-"""The rules of what a section `input` means where files name pictures."""
+def annotated_section(
+    given: Mapping[str, Any], kind: str, files: Sequence[str], pictures: Sequence[str]
+) -> dict[str, Any]:
+    """Return the section `input` of files of annotations, each of the pictures of a folder.
+
+    Raises `InputError` where an option is for folders alone.
+    """
+    _not_excluded({"file_name": "image"}, given)
+    section = _section(given, files[0], ("file_name",), annotated=True)
+    section |= {"format": kind, "paths": [*files], "images": [*pictures]}
+    if kind != "coco":
+        section["label_offset"] = given.get("label_offset", 0)
+    return section
 
 
-def _section(given: Mapping[str, Any], file: str, columns: Sequence[str]) -> dict[str, Any]:
+def _section(given: Mapping[str, Any], file: str, columns: Sequence[str], *, annotated: bool = False) -> dict[str, Any]:
     model = FORMATS["images"].load().options
     shared = model.__base__.model_fields.keys() - {"ignore"}  # which is of the pictures here, and not of tables
     fields = {key: one for key, one in model.model_fields.items() if key not in shared}
     own = {key: one.get_default(call_default_factory=True) for key, one in fields.items()}
-    way = "" if "annotations" in given else f", or read {_ALONE}"
-    taken = ("annotations", "label_offset") if "annotations" in given else ("annotations",)
+    way = "" if annotated else f", or read {_ALONE}"
+    taken = ("annotations", "label_offset") if annotated else ("annotations",)
     alien = next((key for key in given if key in own and key not in taken and given[key] != own[key]), None)
     if alien is not None:
         raise InputError(f"{file} names the pictures, and input.{alien} is for folders alone; leave the key out{way}")

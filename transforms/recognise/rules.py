@@ -21,15 +21,19 @@ from typing import Any, Final
 from ..sources.contract.call import Call
 from ..sources.contract.source import Listing, Recognised
 from .beside import BESIDE, WARNED, Around
+from .box_layouts import by_box_layout
 from .kinds import KINDS, Paths
 from .names import FileSplits
-from .picture_tables import MEANINGS, Resolved
-from .splits import CLEAR, UNSURE, Seen, find_splits
+from .picture_tables import Resolved, by_given_annotations, by_metadata
+from .splits import CLEAR, UNSURE, Seen, by_lists, find_splits
 from .strangers import REFUSED
 from .twice import content_twice
 
+MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
+"""The rules of what a section `input` means where files name pictures."""
+
 RULES: Final[tuple[object, ...]] = (
-    *KINDS, *MEANINGS, *REFUSED, *CLEAR, *UNSURE, content_twice, *BESIDE, *WARNED,
+    *KINDS, *MEANINGS, *REFUSED, by_lists, *CLEAR, *UNSURE, content_twice, *BESIDE, *WARNED,
 )  # fmt: skip
 """Every rule, in its turn."""
 
@@ -67,6 +71,12 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
     for entry, split in zip(entries, splits, strict=True) if any(splits) else ():
         # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
         object.__setattr__(entry, "split", split)
+    if any(splits) and not all(splits):
+        kept = [number for number, split in enumerate(splits) if split]
+        line = f"{len(splits) - len(kept):,} files that no list of a split names are left out"
+        listing, splits = listing.keep(kept), [splits[number] for number in kept]
+        entries = listing.entries
+        recognised = replace(recognised, lines=(*recognised.lines, line))
     if how.looks:
         folders = [os.path.join(seen.root, one) for one in seen.parts]
         around = Around(form=form, call=how.call, notable=notable, folders=folders, root=seen.root, splits=splits)

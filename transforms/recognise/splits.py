@@ -30,6 +30,7 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Recognised, SourceEntry
+from .lists import splits_by_lists
 from .names import (
     HELD_RULE,
     MAGIC,
@@ -126,7 +127,7 @@ class Found:
     @property
     def kinds(self) -> set[str]:
         """What the splits mean."""
-        return set(map(kind_of, set(self.splits)))
+        return set(map(kind_of, {*self.splits} - {""}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,12 @@ def by_words(seen: Seen) -> Mixed | None:
     return Mixed("files", [word.split if word and word in meant else None for word in words])
 
 
+def by_lists(seen: Seen) -> Found | None:
+    """Lists beside annotations name those of each split; those that are in none are left out."""
+    splits = None if "://" in seen.root else splits_by_lists(seen.root, seen.names)
+    return None if splits is None else Found("lists", {}, splits, "ImageSets/Main")
+
+
 CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_readme, by_folders, by_roots, by_names)
 """The rules that are read where they are clear; what README.md states is all."""
 
@@ -251,12 +258,12 @@ OFF, UNUSED, WORDS, GLOBS = "off", "unused", "words", "globs"
 `input.splits: names`; and globs."""
 
 KINDS_OF_RULES: Final = {
-    **{rule: rule for rule in ("folders", "names", "readme", OFF, UNUSED, WORDS, GLOBS)},
+    **{rule: rule for rule in ("folders", "names", "readme", "lists", OFF, UNUSED, WORDS, GLOBS)},
     "roots": "folders",
 }
 """What a dataset remembers of how its files got their splits; rules of one kind are one decision."""
 
-OF_FILES: Final = ("folders", "names", "readme")
+OF_FILES: Final = ("folders", "names", "readme", "lists")
 """The kinds of rules by which files themselves show their splits."""
 
 
@@ -268,7 +275,8 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
     """
     nothing: Sequence[str | None] = [None] * len(seen.files)
     by_step = how.steps and not isinstance(how.wanted, tuple)
-    if how.wanted == "none" or by_step or not seen.files:
+    listed = by_lists(seen) if by_step and how.wanted is None else None
+    if how.wanted == "none" or (by_step and listed is None) or not seen.files:
         rule = OFF if how.wanted == "none" and how.looks else "none"
         return Recognised(rule, said=how.said, split=how.split), nothing
     if how.wanted is not None:
@@ -279,7 +287,7 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
             splits = _by_globs(seen, how.wanted, all_match=how.held != GLOBS)
         return Recognised(rule, arguments, (_line(splits, "input.splits"),)), splits
     stated, *others = CLEAR
-    found: list[Found | Mixed | None] = [one] if (one := stated(seen)) else [rule(seen) for rule in others]
+    found: list[Found | Mixed | None] = [one] if (one := listed or stated(seen)) else [rule(seen) for rule in others]
     unsure = () if one else UNSURE
     if how.held == "folders" and not any(found):
         found = [by_roots(seen, least=1)]
@@ -332,7 +340,7 @@ def _agree(one: Found, other: Found) -> bool:
 
 
 def _line(splits: Sequence[str | None], where: str) -> str:
-    names = sorted({split for split in splits if split is not None})
+    names = sorted({split for split in splits if split})
     what = f"splits {', '.join(names)}" if len(names) > 1 else f"all files are of split {names[0]}"
     more = "" if where == "input.splits" else f"; to read all files as one split: {Set('input.splits', 'none')}"
     return f"{what}, from {where}{more}"

@@ -194,7 +194,7 @@ def test_formats_are_named_and_their_options_checked_without_pyarrow_and_beam(tm
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_worker_gets_a_source_without_loading_what_checks_its_options(kind: str, tmp_path: Path) -> None:
     (tmp_path / "source").write_bytes(
-        pickle.dumps(made_source(kind, ["a"], **({"images": "a"} if kind == "yolo" else {})))
+        pickle.dumps(made_source(kind, ["a"], **({"images": ["a"]} if kind == "yolo" else {})))
     )
     code = "import pickle, sys; pickle.load(open('source', 'rb')); print('pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -27,7 +28,7 @@ from ...recipe.picture_steps.objects import ID
 from ...recipe.steps.label import MOST_CLASSES
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
-from .rows import Annotated, AnnotationOptions, Picture, annotated
+from .rows import Annotated, AnnotationOptions, Picture, PictureFolder, annotated
 
 _READ: Final = frozenset({
     "id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints", "num_keypoints", "caption",
@@ -49,16 +50,27 @@ _ID_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
 def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:  # noqa: ARG001
     """Raise `SourceError` where a file is not COCO's JSON, or two files have two pictures of one id."""
-    pictures: dict[int | str, Picture] = {}
-    objects: dict[tuple[object, object], dict[str, Any]] = {}
+    by_folder = defaultdict[PictureFolder, _Known](_Known)  # each has ids of its own
     classes, counts = dict[int, str](), Counter[str]()
     for number, entry in enumerate(entries):
-        document = _load(entry)
+        document, folder = _load(entry), options.folder_of(entry)
         _add_classes(entry, document, classes)
-        _add(number, entry, document, pictures, objects, counts, masks=options.masks)
-    _fill_keypoints([one for picture in pictures.values() for one in picture.objects])
+        _add(number, entry, document, by_folder[folder], counts, masks=options.masks)
+    for folder, known in by_folder.items():
+        for picture in known.pictures.values():
+            picture.file_name = folder.named(picture.file_name)
+    pictures = [one for known in by_folder.values() for one in known.pictures.values()]
+    _fill_keypoints([one for picture in pictures for one in picture.objects])
     warnings = [f"{text}: {count:,}" for text, count in counts.items() if count]
-    return annotated([*pictures.values()], len(entries), classes, warnings=warnings)
+    return annotated(pictures, len(entries), classes, warnings=warnings)
+
+
+@dataclass(slots=True)
+class _Known:
+    """The pictures by their ids, and the objects by those of their pictures and their own."""
+
+    pictures: dict[int | str, Picture] = field(default_factory=dict)
+    objects: dict[tuple[object, object], dict[str, Any]] = field(default_factory=dict)
 
 
 def _load(entry: SourceEntry) -> dict[str, Any]:
@@ -102,12 +114,12 @@ def _add(
     number: int,
     entry: SourceEntry,
     document: Mapping[str, Any],
-    pictures: dict[int | str, Picture],
-    objects: dict[tuple[object, object], dict[str, Any]],
+    known: _Known,
     counts: Counter[str],
     *,
     masks: bool,
 ) -> None:
+    pictures, objects = known.pictures, known.objects
     _add_pictures(number, entry, document["images"], pictures, counts)
     categories = {_key(one.get("id")): one for one in _list_of(document, "categories") if isinstance(one, dict)}
     homeless, silent = list[object](), list[Mapping[str, Any]]()

@@ -14,34 +14,59 @@ from ..registry.settings import Settings
 
 if TYPE_CHECKING:
     from ..contract.source import Source
+    from .rows import AnnotationOptions, PictureFolder
 
 
-class CocoInput(Options):
-    """COCO's JSON files; the pictures that they name are below `schema.files_root`."""
+class _Annotations(Options):
+    """Files that say what is in pictures, which are below `schema.files_root`.
+
+    `images` are the folders of the pictures of each of `paths`, in their order, where these are several folders.
+    """
+
+    images: list[InputPath] | None = None
+
+    def folders(self, base: str) -> tuple[tuple[bytes, PictureFolder], ...]:
+        from .rows import PictureFolder
+
+        images = [os.path.abspath(os.path.join(base, one)) for one in self.images or ()]
+        files = [os.fsencode(os.path.abspath(os.path.join(base, one))) for one in self.paths]
+        if len(images) < 2:
+            return tuple((one, PictureFolder(folder)) for one in files for folder in images)
+        if len(images) != len(files):
+            raise UsageError(f"input.images: has {len(images)} folders for {len(files)} paths; give one for each")
+        root = os.path.commonpath(images)
+        pairs = zip(files, images, strict=True)
+        return tuple((one, PictureFolder(folder, os.path.relpath(folder, root))) for one, folder in pairs)
+
+    def source(self, wanted: AnnotationOptions, settings: Settings) -> Source:
+        from .source import AnnotationSource
+
+        kind, paths, ignore = str(self.format), tuple(self.paths), tuple(self.ignore)
+        return AnnotationSource(kind, paths, settings.base, wanted, ignore=ignore, splits=settings.splits)
+
+
+class CocoInput(_Annotations):
+    """COCO's JSON files."""
 
     format: Literal["coco"] = "coco"
     masks: bool = True
 
 
-class VocInput(Options):
-    """VOC's XML files, one for each picture; the pictures are below `schema.files_root`.
-
-    `classes` are in the order of their numbers.
-    """
+class VocInput(_Annotations):
+    """VOC's XML files, one for each picture; `classes` are in the order of their numbers."""
 
     format: Literal["voc"] = "voc"
     label_offset: Annotated[int, Field(ge=0, le=1000)] = 0
     classes: Literal["numeric"] | list[str] | None = None
 
 
-class YoloInput(Options):
-    """YOLO's text files, one for each picture of the folder `images`; `classes` are their names by number.
+class YoloInput(_Annotations):
+    """YOLO's text files, one for each picture of the folders `images`; `classes` are their names by number.
 
     Without `masks` polygons are boxes alone.
     """
 
     format: Literal["yolo"] = "yolo"
-    images: InputPath | None = None
     label_offset: Annotated[int, Field(ge=0, le=1000)] = 0
     classes: list[str] | None = None
     masks: bool = True
@@ -54,10 +79,9 @@ class CocoFormat(Format[CocoInput]):
 
     def source(self, options: CocoInput, settings: Settings) -> Source:
         from .rows import AnnotationOptions
-        from .source import AnnotationSource
 
-        wanted = AnnotationOptions(masks=options.masks)
-        return AnnotationSource("coco", tuple(options.paths), settings.base, wanted, ignore=tuple(options.ignore))
+        wanted = AnnotationOptions(masks=options.masks, folders=options.folders(settings.base))
+        return options.source(wanted, settings)
 
 
 class VocFormat(Format[VocInput]):
@@ -67,11 +91,15 @@ class VocFormat(Format[VocInput]):
 
     def source(self, options: VocInput, settings: Settings) -> Source:
         from .rows import AnnotationOptions
-        from .source import AnnotationSource
 
         names = tuple(options.classes) if isinstance(options.classes, list) else None
-        wanted = AnnotationOptions(label_offset=options.label_offset, names=names, numeric=options.classes == "numeric")
-        return AnnotationSource("voc", tuple(options.paths), settings.base, wanted, ignore=tuple(options.ignore))
+        wanted = AnnotationOptions(
+            label_offset=options.label_offset,
+            names=names,
+            folders=options.folders(settings.base),
+            numeric=options.classes == "numeric",
+        )
+        return options.source(wanted, settings)
 
 
 class YoloFormat(Format[YoloInput]):
@@ -80,18 +108,17 @@ class YoloFormat(Format[YoloInput]):
     options = YoloInput
 
     def source(self, options: YoloInput, settings: Settings) -> Source:
-        if options.images is None:
+        if not options.images:
             raise UsageError("input.images: is missing; name the folder of the pictures")
         from .rows import AnnotationOptions
-        from .source import AnnotationSource
 
         wanted = AnnotationOptions(
             masks=options.masks,
             label_offset=options.label_offset,
             names=None if options.classes is None else tuple(options.classes),
-            images=os.path.join(settings.base, options.images),
+            folders=options.folders(settings.base),
         )
-        return AnnotationSource("yolo", tuple(options.paths), settings.base, wanted, ignore=tuple(options.ignore))
+        return options.source(wanted, settings)
 
 
 COCO: Final = CocoFormat()

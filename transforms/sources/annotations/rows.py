@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,21 +47,40 @@ MOST_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class PictureFolder:
+    """A folder of pictures, absolute, and what their names in records begin with: one name may be in two folders."""
+
+    path: str = ""
+    prefix: str = ""
+
+    def named(self, name: str) -> str:
+        return os.path.join(self.prefix, name)
+
+
+@dataclass(frozen=True, slots=True)
 class AnnotationOptions:
     """What a user may say of annotations of any kind: without `masks` segmentations are left out.
 
     `label_offset` is the number of the first class, where files have no numbers of their own or begin with 0. `names`
-    are the classes by number, where files have numbers alone; `images` is the folder of the pictures, absolute.
-    `held` are the classes of the dataset of an append, by number, None where it has no names of them. `numeric` names
-    of classes that files do not number are whole numbers, in the order of these.
+    are the classes by number, where files have numbers alone. `folders` are those of the pictures, each with the file
+    or folder of annotations that is of them. `held` are the classes of the dataset of an append, by number, None where
+    it has no names of them. `numeric` names of classes that files do not number are whole numbers, in the order of
+    these.
     """
 
     masks: bool = True
     label_offset: int = 0
     names: tuple[str, ...] | None = None
-    images: str = ""
+    folders: tuple[tuple[bytes, PictureFolder], ...] = ()
     held: tuple[str, ...] | None = None
     numeric: bool = False
+
+    def folder_of(self, entry: SourceEntry) -> PictureFolder:
+        """Return where the pictures of a file of annotations are; nowhere, if nobody says."""
+        if len({folder for _, folder in self.folders}) == 1:
+            return self.folders[0][1]
+        path = entry.path + b"/"
+        return next((folder for files, folder in self.folders if path.startswith(files + b"/")), PictureFolder())
 
 
 @dataclass(slots=True)

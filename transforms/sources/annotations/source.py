@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,9 +21,12 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recipe.picture_steps.objects import OBJECTS
 from ...recipe.steps.label import numbers_note
+from ...recognise.names import FileSplits
+from ...recognise.rules import recognise
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
+from ..files.skipped_names import is_other_file
 from ..files.stamp import check_stamp
 from .rows import FILE_NAME, Annotated, AnnotationOptions
 
@@ -72,6 +76,7 @@ class AnnotationSource(Source):
     options: AnnotationOptions = field(default_factory=AnnotationOptions)
     dataset: str = ""
     ignore: tuple[str, ...] = ()
+    splits: FileSplits = field(default_factory=FileSplits)
 
     def following(self, dataset: DatasetSchema) -> AnnotationSource:
         held = next((names for feature, names in dataset.labels.items() if feature.endswith(CLASS)), None)
@@ -87,7 +92,10 @@ class AnnotationSource(Source):
     def list_files(self) -> Listing:
         traits = Traits(names_pictures=True)
         suffixes = (KINDS[self.kind],)
-        return list_entries(self.paths, self.base, suffixes, file_format=self.kind, traits=traits, ignore=self.ignore)
+        found = list_entries(self.paths, self.base, suffixes, file_format=self.kind, traits=traits, ignore=self.ignore)
+        # pictures beside them are read by their names, and those that are not are counted
+        others = {kind: n for kind, n in found.skipped.items() if kind[:1] != "." or is_other_file(os.fsencode(kind))}
+        return recognise(replace(found, skipped=others), self.paths, self.base, self.splits)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all files. Raises `SourceError` where one is not of COCO's annotations, or no picture is named."""

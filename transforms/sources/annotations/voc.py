@@ -32,7 +32,11 @@ from .rows import Annotated, AnnotationOptions, Picture, annotated, too_large
 def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
     """A file that is none of VOC's has an error. Raises `SourceError` where a file cannot be opened."""
     found = run(_read, entries)
-    pictures = [replace(one, entry=number) for number, one in enumerate(found) if isinstance(one, Picture)]
+    pictures = [
+        replace(one, entry=number, file_name=options.folder_of(entries[number]).named(one.file_name))
+        for number, one in enumerate(found)
+        if isinstance(one, Picture)
+    ]
     errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
     found_names = {one["label"] for picture in pictures for one in picture.objects if one["label"] is not None}
     held = options.held or ()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,11 +24,12 @@ from typing import Any, Final
 import yaml
 
 from ...errors import SourceError
+from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from ..files.skipped_names import pictures_below
-from .rows import Annotated, AnnotationOptions, Picture, annotated, too_large
+from .rows import Annotated, AnnotationOptions, Picture, PictureFolder, annotated, too_large
 
 NAMES: Final = ("classes.txt", "obj.names")
 CONFIGS: Final = ("data.yaml", "dataset.yaml", "data.yml")
@@ -48,27 +49,46 @@ _CORNERS: Final = 3
 
 
 def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
-    """Return what the files say; one that is none of YOLO's, or whose picture is not there, has an error."""
-    labels = os.path.commonpath([os.path.dirname(entry.path) for entry in entries]) if entries else b""
-    beside = beside_labels(os.fsdecode(labels))
+    """Return what the files say; one that is none of YOLO's, or whose picture is not there, has an error.
+
+    Raises `SourceError` where the parts have other names of classes.
+    """
+    by_folder = defaultdict[PictureFolder, list[int]](list)
+    for number, entry in enumerate(entries):
+        by_folder[options.folder_of(entry)].append(number)
+    besides = [beside_labels(_folder_of([entries[n] for n in numbers])) for numbers in by_folder.values()]
+    beside = next(iter(besides), Beside())
     names = options.names if options.names is not None else beside.names
-    found = run(partial(_read, wanted=replace(options, names=names), keypoints=beside.keypoints), entries)
+    other = next((one.names for one in besides if one.names != names), names) if options.names is None else names
+    if other != names:
+        first, second = (first_names(one, 4) or "none" for one in (names, other))
+        raise SourceError(
+            entries[0].name, f"files of labels have other classes in one folder ({first}) than in another ({second})"
+        )
     pictures, errors, poses = list[Picture](), dict[int, str](), 0
-    known = _pictures_in(options.images)
-    for number, (entry, one, stem) in enumerate(zip(entries, found, _stems(entries, labels, known), strict=True)):
-        if stem not in known and os.fsdecode(os.path.basename(entry.path)) in NAMES:
-            continue
-        if isinstance(one, str):
-            errors[number] = one
-        elif stem not in known:
-            errors[number] = f"there is no picture {printable(stem)} in the folder of pictures; restore it"
-        else:
-            objects, more = one
-            poses += more
-            pictures.append(Picture(number, known[stem], stem, objects=objects))
+    found = run(partial(_read, wanted=replace(options, names=names), keypoints=beside.keypoints), entries)
+    for folder, numbers in by_folder.items():
+        known = _pictures_in(folder.path)
+        stems = _stems([entries[number] for number in numbers], known)
+        for number, stem in zip(numbers, stems, strict=True):
+            entry, one = entries[number], found[number]
+            if stem not in known and os.fsdecode(os.path.basename(entry.path)) in NAMES:
+                continue
+            if isinstance(one, str):
+                errors[number] = one
+            elif stem not in known:
+                errors[number] = f"there is no picture {printable(stem)} in the folder of pictures; restore it"
+            else:
+                objects, more = one
+                poses += more
+                pictures.append(Picture(number, folder.named(known[stem]), folder.named(stem), objects=objects))
     warnings = [f"objects with keypoints (kpt_shape), which are not read: {poses:,}"] if poses else []
     classes = dict(enumerate(names, options.label_offset))
     return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
+
+
+def _folder_of(entries: Sequence[SourceEntry]) -> str:
+    return os.fsdecode(os.path.commonpath([os.path.dirname(entry.path) for entry in entries]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +186,14 @@ def _numbers_in(node: yaml.Node | None) -> list[int]:
     return shape if len(shape) == len(values) == 2 else []
 
 
-def _stems(entries: Sequence[SourceEntry], labels: bytes, known: Container[str]) -> list[str]:
+def _stems(entries: Sequence[SourceEntry], known: Container[str]) -> list[str]:
     """Return what the picture of each file is called: below the folder of all files, or one above it.
 
     Where all labels are of one split, `labels/train/1.txt` is of `images/train/1.jpg`, and of `train/1.jpg`.
     """
-    below = [os.fsdecode(os.path.splitext(os.path.relpath(entry.path, labels))[0]) for entry in entries]
-    prefixes, folder = [""], os.fsdecode(labels)
+    folder = _folder_of(entries)
+    below = [os.path.splitext(os.path.relpath(os.fsdecode(entry.path), folder))[0] for entry in entries]
+    prefixes = [""]
     for _ in range(_ABOVE):
         folder, name = os.path.split(folder)
         prefixes.append(os.path.join(name, prefixes[-1]))

@@ -1,0 +1,149 @@
+"""Pictures with boxes, in the layouts that tools for labelling and training write: read from their root, all splits.
+
+    Roboflow       train/_annotations.coco.json    train/7.jpg         COCO         each split has its own file
+                   train/7.xml                     train/7.jpg         VOC
+                   train/labels/7.txt              train/images/7.jpg  YOLO         names in data.yaml
+    Ultralytics    labels/train/7.txt              images/train/7.jpg  YOLO
+    COCO           annotations/instances_val2017.json   val2017/7.jpg
+    CVAT           annotations/instances_default.json   images/7.jpg
+                   obj_train_data/7.txt            obj_train_data/7.jpg   YOLO      names in obj.names
+    Label Studio   result.json, Annotations/7.xml or labels/7.txt      images/7.jpg
+    VOC            Annotations/7.xml               JPEGImages/7.jpg
+    LabelImg       7.xml or 7.txt                  7.jpg               names in classes.txt
+
+The folders that are looked at are the root, those of splits in it, and the few whose names say what they hold.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from ..format.wording.hints import Set
+from ..format.wording.nearest import first_names
+from ..sources.files.skipped_names import is_other_file, why_skipped
+from .names import is_split_folder
+from .picture_tables import Resolved, annotated_section
+
+_MOST_FOLDERS: Final = 64
+"""A root with more folders is one of classes."""
+
+_MOST_FILES: Final = 256
+"""So many files of a folder are looked at for pictures, and for annotations beside them."""
+
+_HEAD: Final = 1 << 20
+_FILE_NAME: Final = re.compile(rb'"file_name"\s*:\s*"((?:[^"\\]|\\.)+)"')
+_INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
+_OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
+_PICTURES: Final = ("images", "JPEGImages")
+_CLASSES: Final = ("classes.txt", "obj.names")
+_NAMES: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A file or folder of annotations of a kind, and the folder of its pictures; both are paths."""
+
+    kind: str
+    files: str
+    pictures: str
+
+
+def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
+    """A folder has a layout in which tools write pictures with boxes: its annotations name the pictures."""
+    said = any(given.get(key) is not None for key in ("annotations", "metadata", "detect"))
+    root = os.path.join(base, paths[0]) if len(paths) == 1 and "://" not in paths[0] else ""
+    if given["format"] != "images" or said or not os.path.isdir(root):
+        return None
+    pairs = list(dict.fromkeys(_pairs(root)))
+    if len({pair.kind for pair in pairs}) != 1:
+        return None
+    kind = pairs[0].kind
+    shown, pictures = (
+        [os.path.normpath(os.path.join(paths[0], os.path.relpath(one, root))) for one in some]
+        for some in ([pair.files for pair in pairs], [pair.pictures for pair in pairs])
+    )
+    section = annotated_section(given, kind, shown, pictures)
+    return Resolved(
+        section,
+        {"file_name": {"name": "image", "image": "path"}},
+        (root,),
+        f"{_NAMES[kind]} annotations in {first_names(shown, 3)}: the pictures that they name become the records, in "
+        f"their order (the pictures alone: {Set('input.detect', 'none')})",
+        files_root=os.path.commonpath(pictures),
+    )
+
+
+def _pairs(root: str) -> Iterator[Pair]:
+    folders = _folders_in(root)
+    if len(folders) > _MOST_FOLDERS:
+        return
+    splits = [one for one in folders if is_split_folder(os.fsencode(one))]
+    of_cvat = [one for one in folders if _OF_CVAT.fullmatch(one)]
+    for place in (root, *(os.path.join(root, one) for one in (*splits, *of_cvat))):
+        yield from _beside(place)
+        yield from _in_folders(place)
+    for name in _files_in(os.path.join(root, "annotations")):
+        if match := _INSTANCES.fullmatch(name):
+            places = (match[1], os.path.join("images", match[1]), *_PICTURES)
+            yield from _coco(os.path.join(root, "annotations", name), [os.path.join(root, one) for one in places])
+
+
+def _beside(place: str) -> Iterator[Pair]:
+    """Yield annotations that lie beside their pictures."""
+    files = _files_in(place)
+    for name in files:
+        if name.lower().endswith(".coco.json") or _INSTANCES.fullmatch(name) or name == "result.json":
+            yield from _coco(os.path.join(place, name), [place, os.path.join(place, "images")])
+    stems = {os.path.splitext(name)[0] for name in files if not is_other_file(os.fsencode(name))}
+    if any(name.lower().endswith(".xml") and name[:-4] in stems for name in files):
+        yield Pair("voc", place, place)
+    above = (place, os.path.dirname(place)) if _OF_CVAT.fullmatch(os.path.basename(place)) else (place,)
+    named = any(os.path.isfile(os.path.join(one, name)) for one in above for name in _CLASSES)
+    if named and any(name.endswith(".txt") and name[:-4] in stems for name in files):
+        yield Pair("yolo", place, place)
+
+
+def _in_folders(place: str) -> Iterator[Pair]:
+    """Yield annotations in a folder beside that of their pictures."""
+    pictures = next((path for name in _PICTURES if os.path.isdir(path := os.path.join(place, name))), None)
+    for kind, folder, suffix in (("yolo", "labels", ".txt"), ("voc", "Annotations", ".xml")):
+        path = os.path.join(place, folder)
+        if pictures is not None and os.path.isdir(path) and _has(path, suffix):
+            yield Pair(kind, path, pictures)
+
+
+def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
+    """Yield a file of COCO's with the first of some folders that has the first picture of it."""
+    with open(file, "rb") as opened:
+        match = _FILE_NAME.search(opened.read(_HEAD))
+    name = match[1].decode("utf-8", "replace").replace("\\\\", "/") if match else ""
+    found = next((place for place in places if name and os.path.isfile(os.path.join(place, name))), None)
+    if found is not None:
+        yield Pair("coco", file, found)
+
+
+def _has(folder: str, suffix: str) -> bool:
+    """Return whether a folder, or one in it, has a file with a suffix."""
+    return any(
+        name.lower().endswith(suffix)
+        for one in (folder, *(os.path.join(folder, inner) for inner in _folders_in(folder)[:_MOST_FOLDERS]))
+        for name in _files_in(one)
+    )
+
+
+def _folders_in(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(one.name for one in entries if one.is_dir() and why_skipped(os.fsencode(one.name)) is None)
+
+
+def _files_in(folder: str) -> list[str]:
+    """Return the names of some files in a folder; none where there is no such folder."""
+    if not os.path.isdir(folder):
+        return []
+    with os.scandir(folder) as entries:
+        return sorted(one.name for one in islice(entries, _MOST_FILES) if one.is_file())
