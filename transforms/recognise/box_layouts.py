@@ -41,6 +41,9 @@ _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
 _OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
 _PICTURES: Final = ("images", "JPEGImages")
 _CLASSES: Final = ("classes.txt", "obj.names")
+_SAID: Final = ("annotations", "metadata", "detect", "layout", "labels", "formats", "sha256")
+"""Options that say how the folders of pictures are read."""
+
 _NAMES: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
 
 
@@ -55,7 +58,7 @@ class Pair:
 
 def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
     """A folder has a layout in which tools write pictures with boxes: its annotations name the pictures."""
-    said = any(given.get(key) is not None for key in ("annotations", "metadata", "detect"))
+    said = any(given.get(key) is not None for key in _SAID)
     root = os.path.join(base, paths[0]) if len(paths) == 1 and "://" not in paths[0] else ""
     if given["format"] != "images" or said or not os.path.isdir(root):
         return None

@@ -1,0 +1,270 @@
+"""Pictures with boxes, in the layouts that tools write, become records with boxes and splits by one command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.format.wording.hints import Set
+from shardmill.transforms.recognise.box_layouts import by_box_layout
+
+from ..command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def picture(path: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (40, 20)).save(path)
+
+
+def write(path: str, text: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+
+
+def coco(path: str, names: list[str], *, first: int = 0) -> None:
+    """Write one box for each picture: the first is a cat at x 4 to 24, the next a dog, and so on."""
+    images = [{"id": first + n, "file_name": name, "width": 40, "height": 20} for n, name in enumerate(names)]
+    objects: list[Any] = [
+        {"id": first + n, "image_id": first + n, "category_id": n % 2, "bbox": [4, 5, 20, 10]}
+        for n in range(len(names))
+    ]
+    classes = [{"id": 0, "name": "cat"}, {"id": 1, "name": "dog"}]
+    write(path, json.dumps({"images": images, "annotations": objects, "categories": classes}))
+
+
+def voc(path: str, name: str, label: str = "cat") -> None:
+    box = "<bndbox><xmin>4</xmin><ymin>5</ymin><xmax>24</xmax><ymax>15</ymax></bndbox>"
+    size = "<size><width>40</width><height>20</height></size>"
+    write(path, f"<annotation><filename>{name}</filename>{size}<object><name>{label}</name>{box}</object></annotation>")
+
+
+def yolo(path: str, label: int = 0) -> None:
+    write(path, f"{label} 0.35 0.5 0.5 0.5\n")
+
+
+def roboflow_coco(root: str) -> None:
+    for split, count in (("train", 2), ("valid", 1), ("test", 1)):
+        names = [f"{n}.jpg" for n in range(count)]  # the same names and ids in each
+        coco(f"{root}/{split}/_annotations.coco.json", names)
+        for name in names:
+            picture(f"{root}/{split}/{name}")
+    write(f"{root}/README.roboflow.txt", "made up")
+
+
+def roboflow_yolo(root: str) -> None:
+    for split, count in (("train", 2), ("valid", 1), ("test", 1)):
+        for n in range(count):
+            picture(f"{root}/{split}/images/{n}.jpg")
+            yolo(f"{root}/{split}/labels/{n}.txt", n % 2)
+    write(f"{root}/data.yaml", "train: ../train/images\nval: ../valid/images\nnc: 2\nnames: ['cat', 'dog']\n")
+
+
+def roboflow_voc(root: str) -> None:
+    for split, count in (("train", 2), ("valid", 1), ("test", 1)):
+        for n in range(count):
+            picture(f"{root}/{split}/{n}.jpg")
+            voc(f"{root}/{split}/{n}.xml", f"{n}.jpg", ["cat", "dog"][n % 2])
+
+
+def ultralytics(root: str) -> None:
+    for split, count in (("train", 2), ("valid", 1), ("test", 1)):
+        for n in range(count):
+            picture(f"{root}/images/{split}/{split}{n}.jpg")
+            yolo(f"{root}/labels/{split}/{split}{n}.txt", n % 2)
+    write(f"{root}/data.yaml", "path: .\ntrain: images/train\nval: images/valid\nnames: {0: cat, 1: dog}\n")
+
+
+def coco_as_it_is(root: str) -> None:
+    for first, (split, count) in enumerate((("train", 2), ("valid", 1), ("test", 1))):
+        names = [f"{split}{n:012}.jpg" for n in range(count)]
+        coco(f"{root}/annotations/instances_{split}.json", names, first=10 * first)
+        for name in names:
+            picture(f"{root}/{split}/{name}")
+
+
+def voc_as_it_is(root: str) -> None:
+    for n, label in enumerate(("cat", "dog", "cat", "cat")):
+        picture(f"{root}/JPEGImages/{n}.jpg")
+        voc(f"{root}/Annotations/{n}.xml", f"{n}.jpg", label)
+    picture(f"{root}/SegmentationClass/0.png")
+    lists = {"train": "0\n1\n", "val": "2\n", "test": "3\n", "trainval": "0\n1\n2\n", "cat_train": "0  1\n1 -1\n"}
+    for name, lines in lists.items():
+        write(f"{root}/ImageSets/Main/{name}.txt", lines)
+
+
+SPLIT = {
+    "Roboflow's COCO": roboflow_coco,
+    "Roboflow's YOLO": roboflow_yolo,
+    "Roboflow's VOC": roboflow_voc,
+    "Ultralytics": ultralytics,
+    "COCO": coco_as_it_is,
+    "VOC with ImageSets": voc_as_it_is,
+}
+
+
+def boxes(dataset: str, split: str) -> list[tuple[list[float], list[str]]]:
+    rows = open_dataset(dataset).to_arrow(split).to_pylist()
+    sides = [f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax")]
+    found = [(row[sides[0]] + row[sides[1]] + row[sides[2]] + row[sides[3]], row) for row in rows]
+    return [([round(value, 3) for value in box], row["image/object/class/label"]) for box, row in found]
+
+
+BOX = [0.1, 0.25, 0.6, 0.75]
+
+
+@pytest.mark.parametrize("layout", SPLIT)
+def test_a_root_with_splits_gives_all_of_them_with_boxes_and_classes(layout: str, shardmill: Shardmill) -> None:
+    SPLIT[layout]("pets")
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert "annotations in pets/" in done.out
+    valid = "val" if layout == "VOC with ImageSets" else "valid"
+    assert {name: one.records for name, one in open_dataset("out").manifest.splits.items()} == {"test": 1, "train": 2, valid: 1}
+    assert boxes("out", "train") == [(BOX, ["cat"]), (BOX, ["dog"])]
+    assert boxes("out", "test") == boxes("out", valid) == [(BOX, ["cat"])]
+    assert "cat 3 (" in done.out
+    assert "which are not read" not in done.out
+    assert "Left out" not in done.out
+
+
+def beside(root: str, of: str) -> None:
+    for n in range(2):
+        picture(f"{root}/{n}.jpg")
+    match of:
+        case "coco":
+            coco(f"{root}/_annotations.coco.json", ["0.jpg", "1.jpg"])
+        case "voc":
+            voc(f"{root}/0.xml", "0.jpg")
+            voc(f"{root}/1.xml", "1.jpg", "dog")
+        case "yolo":
+            yolo(f"{root}/0.txt")
+            yolo(f"{root}/1.txt", 1)
+            write(f"{root}/classes.txt", "cat\ndog\n")
+
+
+def cvat_yolo(root: str) -> None:
+    beside(f"{root}/obj_train_data", "yolo")
+    Path(f"{root}/obj_train_data/classes.txt").rename(f"{root}/obj.names")
+    write(f"{root}/obj.data", "classes = 2\ntrain = data/train.txt\nnames = data/obj.names\n")
+    write(f"{root}/train.txt", "data/obj_train_data/0.jpg\ndata/obj_train_data/1.jpg\n")
+
+
+def in_folders(root: str, of: str) -> None:
+    for n in range(2):
+        picture(f"{root}/images/{n}.jpg")
+    match of:
+        case "coco":
+            coco(f"{root}/annotations/instances_default.json", ["0.jpg", "1.jpg"])
+        case "label studio":
+            coco(f"{root}/result.json", ["images/0.jpg", "images/1.jpg"])
+        case "voc":
+            voc(f"{root}/Annotations/0.xml", "0.jpg")
+            voc(f"{root}/Annotations/1.xml", "1.jpg", "dog")
+        case "yolo":
+            yolo(f"{root}/labels/0.txt")
+            yolo(f"{root}/labels/1.txt", 1)
+            write(f"{root}/classes.txt", "cat\ndog\n")
+            write(f"{root}/notes.json", "{}")
+
+
+ONE = {
+    "Roboflow's COCO, one split": lambda root: beside(root, "coco"),
+    "LabelImg's VOC": lambda root: beside(root, "voc"),
+    "LabelImg's YOLO": lambda root: beside(root, "yolo"),
+    "CVAT's YOLO": cvat_yolo,
+    "CVAT's COCO": lambda root: in_folders(root, "coco"),
+    "Label Studio's COCO": lambda root: in_folders(root, "label studio"),
+    "Label Studio's VOC": lambda root: in_folders(root, "voc"),
+    "Label Studio's YOLO": lambda root: in_folders(root, "yolo"),
+}
+
+
+@pytest.mark.parametrize("layout", ONE)
+def test_a_root_without_splits_gives_its_boxes_and_classes(layout: str, shardmill: Shardmill) -> None:
+    ONE[layout]("my pets")
+    done = shardmill("convert", "my pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert boxes("out", "train") == [(BOX, ["cat"]), (BOX, ["dog"])]
+    assert "Classes of image/object/class/label: cat 1, dog 1" in done.out
+    assert "Left out" not in done.out
+    assert "no row names" not in done.out
+
+
+@pytest.mark.parametrize("layout", SPLIT)
+def test_the_pictures_alone_are_read_with_the_key_that_is_on_the_screen(layout: str, shardmill: Shardmill) -> None:
+    SPLIT[layout]("pets")
+    done = shardmill("convert", "pets", "-o", "out")
+    assert str(Set("input.detect", "none")) in done.out
+    alone = shardmill("convert", "pets", "-o", "alone", "--set", "input.detect=none")
+    assert alone.code == 0, alone.err
+    assert "image/object/bbox/xmin" not in open_dataset("alone").to_arrow("train").column_names
+
+
+@pytest.mark.parametrize("layout", SPLIT)
+def test_an_append_of_such_a_root_is_read_as_the_first_one(layout: str, shardmill: Shardmill) -> None:
+    SPLIT[layout]("pets")
+    SPLIT[layout]("more")
+    for path in (*Path("more").rglob("*.jpg"), *Path("more").rglob("*.png")):
+        Image.new("RGB", (40, 20), "red").save(path)
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    done = shardmill("append", "more", "-o", "out")
+    assert done.code == 0, done.err
+    assert {one.records for name, one in open_dataset("out").manifest.splits.items() if name != "train"} == {2}
+    assert boxes("out", "train") == [(BOX, ["cat"]), (BOX, ["dog"])] * 2
+
+
+def test_lists_of_splits_leave_out_what_they_do_not_name_and_say_so(shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    Path("pets/ImageSets/Main/test.txt").unlink()
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert "1 file that no list of a split names is left out" in done.out
+    assert sorted(open_dataset("out").splits) == ["train", "val"]
+
+
+def test_a_picture_in_the_lists_of_two_splits_is_an_error_that_names_it(shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    write("pets/ImageSets/Main/val.txt", "1\n2\n")
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    assert 'pets/ImageSets/Main/val.txt: "1" is in train.txt too' in refused.err
+
+
+def test_folders_of_labels_with_other_classes_are_refused(shardmill: Shardmill) -> None:
+    for split in ("train", "valid"):
+        picture(f"pets/{split}/images/0.jpg")
+        yolo(f"pets/{split}/labels/0.txt")
+        write(f"pets/{split}/labels/classes.txt", f"{split}\n")
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 1
+    assert "files of labels have other classes in one folder (train) than in another (valid)" in refused.err
+
+
+@pytest.mark.parametrize("more", [{"layout": "flat"}, {"labels": ["a"]}, {"metadata": "none"}, {"detect": "none"}])
+def test_what_the_user_says_of_the_folders_comes_before_the_layout(more: dict[str, Any]) -> None:
+    roboflow_coco("pets")
+    assert by_box_layout({"format": "images"}, ["pets"], "") is not None
+    assert by_box_layout({"format": "images"} | more, ["pets"], "") is None
+
+
+def test_class_folders_with_files_of_annotations_in_them_are_no_layout() -> None:
+    for name in ("cat", "dog"):
+        beside(f"pets/{name}", "voc")
+    assert by_box_layout({"format": "images"}, ["pets"], "") is None
+
+
+def test_annotations_of_two_kinds_are_left_to_the_user() -> None:
+    roboflow_coco("pets")
+    voc("pets/train/0.xml", "0.jpg")
+    assert by_box_layout({"format": "images"}, ["pets"], "") is None
