@@ -410,37 +410,6 @@ def test_files_of_uci_are_read_by_the_command_that_is_proposed_without_what_lies
     assert open_dataset("alone")["train"].to_arrow().to_pylist() == rows
 
 
-ANNOTATED = {
-    "COCO's own": ("d/{}2017/1.jpg", "d/annotations/instances_{}2017.json", "coco"),
-    "COCO in each folder": ("d/{}/1.jpg", "d/{}/_annotations.coco.json", "coco"),
-    "YOLO in each split": ("d/{}/images/1.jpg", "d/{}/labels/1.txt", "yolo"),
-    "YOLO in folders of splits": ("d/images/{}/1.jpg", "d/labels/{}/1.txt", "yolo"),
-}
-
-
-@pytest.mark.parametrize("case", ANNOTATED)
-def test_annotations_of_all_splits_are_read_by_the_commands_that_are_said(case: str, shardmill: Shardmill) -> None:
-    picture, path, kind = ANNOTATED[case]
-    box = {"id": 1, "image_id": 7, "category_id": 1, "bbox": [1, 1, 4, 4], "area": 16, "iscrowd": 0}
-    coco = {
-        "images": [{"id": 7, "file_name": "1.jpg", "width": 8, "height": 6}],
-        "annotations": [box],
-        "categories": [{"id": 1, "name": "cat"}],
-    }
-    for split in ("train", "val"):
-        make({picture.format(split): None, path.format(split): coco if kind == "coco" else "0 0.5 0.5 0.5 0.5\n"})
-    screen = shardmill("convert", "d", "-o", "out")
-    said = re.search(r"to read them: (.*)", screen.out + screen.err)
-    assert said, screen.out + screen.err
-    for command in said[1].split(" && "):
-        done = shardmill(*shlex.split(command.partition(";")[0])[1:])
-        assert done.code == 0, done.err
-    rows = {name: open_dataset("OUT")[name].to_arrow().to_pylist() for name in open_dataset("OUT").splits}
-    boxes = {name: [row["image/object/bbox/xmin"] for row in found] for name, found in rows.items()}
-    assert list(boxes.values()) == [[[pytest.approx(0.125 if kind == "coco" else 0.25)]]] * 2, boxes
-    assert [name.removesuffix("2017") for name in boxes] == ["train", "val"]
-
-
 def test_a_table_with_a_row_for_each_box_is_said_to_give_a_record_for_each(shardmill: Shardmill) -> None:
     make({"d/train/a.jpg": None, "d/val/b.jpg": None})
     header = "filename,width,height,class,xmin,ymin,xmax,ymax\n"

@@ -270,23 +270,8 @@ class AnnotationFile:
     path: bytes
     beside: bool
 
-    def hint(self, folders: Sequence[bytes], others: Sequence[AnnotationFile] = ()) -> str:
-        """Return the command that reads the file, and those that append the `others` of other splits."""
-        pictures, split, read = self._reads(folders)
-        commands = {split: Command("convert", pictures or "PICTURES", "-o", "OUT", *read)}
-        for other in others:
-            found, its_split, read = other._reads(folders)
-            if found is not None and its_split is not None:
-                commands.setdefault(its_split, Command("append", found, "-o", "OUT", *read))
-        where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
-        more = f", and so have those of {', '.join(list(map(str, commands))[1:])}" if len(commands) > 1 else ""
-        return (
-            f"{shown_path(self.path)} has the name of {_KINDS[self.kind]} annotations, which are not read{more}; to "
-            f"read them: {' && '.join(map(str, commands.values()))}{where}"
-        )
-
-    def _reads(self, folders: Sequence[bytes]) -> tuple[str | None, str | None, list[Set]]:
-        """Return the folder of the pictures and the split whose name it has, if they show, and the options."""
+    def hint(self, folders: Sequence[bytes]) -> str:
+        """Return the command that reads the file."""
         folder = os.path.dirname(self.path)
         files, pictures = folder, folder if self.beside else _pictures_of(folder, folders)
         if self.kind == "coco":
@@ -294,10 +279,16 @@ class AnnotationFile:
             pictures = next((one for one in folders if stem.endswith(b"_" + os.path.basename(one))), pictures)
         elif self.kind == "yolo":
             files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
-        split = None if pictures is None else _split_of_all(pictures, folders)
+        shown = "PICTURES" if pictures is None else shown_path(pictures)
+        split = "train" if pictures is None else _split_of_all(pictures, folders)
         given = [Set(f"input.annotations.{self.kind}", shown_path(files))]
-        given += [Set("output.split", split)] if split not in (None, "train") else []
-        return None if pictures is None else shown_path(pictures), split, given
+        given += [Set("output.split", split)] if split != "train" else []
+        read = Command("convert", shown, "-o", "OUT", *given)
+        where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
+        return (
+            f"{shown_path(self.path)} has the name of {_KINDS[self.kind]} annotations, which are not read; to "
+            f"read them: {read}{where}"
+        )
 
 
 def annotation_kind(folder: bytes, name: bytes) -> str | None:
@@ -329,14 +320,14 @@ def annotations_of(kind: str, folder: bytes, name: bytes, near: bytes | None) ->
     return AnnotationFile(kind, os.path.join(folder, name), near is not None)
 
 
-def _split_of_all(pictures: bytes, folders: Sequence[bytes]) -> str | None:
+def _split_of_all(pictures: bytes, folders: Sequence[bytes]) -> str:
     """Return the split whose name a folder of pictures has, or the one above `images`; folders in it have their own."""
     start = len(pictures) + 1
     inner = {part for one in folders if one.startswith(pictures + b"/") for part in one[start:].split(b"/")}
     above, name = os.path.split(pictures)
     own = (name, os.path.basename(above)) if name.lower() in _PICTURES else (name,)
     splits = map(split_of_folder, map(os.fsdecode, own))
-    return None if any(map(is_split_folder, inner)) else next(filter(None, splits), None)
+    return "train" if any(map(is_split_folder, inner)) else next(filter(None, splits), "train")
 
 
 def _labels_of(folder: bytes) -> bytes:

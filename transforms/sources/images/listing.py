@@ -256,19 +256,15 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         images=images.with_folders(moved[images.folders]),
         as_one=apex is not None and any(_is_part(facts.folder) for facts in found),
         hints=tuple(
-            notes[0].hint([entry.path for entry in entries], notes[1:])
-            for _, notes in sorted(walk.annotations.items())
-            if notes and not is_object(notes[0].path)
+            one.hint([entry.path for entry in entries])
+            for _, one in sorted(walk.annotations.items())
+            if not is_object(one.path)
         ),
         notable=tuple(sorted(walk.left.notable)),
         sidecars=tuple(
             pair
             for pair in sorted(walk.sidecars.values())
-            if not any(
-                one[0].path.rpartition(b".")[2] == pair[0].rpartition(b".")[2]
-                for one in walk.annotations.values()
-                if one
-            )
+            if not any(one.path.rpartition(b".")[2] == pair[0].rpartition(b".")[2] for one in walk.annotations.values())
         ),
         empty=tuple(walk.empty),
     )

@@ -15,7 +15,6 @@ import hashlib
 import os
 import stat
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -32,9 +31,6 @@ from .table import ImageColumns, ImageTable
 
 NOT_READABLE: Final = -1
 """The size of a file that could not be read as it was when it was listed."""
-
-_MOST_ANNOTATIONS: Final = 8
-"""So many files with names of annotations are kept, of each kind: those of several splits."""
 
 _AT_ONCE: Final = 1 << 12
 """Files that are Python's own values at a time."""
@@ -109,7 +105,7 @@ class ImageWalk:
         apex: bytes | None = None,
     ) -> None:
         self.left = LeftOut()
-        self.annotations = defaultdict[str, list[AnnotationFile]](list)
+        self.annotations: dict[str, AnnotationFile] = {}
         self.sidecars: dict[bytes, tuple[bytes, bytes]] = {}
         self.empty: list[ImageFolder] = []
         self._apex = apex
@@ -158,11 +154,10 @@ class ImageWalk:
             place = bisect_left(range(len(images)), os.path.splitext(name)[0] + b".", key=lambda i: images[i].name)
             return images[min(place, len(images) - 1)].name if len(images) else None
 
-        for kind, names in notes.items():
-            for other in names:
-                found = annotations_of(kind, folder.path, other, near(other))
-                if found is not None and len(self.annotations[kind]) < _MOST_ANNOTATIONS:
-                    self.annotations[kind].append(found)
+        for kind, other in notes.items():
+            found = annotations_of(kind, folder.path, other, near(other))
+            if found is not None:
+                self.annotations.setdefault(kind, found)
         for suffix, other in others.items():
             picture = near(other)
             if picture is not None and picture.startswith(os.path.splitext(other)[0] + b"."):
@@ -181,14 +176,12 @@ class ImageWalk:
         if done < len(images):
             self._images.extend(images[done:])
 
-    def _read(
-        self, folder: ImageFolder
-    ) -> tuple[ImageColumns, list[bytes], dict[str, list[bytes]], dict[bytes, bytes]]:
+    def _read(self, folder: ImageFolder) -> tuple[ImageColumns, list[bytes], dict[str, bytes], dict[bytes, bytes]]:
         """Return a folder's files, and the names of the folders in it; those that are skipped are not among them.
 
         The last are the first names of annotations, by kind, and of all files that are no pictures, by suffix.
         """
-        files, inner, notes, others = ImageColumns(), list[bytes](), dict[str, list[bytes]](), dict[bytes, bytes]()
+        files, inner, notes, others = ImageColumns(), list[bytes](), dict[str, bytes](), dict[bytes, bytes]()
         number, below_apex = len(self._found), folder.below_apex
         some: list[tuple[bytes, int, int]] = []
         try:
@@ -222,14 +215,12 @@ class ImageWalk:
         files.add_all(number, some)
         return files, inner, notes, others
 
-    def _note(self, notes: dict[str, list[bytes]], folder: ImageFolder, name: bytes) -> None:
-        """Note the first names of annotations of a kind: one of those that each picture has, several of COCO's."""
+    def _note(self, notes: dict[str, bytes], folder: ImageFolder, name: bytes) -> None:
         kind = annotation_kind(folder.below_root, name)
-        if kind is None or len(self.annotations[kind]) == _MOST_ANNOTATIONS:
+        if kind is None or kind in self.annotations or (kind in notes and notes[kind] < name):
             return
         if self._ignored is None or not self._ignored(folder.below_apex, name):
-            most = _MOST_ANNOTATIONS if kind == "coco" else 1
-            notes[kind] = sorted([*notes.get(kind, ()), name])[:most]
+            notes[kind] = name
 
     def _folder(self, path: bytes, root: bytes) -> ImageFolder:
         return ImageFolder(path, root, root if self._apex is None else self._apex)
