@@ -130,7 +130,11 @@ def test_a_root_with_splits_gives_all_of_them_with_boxes_and_classes(layout: str
     assert done.code == 0, done.err
     assert "annotations in pets/" in done.out
     valid = "val" if layout == "VOC with ImageSets" else "valid"
-    assert {name: one.records for name, one in open_dataset("out").manifest.splits.items()} == {"test": 1, "train": 2, valid: 1}
+    assert {name: one.records for name, one in open_dataset("out").manifest.splits.items()} == {
+        "test": 1,
+        "train": 2,
+        valid: 1,
+    }
     assert boxes("out", "train") == [(BOX, ["cat"]), (BOX, ["dog"])]
     assert boxes("out", "test") == boxes("out", valid) == [(BOX, ["cat"])]
     assert "cat 3 (" in done.out

@@ -12,7 +12,7 @@ from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.recognise import beside, rules, splits, strangers
 from shardmill.transforms.recognise.kinds import KINDS, Paths
-from shardmill.transforms.recognise.picture_tables import MEANINGS, Resolved
+from shardmill.transforms.recognise.picture_tables import Resolved
 from shardmill.transforms.recognise.splits import CLEAR, Found, Seen
 
 from ..file_sources import made_source
@@ -59,7 +59,7 @@ def test_a_rule_is_a_function_and_an_entry(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(rules, "KINDS", KINDS)
     convert("in", output="out")
     assert [len(open_dataset("out")[split]) for split in ("train", "test")] == [1, 1]
-    monkeypatch.setattr(rules, "MEANINGS", (*MEANINGS, skipping))
+    monkeypatch.setattr(rules, "MEANINGS", (*rules.MEANINGS, skipping))
     convert("in", output="skipped", input__header=False, input__names=["a"])
     assert [open_dataset("skipped")[split].to_pandas()["a"].tolist() for split in ("train", "test")] == [[1], [1]]
 

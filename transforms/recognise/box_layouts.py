@@ -97,7 +97,7 @@ def _pairs(root: str) -> Iterator[Pair]:
 
 
 def _beside(place: str) -> Iterator[Pair]:
-    """Yield annotations that lie beside their pictures."""
+    """Yield annotations in the folder of their pictures."""
     files = _files_in(place)
     for name in files:
         if name.lower().endswith(".coco.json") or _INSTANCES.fullmatch(name) or name == "result.json":

@@ -74,8 +74,8 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
     if any(splits) and not all(splits):
         kept = [number for number, split in enumerate(splits) if split]
         count = len(splits) - len(kept)
-        files, are = ("1 file", "is") if count == 1 else (f"{count:,} files", "are")
-        line = f"{files} that no list of a split names {are} left out"
+        what, are = ("1 file", "is") if count == 1 else (f"{count:,} files", "are")
+        line = f"{what} that no list of a split names {are} left out"
         listing, splits = listing.keep(kept), [splits[number] for number in kept]
         entries = listing.entries
         recognised = replace(recognised, lines=(*recognised.lines, line))
