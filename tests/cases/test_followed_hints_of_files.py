@@ -164,7 +164,7 @@ CASES = {
         [(1,)],
         ["--columns", "a", "--set", "limits.columns=1"],
     ),
-    "a file of an unknown kind": Case({"in/a.dat": "a,b\n1,2\n"}, "say which it is: ", [(1, 2)], path="in/a.dat"),
+    "a file of an unknown kind": Case({"in/a.dat": "a\n1\n2\n"}, "say which it is: ", [(1,), (2,)], path="in/a.dat"),
     "a web page": Case({"in/a.txt": "<html>\n"}, "meant so: ", [("<html>",)]),
     "a table beside pictures whose folders are read": Case(
         {"in/b.png": None, "in/c.png": None, "in/metadata.csv": "file_name\nb.png\n"},

@@ -18,7 +18,7 @@ from shardmill.pipelines.prepare.from_config import config_fingerprint, conversi
 from shardmill.transforms import read_records
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import RunError, SchemaError, SourceError, TooManyRejects, UsageError
+from shardmill.transforms.errors import SchemaError, SourceError, TooManyRejects, UsageError
 from shardmill.transforms.format.encode.example_proto import Example
 from shardmill.transforms.recipe.steps.files import Files
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
@@ -214,8 +214,6 @@ def test_a_column_that_holds_no_paths_is_refused_by_name() -> None:
         convert("d/t.parquet", **settings())
     with pytest.raises(SchemaError, match=r'schema\.columns names "clip", which is not a column'):
         convert(data={"clap": ["a"]}, **settings())
-    with pytest.raises(RunError, match=r"--set schema\.files_root=FOLDER"):
-        Files(("clip",), 9).apply(pa.record_batch({"clip": ["a"]}), "")
 
 
 def test_a_root_without_a_column_that_names_files_is_refused_with_the_fix() -> None:
