@@ -17,6 +17,8 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.sources.csv.infer_types import Evidence, join_evidence
+from shardmill.transforms.sources.csv.obstacles import GROUPED, Look
 
 from ..command_line import Shardmill
 
@@ -313,3 +315,42 @@ def test_a_first_line_of_counts_and_classes_is_said_with_the_options_that_read_t
     rows = open_dataset("out")["train"].to_arrow().to_pylist()
     assert [row["column_2"] for row in rows] == [0, 1]
     assert [row["column_0"] for row in rows] == pytest.approx([5.1, 4.9])
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "rows"),
+    [
+        ("a;n\nx;3\ny;1.500\nz;20\n", "if the point groups thousands:", {"n": [3, 1500, 20]}),
+        ("a;n\nx;246.243\ny;126.000\n", "if the point groups thousands:", {"n": [246243, 126000]}),
+        ("a;n\nx;3.645.000\ny;126.000\n", "unless it is declared;", {"n": [3645000, 126000]}),
+        (
+            "m;n\n1.234,5;3\n99,0;1.500\n",
+            'if the point groups thousands, as the comma of "m" suggests:',
+            {"m": [1234.5, 99], "n": [3, 1500]},
+        ),
+    ],
+    ids=["few", "all", "one of millions", "a decimal comma beside"],
+)
+def test_points_that_may_group_thousands_beside_semicolons_are_said_with_the_keys_that_read_them(
+    shardmill: Shardmill, rows_of: Convert, text: str, said: str, rows: dict[str, list[float]]
+) -> None:
+    Path("a.csv").write_text(text)
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    assert screen.code == 0
+    read = rows_of("a.csv", *options_after(said, screen.out))
+    assert {name: [row[name] for row in read] for name in rows} == rows
+
+
+@pytest.mark.parametrize(
+    "text", ["a;n\nx;0.500\ny;1.500\n", "a;n\nx;1.50\ny;1.500\n", "a,n\nx,1.500\n", "a;n\nx;1\ny;1500\n"]
+)
+def test_points_that_group_no_thousands_are_no_matter(shardmill: Shardmill, text: str) -> None:
+    Path("a.csv").write_text(text)
+    assert "groups thousands" not in shardmill("convert", "a.csv", "-o", "out").out
+
+
+def test_a_later_part_of_a_column_tells_that_its_points_are_decimal() -> None:
+    grouped, other = Evidence("float64", 0, look=Look(GROUPED, "1.500")), Evidence("float64", 0)
+    whole = Evidence("int64", 0)
+    joined = [join_evidence(*pair).look for pair in ((grouped, other), (other, grouped), (grouped, whole))]
+    assert joined == [None, None, grouped.look]

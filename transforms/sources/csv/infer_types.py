@@ -24,12 +24,14 @@ from ...format.buffers.arrow_memory import array_of, beginning_of, true_mask
 from ...format.wording.printable import VALUE_LIMIT, printable
 from ..text.cast import cell_bytes, first_problem, leading_zeros, nullify, prove_column
 from .obstacles import (
+    GROUPED,
     NULL_OF_DUMPS,
     Look,
     Obstacles,
     find_obstacles,
     look_at_floats,
     look_at_nulls,
+    look_at_points,
     look_at_rows,
     look_at_text,
 )
@@ -82,7 +84,11 @@ def join_evidence(first: Evidence, second: Evidence) -> Evidence:
     >>> join_evidence(Evidence("int64", 0), Evidence("float64", 2)).kind
     'float64'
     """
-    return replace(_join(first, second), look=first.look or second.look)
+    look = first.look or second.look
+    if look is not None and look.kind == GROUPED:  # all floats look so, or none
+        floats = [one.look for one in (first, second) if one.kind == "float64"]
+        look = next((one for one in floats if one is None or one.kind != GROUPED), look)
+    return replace(_join(first, second), look=look)
 
 
 def _join(first: Evidence, second: Evidence) -> Evidence:
@@ -137,7 +143,10 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
     if _is_all(column, pa.float64()):
         odd = _odd_integer(column, cells)
         if odd is None:
-            return Evidence("float64", nulls, look=look_at_floats(column, lambda row: _place(row, cells)))
+            look = look_at_floats(column, lambda row: _place(row, cells))
+            if look is None and cells.origin.dialect.delimiter == ord(";"):
+                look = look_at_points(column, lambda row: _place(row, cells))
+            return Evidence("float64", nulls, look=look)
         zeros = nullify(column, _true_rows(pc.equal(column, _NEGATIVE_ZERO)))
         elsewhere = zeros.null_count > nulls and (zeros.null_count == len(zeros) or _is_all(zeros, pa.int64()))
         return Evidence("string", nulls, odd, _obstacles(column, cells), elsewhere)

@@ -7,6 +7,7 @@ Other text may look like something that a key of `schema.columns` reads, and num
 
     [0.5, 0.25]        as: list
     iVBORw0KGgoAAA...  image: base64
+    1.500              read as 1.5; in a file with ; the point may group thousands: decimal, thousands
      "a b"             input.trim: the quotes are part of the value, since a blank is in front
     {'k': 1}           stays text
     1e3                is read as 1000.0; as a code it is text: type: string
@@ -32,9 +33,11 @@ from ..text.cast import NUMBER, cell_bytes
 from ..text.cell_lists import look_of
 from .hints import PandasCall
 
-_DECIMAL: Final = r"^[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+),[0-9]+([eE][+-]?[0-9]+)?$"
+_DECIMAL: Final = (
+    r"^[+-]?(([0-9]+|[0-9]{1,3}([.][0-9]{3})+),[0-9]+([eE][+-]?[0-9]+)?|[1-9][0-9]{0,2}([.][0-9]{3}){2,})$"
+)
 _THOUSANDS: Final = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+([.][0-9]+)?$"
-_DOTS: Final = r"[.].*,"
+_DOTS: Final = r"[.].*[.,]"
 
 _NULLS: Final = frozenset((
     "", "-", "--", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan", "null", "nil", "none", "missing",
@@ -51,12 +54,14 @@ _RARE: Final = 0.2
 _SHOWN: Final = 5
 
 CODE, LIST, NULL, OBJECT, PICTURE, QUOTES, ROWS = "code", "list", "null", "object", "picture", "quotes", "rows"
+GROUPED: Final = "grouped"
 NULL_OF_DUMPS: Final = b"\\N"
 """What MySQL and PostgreSQL write for null."""
 
 _LOOKED_AT_OF_TEXT: Final = 20
 _LONG: Final = 1 << 16
 _CODE: Final = r"^[0-9]+[eE][0-9]+$"
+_GROUPED: Final = r"^[+-]?[1-9][0-9]{0,2}[.][0-9]{3}$"
 _PICTURE: Final = re.compile(
     r"(data:image/[a-z.+-]+;base64,)?(iVBORw0KGgo|/9j/|R0lGOD|UklGR[A-Za-z0-9+/]{6,10}XRUJQ|Qk)[A-Za-z0-9+/\s]{20,}"
 )
@@ -173,6 +178,7 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], null_
     nulls = [word for word in words if _means_null(word)]
     typos = ", ".join(shown for word, shown in words.items() if word not in nulls)
     what = "a decimal comma" if sign == "decimal" else "commas between thousands"
+    what = what if "," in found[0][2].shown.partition('" (')[0] else "points between thousands"
     options = []
     for name, _, commas in found[:_SHOWN]:
         options.append(set_column(name, sign, ","))
@@ -304,6 +310,32 @@ def look_at_floats(column: pa.Array, place: Callable[[int], str]) -> Look | None
         return None
     row = int(codes[0])
     return Look(CODE, f'"{printable(column[row].as_py())}" ({place(row)})')
+
+
+def look_at_points(column: pa.Array, place: Callable[[int], str]) -> Look | None:
+    """Return the first float if the point of each may group thousands: three digits come after it."""
+    rows = np.flatnonzero(true_mask(pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+$"))))
+    if not len(rows) or not pc.all(_match(column.take(array_of(rows)), _GROUPED)).as_py():
+        return None
+    row = int(rows[0])
+    return Look(GROUPED, f'"{printable(column[row].as_py())}" ({place(row)})')
+
+
+def grouped_notes(found: Sequence[tuple[str, Look]], kept_text: Sequence[tuple[str, Obstacles]]) -> tuple[str, ...]:
+    """Return what is said of columns whose points may group thousands; a decimal comma in others is a sign of it."""
+    if not found:
+        return ()
+    others = [name for name, one in kept_text if one.commas and one.commas.decimal][:_SHOWN]
+    options = []
+    for name in (*others, *(name for name, _ in found[:_SHOWN])):
+        options += [set_column(name, "decimal", ","), set_column(name, "thousands", ".")]
+    shown = ", ".join(f'"{printable(name)}"' for name, _ in found[:_SHOWN])
+    more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+    why = f', as the comma of "{printable(others[0])}" suggests' if others else ""
+    return (
+        f"column{'' if len(found) == 1 else 's'} {shown}{more}: {found[0][1].shown} is read as a decimal number; if "
+        f"the point groups thousands{why}: {Add(*options)}{'; the other columns alike' if more else ''}",
+    )
 
 
 def look_notes(found: Sequence[tuple[str, Look]], null_values: Sequence[str]) -> tuple[str, ...]:

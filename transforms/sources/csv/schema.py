@@ -21,7 +21,7 @@ from ..text.declared import declared_type
 from ..text.open_text import is_transparent
 from .header import NO_HEADER, FileHead
 from .infer_types import Evidence, explain, join_evidence, look_at_columns
-from .obstacles import CODE, Look, Obstacles
+from .obstacles import CODE, GROUPED, Look, Obstacles
 from .parse import TRIM, Cells, Parser, check_utf8, parse_cells
 from .pieces import CsvPiece, read_chunks
 
@@ -133,7 +133,7 @@ def choose_types(
             arrow, reason = inferred.arrow(DEFAULT_UNIT, None), explain(found, rows, whole=whole)
             if found.obstacles is not None and found.obstacles.are_exceptions(rows - found.nulls):
                 kept_text.append((name, found.obstacles))
-            elif found.look is not None and (found.look.kind == CODE) == (found.kind == "float64"):
+            elif found.look is not None and (found.look.kind in (CODE, GROUPED)) == (found.kind == "float64"):
                 looks.append((name, found.look))
         nullable = found.nulls > 0 or not whole or found.kind == "null" or name in lacking
         feature, how = feature_of(pa.field(name, arrow, nullable), rule)

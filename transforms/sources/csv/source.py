@@ -40,7 +40,7 @@ from .header import (
 )
 from .hints import PandasCall, no_such_column, numbered_notes
 from .infer_types import AUTO_ROWS
-from .obstacles import ROWS, Obstacles, look_notes, obstacle_notes
+from .obstacles import GROUPED, ROWS, Obstacles, grouped_notes, look_notes, obstacle_notes
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
 from .pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .records.chunks import run_scan, unclosed_quote
@@ -112,7 +112,8 @@ class CsvSource(TableSource):
             *commented_headers(heads),
             *of_header,
             *self._notes(listing, kept_text, features, names, next((found.again for found in seen if found.again), "")),
-            *look_notes([(name, look) for name, look in looks if look.kind != ROWS], self.options.null_values),
+            *grouped_notes([(name, look) for name, look in looks if look.kind == GROUPED], kept_text),
+            *look_notes([one for one in looks if one[1].kind not in (ROWS, GROUPED)], self.options.null_values),
         )
         fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in features)
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
