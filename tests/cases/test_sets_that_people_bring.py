@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -420,3 +421,15 @@ def test_a_table_with_a_row_for_each_box_is_said_to_give_a_record_for_each(shard
     (words,) = commands_in(screen.out)
     assert shardmill(*words, "--overwrite").code == 0
     assert counts_of("out") == {"train": 2, "val": 1}
+
+
+def test_few_files_of_columns_are_said_to_be_records_with_the_key_that_reads_their_rows(shardmill: Shardmill) -> None:
+    Path("d").mkdir()
+    for split, rows in (("train", 5), ("test", 3)):
+        np.savez(f"d/{split}.npz", x=np.zeros((rows, 4)), y=np.arange(rows))
+    command = ["convert", "d", "-o", "out", "--set", "input.splits=names", "--overwrite"]
+    screen = shardmill(*command)
+    line = next(line for line in screen.out.splitlines() if "its whole arrays" in line)
+    assert (screen.code, counts_of("out"), line.startswith("Warning: ")) == (0, {"test": 1, "train": 1}, True)
+    assert shardmill(*command, *options_in(line)[:2]).code == 0
+    assert counts_of("out") == {"test": 3, "train": 5}

@@ -26,19 +26,21 @@ Headers = Mapping[str, NpyHeader]
 def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str, ...]:
     """Return what a user should know of the first file that is read, if its arrays may be columns of a table.
 
-    With `others` only of a `.npy` file: many `.npz` files are records, as a rule. Raises `SchemaError` where they are
-    columns of one file, surely.
+    With `others` only of a `.npy` file, or where few `.npz` files surely hold columns: many are records, as a rule.
+    Raises `SchemaError` where they are columns of one file, surely.
     """
     groups = {rows: names for rows, names in _by_rows(headers).items() if rows > 1}
-    if not groups or (others and not entry.path.lower().endswith(b".npy")):
+    tables = _tables(headers)
+    are_columns = entry.path.lower().endswith(b".npy") or (tables and others < MOST_FILES)
+    if not groups or (others and not are_columns):
         return ()
     commands = [f"{Set('input.rows', True)}"]
     if len(groups) > 1 or any(not header.shape for header in headers.values()):
         commands = [f"{Set('input.rows', True)} {_columns(names)}" for names in groups.values()]
     choices = ", or ".join(f"{command} ({rows:,} rows)" for command, rows in zip(commands, groups, strict=True))
-    tables = _tables(headers)
     if others:
-        one = f"{entry.name} and {others:,} more: each file is one record with its whole array"
+        arrays = "array" if len(headers) == 1 else "arrays"
+        one = f"{entry.name} and {others:,} more: each file is one record with its whole {arrays}"
         return (f"{one}; if the first axis is the row: {choices[:-1]} in the first file)",)
     if not tables:
         return (f"{entry.name}: is one record with all of its arrays; if the first axis is the row: {choices}",)
