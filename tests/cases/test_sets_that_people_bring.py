@@ -433,3 +433,43 @@ def test_few_files_of_columns_are_said_to_be_records_with_the_key_that_reads_the
     assert (screen.code, counts_of("out"), line.startswith("Warning: ")) == (0, {"test": 1, "train": 1}, True)
     assert shardmill(*command, *options_in(line)[:2]).code == 0
     assert counts_of("out") == {"test": 3, "train": 5}
+
+
+@pytest.mark.parametrize(("above", "counts"), [("", {"train": 2}), ("train/ test/", {"test": 2, "train": 2})])
+def test_folders_of_img2dataset_are_said_to_be_no_classes_with_the_layout_that_reads_none(
+    above: str, counts: dict[str, int], shardmill: Shardmill
+) -> None:
+    for split in above.split() or [""]:
+        for shard in ("00000", "00001"):
+            make({f"d/{split}{shard}/{shard}0000.jpg": None, f"d/{split}{shard}/{shard}0000.json": {"key": 1}})
+            make({f"d/{split}{shard}.parquet": pa.table({"key": [1]}), f"d/{split}{shard}_stats.json": {"count": 1}})
+    command = ["convert", "d", "-o", "out", "--set", "input.format=images", "--overwrite"]
+    screen = shardmill(*command)
+    line = next(line for line in screen.out.splitlines() if "look like shards" in line)
+    assert screen.code == 0
+    assert any("class" in name for name in open_dataset("out")["train"].to_arrow().column_names)
+    again = shardmill(*command, *options_in(line))
+    assert (again.code, counts_of("out"), "look like shards" in again.out) == (0, counts, False)
+    assert not any("class" in name for name in open_dataset("out")["train"].to_arrow().column_names)
+
+
+def test_classes_named_by_numbers_without_tables_beside_are_no_shards(shardmill: Shardmill) -> None:
+    make(pictures("d/0/a.jpg", "d/1/b.jpg"))
+    make({"d/0.csv": "a\n1\n"})
+    assert "look like shards" not in shardmill("convert", "d", "-o", "out", "--set", "input.format=images").out
+
+
+def test_masks_beside_pictures_are_a_warning_with_the_key_that_leaves_them_out(shardmill: Shardmill) -> None:
+    names = ("benign/benign (1)", "benign/benign (2)", "malignant/m.rf.1")
+    make(pictures(*(f"d/{name}{end}" for name in names for end in (".png", "_mask.png")), f"d/{names[0]}_mask_1.png"))
+    screen = shardmill("convert", "d", "-o", "out")
+    line = next(line for line in screen.out.splitlines() if "look like masks" in line)
+    assert (screen.code, counts_of("out")) == (0, {"train": 7})
+    assert line.startswith("Warning: 4 pictures look like masks of the picture beside, such as benign (1)_mask.png")
+    again = shardmill("convert", "d", "-o", "out", *options_in(line), "--overwrite")
+    assert (again.code, counts_of("out"), "look like masks" in again.out) == (0, {"train": 3}, False)
+
+
+def test_pictures_of_people_in_masks_are_no_masks(shardmill: Shardmill) -> None:
+    make(pictures("d/with_mask_1.jpg", "d/with_mask_2.jpg", "d/without_3.jpg"))
+    assert "like" not in shardmill("convert", "d", "-o", "out").out

@@ -22,7 +22,7 @@ from typing import Final, Literal
 from ..errors import UsageError
 from ..format.wording.hints import Set
 from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable
+from ..format.wording.printable import printable, printable_path
 from ..pictures.facts import ImageProblem
 from .names import is_split_folder, level_of, split_in_words, split_of_folder
 
@@ -255,6 +255,26 @@ def empty_classes(folders: Iterable[bytes], layout: Layout, classes: Sequence[st
     missing = sorted(name for name in names.difference(classes) if name is not None)
     are = "it is no class" if len(missing) == 1 else "they are no classes"
     return (f"{first_names(missing, _FEW)}: no pictures, so {are}",) if missing else ()
+
+
+def shards_as_classes(folders: Sequence[str], layout: Layout) -> tuple[str, ...]:
+    """Return the note that folders are shards of a download, as img2dataset writes them: a table beside tells each.
+
+    `folders` are absolute paths.
+    """
+    told = [f"{folder}{end}" for folder in folders[:_FEW] for end in _OF_SHARDS if os.path.isfile(f"{folder}{end}")]
+    if layout not in _NO_CLASSES or not all(os.path.basename(folder).isdecimal() for folder in folders):
+        return ()
+    if len({one.rpartition(".")[0].removesuffix("_stats") for one in told}) < len(folders[:_FEW]):
+        return ()
+    return (
+        f"folders named by numbers are classes, and look like shards: {printable_path(told[0])} is beside its folder; "
+        f"to read no classes: {Set('input.layout', _NO_CLASSES[layout])}",
+    )
+
+
+_OF_SHARDS: Final = (".parquet", "_stats.json", ".json", ".csv")
+_NO_CLASSES: Final[dict[Layout, Layout]] = {"label": "flat", "split_label": "split"}
 
 
 def refuse_labels(layout: Layout) -> None:

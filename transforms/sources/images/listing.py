@@ -18,9 +18,12 @@ from itertools import chain, takewhile
 from typing import Final
 
 import numpy as np
+import pyarrow.compute as pc
 
 from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
+from ...format.buffers.arrow_memory import array_of, true_mask
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ...recognise.layout import Layout
 from ...recognise.names import is_split_folder
@@ -150,6 +153,23 @@ def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignor
     if not found:
         raise InputError(_nothing_text([entry_name(_folder_of(path), root) for path in named], walk.left.by_kind()))
     return _listing(walk, root, apex)
+
+
+def mask_warning(images: ImageTable, ignored: Sequence[str]) -> tuple[str, ...]:
+    """Return what to say of masks among the pictures: names such as `1_mask.png`, with `1.jpg` in the same folder."""
+    masks = images.take(np.flatnonzero(true_mask(pc.match_substring(images.names, b"_mask"))))
+    for mask in masks[:_LOOKED_AT]:
+        beside = images.names.filter(array_of(images.folders == mask.folder))
+        if not pc.any(pc.starts_with(beside, mask.name.rpartition(b"_mask")[0] + b".")).as_py():
+            return ()
+    if not len(masks):
+        return ()
+    count = "1 picture looks like a mask" if len(masks) == 1 else f"{len(masks):,} pictures look like masks"
+    leave = Set("input.ignore", [*ignored, "*_mask*"])
+    return (f"{count} of the picture beside, such as {printable_path(masks[0].name)}; to leave masks out: {leave}",)
+
+
+_LOOKED_AT: Final = 8
 
 
 def _nothing_text(named: Sequence[str], skipped: Mapping[str, int]) -> str:

@@ -37,6 +37,7 @@ from ...recognise.layout import (
     empty_classes,
     refuse_labels,
     role_of,
+    shards_as_classes,
     unknown_class,
     unknown_warning,
     without_images,
@@ -52,7 +53,7 @@ from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.open_file import is_object
 from ..registry.file_source import FileSource
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
-from .listing import OF_FOLDERS, ImageListing, list_images
+from .listing import OF_FOLDERS, ImageListing, list_images, mask_warning
 from .order import shuffled
 from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
 from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_fields, image_place, image_schema
@@ -184,10 +185,16 @@ class ImageSource(FileSource):
             Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
             tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
             pieces,
-            (*self._warnings(classes, names, layout), *listing.hints, *lines_beside(around, WARNED)),
+            (
+                *self._warnings(classes, names, layout),
+                *mask_warning(listing.images, self.options.ignore),
+                *listing.hints,
+                *lines_beside(around, WARNED),
+            ),
             _split_rows(roles, listing),
             detected=(
                 *self._detected(layout, classes, splits),
+                *(shards_as_classes(around.folders, layout) if self._layout == "auto" else ()),
                 *lines_beside(around),
                 *(numbers_note(names, "input.labels") if self._labels is None and not self.known_classes else ()),
                 *empty_classes(listing.below(empty=True), layout, names),
