@@ -473,3 +473,26 @@ def test_masks_beside_pictures_are_a_warning_with_the_key_that_leaves_them_out(s
 def test_pictures_of_people_in_masks_are_no_masks(shardmill: Shardmill) -> None:
     make(pictures("d/with_mask_1.jpg", "d/with_mask_2.jpg", "d/without_3.jpg"))
     assert "like" not in shardmill("convert", "d", "-o", "out").out
+
+
+@pytest.mark.parametrize("splits", [["train"], ["train", "valid", "test"]], ids=["one", "three"])
+def test_lines_of_roboflow_beside_pictures_are_a_warning_with_the_command_that_reads_them(
+    splits: list[str], shardmill: Shardmill
+) -> None:
+    for split in splits:
+        make(pictures(f"d/dataset/{split}_0.jpg", f"d/dataset/{split}_1.jpg"))
+        rows = ({"image": f"{split}_{n}.jpg", "prefix": "detect cat", "suffix": f"<loc{n}> cat"} for n in range(2))
+        make({f"d/dataset/_annotations.{split}.jsonl": "".join(f"{json.dumps(row)}\n" for row in rows)})
+    screen = shardmill("convert", "d", "-o", "out")
+    line = next(line for line in screen.out.splitlines() if "_annotations" in line)
+    assert (screen.code, line.startswith("Warning: ")) == (0, True)
+    (words,) = commands_in(line)
+    assert shardmill(*words, "--overwrite").code == 0
+    assert counts_of("out") == dict.fromkeys(sorted(splits), 2)
+    assert [row["suffix"] for row in open_dataset("out")["train"]] == ["<loc0> cat", "<loc1> cat"]
+
+
+def test_lines_of_roboflow_that_name_no_picture_are_a_warning(shardmill: Shardmill) -> None:
+    make({"d/cat/a.jpg": None, "d/cat/_annotations.train.jsonl": "no JSON\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "Warning: d/cat/_annotations.train.jsonl is beside pictures, and is not read" in screen.out

@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import fnmatch
 import glob
+import json
 import os
 import re
 from collections import defaultdict
@@ -93,6 +94,37 @@ def tables_of_pictures(around: Around) -> Iterator[str]:
 def tables_of_roboflow(around: Around) -> Iterator[str]:
     """Tables that Roboflow writes beside pictures surely are annotations."""
     return _tables(around, list(filter(is_of_roboflow, around.notable)))
+
+
+def lines_of_roboflow(around: Around) -> Iterator[str]:
+    """Lines of JSON that Roboflow writes beside pictures, a file for each split: a picture, a question, an answer."""
+    lines = [one for one in around.notable if is_of_roboflow(one) and one.endswith(b".jsonl")]
+    if around.form != "images" or not lines:
+        return
+    files = [typed_path(os.fsdecode(one)) for one in lines]
+    columns = set(map(_picture_key, lines))
+    column = columns.pop()
+    its, are = ("its", "is") if len(files) == 1 else ("their", "are")
+    if columns or column is None:
+        yield f"{first_names(files, _MOST)} {are} beside pictures, and {are} not read"
+        return
+    options = [set_column(column, "image", "path")]
+    if len({os.path.dirname(one) for one in files}) < len(files):
+        options += [Set("input.splits", "names")]
+    read = Command(around.call.command, *files, "-o", around.call.output, *options)
+    what = f'{first_names(files, _MOST)} name{"s" * (len(files) == 1)} pictures in {its} column "{printable(column)}"'
+    yield f"{what}, and {are} not read; to read {its} rows: {read}"
+
+
+def _picture_key(path: bytes) -> str | None:
+    """Return the key whose value in the first line is a file in the folder of the file."""
+    try:
+        row = json.loads(_head(path).partition(b"\n")[0])
+    except ValueError:
+        return None  # it is not read, whatever it holds
+    folder, pairs = os.path.dirname(os.fsdecode(path)), row.items() if isinstance(row, dict) else ()
+    values = ((key, value) for key, value in pairs if isinstance(value, str) and value and "\0" not in value)
+    return next((key for key, value in values if os.path.isfile(os.path.join(folder, value))), None)
 
 
 def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
@@ -214,7 +246,7 @@ def archives_beside(around: Around) -> Iterator[str]:
 
 
 BESIDE: Final = (sidecars, tables_of_pictures, lists_of_splits, archives_beside, classes_of_folders)
-WARNED: Final = (tables_of_roboflow,)
+WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 """The rules that say a line each, and those that warn."""
 
 

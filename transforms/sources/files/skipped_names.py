@@ -22,7 +22,7 @@ _JUNK: Final = {
 """What systems leave in folders; in `@eaDir` Synology has pictures of each picture."""
 
 _MOST_KINDS: Final = 20
-_ROBOFLOW: Final = (b"/_annotations.csv", b"/_classes.csv")
+_ROBOFLOW: Final = re.compile(rb"/_(?:annotations\.csv|classes\.csv|annotations(?:\.[a-z]+)?\.jsonl)\Z")
 _MOST_NOTABLE: Final = 1000
 _SUFFIX: Final = re.compile(rb".\.([a-z0-9_]{1,12})\Z")
 ARCHIVE: Final = rb"\.(?:zip|tar|tgz|7z|rar|tar\.[a-z0-9]{2,3})"
@@ -67,7 +67,7 @@ def why_skipped(name: bytes) -> str | None:
 
 
 def is_of_roboflow(path: bytes) -> bool:
-    return path.endswith(_ROBOFLOW)
+    return _ROBOFLOW.search(path) is not None
 
 
 def is_other_file(name: bytes) -> bool:
