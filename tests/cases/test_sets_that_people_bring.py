@@ -496,3 +496,29 @@ def test_lines_of_roboflow_that_name_no_picture_are_a_warning(shardmill: Shardmi
     make({"d/cat/a.jpg": None, "d/cat/_annotations.train.jsonl": "no JSON\n"})
     screen = shardmill("convert", "d", "-o", "out")
     assert "Warning: d/cat/_annotations.train.jsonl is beside pictures, and is not read" in screen.out
+
+
+FLAGS = {
+    "is_train": ([("True", "False")[n % 4 == 0] for n in range(12)], {"test": 3, "train": 9}),
+    "is_test": ([("true", "false")[n % 4 == 0] for n in range(12)], {"test": 9, "train": 3}),
+    "fold": ([str(n % 4) for n in range(12)], {"train": 9, "val": 3}),
+}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_column_that_tells_one_split_or_folds_is_said_with_the_keys_that_split_by_it(
+    name: str, shardmill: Shardmill
+) -> None:
+    values, counts = FLAGS[name]
+    make({"a.csv": f"n,{name}\n" + "".join(f"{n},{value}\n" for n, value in enumerate(values))})
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    line = next(line for line in screen.out.splitlines() if "to split by it" in line)
+    assert (line.startswith("Detected: "), counts_of("out")) == (True, {"train": 12})
+    split = shardmill("convert", "a.csv", "-o", "out", *options_in(line), "--overwrite")
+    assert (split.code, "to split by it" in split.out, counts_of("out")) == (0, False, counts)
+
+
+@pytest.mark.parametrize("text", ["is_valid\ntrue\nfalse\n", "fold\n3\n9\n", "is_train\nyes\nno\n"])
+def test_a_column_of_other_flags_or_numbers_says_nothing_of_splits(text: str, shardmill: Shardmill) -> None:
+    make({"a.csv": text})
+    assert "to split by it" not in shardmill("convert", "a.csv", "-o", "out").out

@@ -556,8 +556,10 @@ def _named(files: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
-    """Return what to say of the first column of text whose values are all names of splits, of two at least."""
+    """Return what to say of the first column of names of splits, of two at least, or as `is_train` and `fold` are."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if told := _told_by_flag(name, column):
+            return told
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)) or not len(column):
             continue
         # as bytes: the encoder refuses those that are not UTF-8
@@ -572,6 +574,27 @@ def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
     return ()
 
 
+def _told_by_flag(name: str, column: pa.Array) -> tuple[str, ...]:
+    """Return what to say of a column that tells the rows of one split from others, or the folds of rows from 0 on."""
+    flag = re.fullmatch(r"is_?(train|val|test)", name.lower())
+    if column.null_count or not len(column):
+        return ()
+    if flag is not None and pa.types.is_boolean(column.type):
+        names = {"true": flag[1], "false": "test" if flag[1] == "train" else "train"}
+        said = f"tells the rows of {flag[1]} from others"
+    elif name.lower() in ("fold", "kfold") and pa.types.is_integer(column.type):
+        folds = sorted(pc.unique(column).to_pylist())
+        if folds != list(range(len(folds))) or not 2 <= len(folds) <= _MOST_FOLDS:
+            return ()
+        names = {str(fold): "train" if fold else "val" for fold in folds}
+        said = f"holds folds, 0 to {folds[-1]}"
+    else:
+        return ()
+    options = Add(Set("split.column", name), Set("split.names", names))
+    return (f"column {quoted(name)} {said}; to split by it: {options}",)
+
+
+_MOST_FOLDS: Final = 20
 _MOST_SPLITS: Final = 8
 
 
