@@ -276,11 +276,12 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
         from ..screens.terminal import shown_path, what_may_go
 
         kept = "kept for resuming"
-        if isinstance(error, TooManyRejects):  # raised when all rows were read: so many suffice
-            use = f"the same command with {Add('--max-rejects', str(error.counts['rejected']))} resumes it"
+        counts = error.counts if isinstance(error, TooManyRejects) else {}
+        if counts and counts["rejected"] < counts["read"]:  # raised when all rows were read: so many suffice
+            use = f"the same command with {Add('--max-rejects', str(counts['rejected']))} resumes it"
         elif isinstance(error, DamageError):  # of what was staged: the same command would find it again
             use = START_OVER
-        elif getattr(error, "again", True):
+        elif not counts and getattr(error, "again", True):
             use = "the same command resumes it"
         else:
             see = what_may_go(os.path.dirname(os.path.dirname(session.staging)))

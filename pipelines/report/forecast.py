@@ -74,8 +74,9 @@ class Forecast:
         about = f"Expected in all: {'' if self.share == 1 else 'about '}{counted(self.rejects, 'reject')}"
         if not self.fails:
             return f"{about}; {self.allowed:,} are allowed"
-        fix = f"to allow them: {Add('--max-rejects', str(self.rejects))}"
-        return f"{about}, and max_rejects allows {self.allowed:,}: the run would fail; {fix}"
+        every = self.share and self.rejects >= round(self.rows / self.share)
+        fix = "" if every else f"; to allow them: {Add('--max-rejects', str(self.rejects))}"
+        return f"{about}, and max_rejects allows {self.allowed:,}: the run would fail{fix}"
 
 
 def _percent(share: float) -> str:

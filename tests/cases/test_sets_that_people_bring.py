@@ -522,3 +522,27 @@ def test_a_column_that_tells_one_split_or_folds_is_said_with_the_keys_that_split
 def test_a_column_of_other_flags_or_numbers_says_nothing_of_splits(text: str, shardmill: Shardmill) -> None:
     make({"a.csv": text})
     assert "to split by it" not in shardmill("convert", "a.csv", "-o", "out").out
+
+
+@pytest.mark.parametrize("typed", ["d", "d/*"])
+def test_files_in_folders_of_folders_are_read_by_the_glob_that_is_proposed(typed: str, shardmill: Shardmill) -> None:
+    make({"d/x/y/1.new": "a\n1\n", "d/x/z/2.new": "a\n2\n", "d/x/.hidden": ""})
+    screen = shardmill("convert", typed, "-o", "out", "--set", "input.format=csv")
+    said = re.search(r"with one of the suffixes .*; to read all files of it: (.*)", screen.err)
+    assert (screen.code, bool(said)) == (2, True), screen.err
+    assert said
+    unknown = shardmill("convert", "d", "-o", "out").err
+    assert f"holds no file of a known kind; name its files ({said[1]}), " in unknown, unknown
+    assert shardmill("convert", *shlex.split(said[1]), "-o", "out", "--set", "input.format=csv").code == 0
+    assert open_dataset("out")["train"].to_arrow().to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+def test_to_leave_out_all_rows_is_never_proposed(shardmill: Shardmill) -> None:
+    make({"a.csv": "n\nx\ny\n"})
+    for more, shown in (
+        (["--dry-run"], "2 rejects, and max_rejects allows 0: the run would fail\n"),
+        ([], "left behind"),
+    ):
+        screen = shardmill("convert", "a.csv", "-o", "out", "--set", "schema.columns.n.type=int64", *more)
+        said = screen.out + screen.err
+        assert (shown in said, "--max-rejects" in said) == (True, False), said

@@ -31,7 +31,7 @@ LEFT = {
         "to run again when that is fixed starts over; to see what may go: shardmill gc out --older-than 0s",
     ),
 }
-"""How the line on staged work begins and ends: after too many rejects, and after a file that cannot be read."""
+"""How the line on staged work begins and ends: after too many rejects, and after a file that cannot be read or where every row is a reject."""
 
 KEPT = tuple(begins for begins, _ in LEFT.values())
 
@@ -62,7 +62,8 @@ class Desk:
         runs = [path for path in self.root.glob("out/.staging/*") if path.is_dir()]
         kept = [line for line in err.splitlines() if line.startswith(KEPT)]
         for line, run in zip(kept, runs, strict=True):
-            begins, ends = LEFT[code]
+            every = re.search(r": (\S+) of \1 rows? \w+ rejected", err) is not None
+            begins, ends = LEFT[1 if every else code]
             assert re.fullmatch(rf"{begins}[\d.]+ [KM]?i?B in out/\.staging/{run.name}; {ends}", line), line
         return Screen(code, out, "".join(shown))
 

@@ -19,7 +19,7 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable_path, shell_path
 from ..sources.contract.call import Call, shown_path
 from ..sources.files.formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first_bytes, format_of_name
-from ..sources.files.listing import expand_paths
+from ..sources.files.listing import expand_paths, glob_of_files
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import is_other_file, pictures_below
 from .beside import Around, archives_beside, is_archive, tables_of_pictures
@@ -75,7 +75,7 @@ def nothing_known(paths: Paths) -> None:
     """A folder without a known suffix is refused, with what its first file shows."""
     if not paths.files:
         one = paths.typed[0]
-        inside = shell_path(os.path.join(one, "*"))
+        inside = shell_path(glob_of_files(one, os.path.abspath(os.fsencode(paths.base))) or os.path.join(one, "*"))
         how = _how_unnamed_are_read(one, paths.base, paths.call)
         fix = how or f"name its files ({inside}), and say which they are: {_choices()}"
         raise UnclearFormat(f"{printable_path(one)}: holds no file of a known kind; {fix}")

@@ -48,7 +48,8 @@ class Refusal:
         if self.kind == "rejects" and self.rejects is not None:
             they, them = ("it is", "it") if self.rejected == 1 else ("they are", "them")
             listed = f"; {they} listed in {os.path.join(path, self.rejects)}"
-            listed += f"; to leave {them} out: {Add('--max-rejects', str(self.rejected))}"
+            if self.rejected < self.rows_read:
+                listed += f"; to leave {them} out: {Add('--max-rejects', str(self.rejected))}"
         error = _ERRORS[self.kind](f"{self.message}{listed}")
         if isinstance(error, RunError) and self.kind != "stale":
             error.again = self.again

@@ -37,6 +37,8 @@ _PLACES: Final = 16
 """Arrays and pictures of one size often begin and end alike: with black, or zeros. 16 places take 80 us when warm."""
 
 _PIECE_BYTES: Final = 1 << 20
+_DEEPEST: Final = 4
+"""Levels of folders in which a message looks for the files that it proposes to name."""
 
 _KINDS: Final = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -150,19 +152,25 @@ def _find(
         if none_new:
             wanted = ", ".join(suffixes)
             but = " that input.ignore does not leave out" if found.left.counts["ignored"] else ""
-            every = shell_path(os.path.join(path, "*"))
-            fix = f"; to read all files of it: {every}" if _has_files(path, root) else ""
+            every = glob_of_files(path, root)
+            fix = f"; to read all files of it: {shell_path(every)}" if every else ""
             raise InputError(
                 f"{printable_path(path)}: the folder holds no file with one of the suffixes {wanted}{but}{fix}"
             )
     return found
 
 
-def _has_files(path: str, root: bytes) -> bool:
+def glob_of_files(path: str, root: bytes) -> str | None:
+    """Return the glob of the highest files below a folder, or below the folders of a glob; None if there are none."""
     if is_object(os.fsencode(path)):
-        return False
-    with os.scandir(os.path.join(root, os.fsencode(path))) as entries:
-        return any(entry.is_file() and not entry.name.startswith((b".", b"_")) for entry in entries)
+        return None
+    stem = glob.escape(path) if os.path.lexists(os.path.join(root, os.fsencode(path))) else path
+    for depth in range(1, _DEEPEST + 1):
+        pattern = os.path.join(stem, *["*"] * depth)
+        hits = glob.iglob(os.fsencode(pattern), root_dir=root)
+        if any(os.path.isfile(os.path.join(root, hit)) and why_skipped(os.path.basename(hit)) is None for hit in hits):
+            return pattern
+    return None
 
 
 def list_entries(
