@@ -354,6 +354,44 @@ def test_archives_that_are_parts_or_splits_are_not_said_to_be_classes(names: lis
     assert (screen.code, "archives are not read" in screen.out) == (0, False), screen.err
 
 
+IN_TXT = {
+    "bars": ("id|label|seen\n1|spam|\n2|ham|2024-01-02\n", "spam"),
+    "commas": ('id,label,born\n1,spam,1910-01-02\n2,"ham, or",1911-01-02\n', "spam"),
+    "tabs without a header": ("10\tname 10\t1910-01-02\n11\tname 11\t1911-01-02\n", "name 10"),
+}
+
+
+@pytest.mark.parametrize("case", IN_TXT)
+def test_a_table_in_a_txt_file_is_said_with_the_command_that_reads_all_of_its_rows(
+    case: str, shardmill: Shardmill
+) -> None:
+    text, value = IN_TXT[case]
+    make({"d/t.txt": text})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "if it is one: shardmill" in screen.out, screen.out
+    (words,) = commands_in(screen.out)
+    done = shardmill(*words, "--overwrite")
+    assert done.code == 0, done.err
+    rows = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert (len(rows), value in rows[0].values()) == (2, True), rows
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Well, I know.\nSo, he said.\nThen, we went.\n", False),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n", False),
+        ("id  meta\n--  --------\n1   {a b c}\n", True),
+    ],
+)
+def test_lines_of_text_are_no_table_and_aligned_columns_are_said_to_need_a_delimiter(
+    text: str, said: bool, shardmill: Shardmill
+) -> None:
+    make({"a.txt": text})
+    screen = shardmill("convert", "a.txt", "-o", "out")
+    assert ("aligned columns; write it with a delimiter" in screen.out, "if it is one" in screen.out) == (said, False)
+
+
 CHAINS: dict[str, tuple[list[str], list[dict[str, list[object]]]]] = {
     "Tiny ImageNet": (
         ["train/n1/images/a.jpg", "train/n2/images/b.jpg", "val/images/c.jpg", "test/images/d.jpg"],

@@ -31,7 +31,7 @@ LEFT = {
         "to run again when that is fixed starts over; to see what may go: shardmill gc out --older-than 0s",
     ),
 }
-"""How the line on staged work begins and ends: after too many rejects, and after a file that cannot be read or where every row is a reject."""
+"""The begin and end of the line on staged work: after too many rejects; after an unreadable file, or rejects only."""
 
 KEPT = tuple(begins for begins, _ in LEFT.values())
 

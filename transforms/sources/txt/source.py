@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,6 +35,16 @@ FIELD: Final = pa.field("text", pa.string(), nullable=False)
 _SHOWN: Final = 400
 _LOOKED_AT: Final = 20
 _NAMED: Final = 3
+_SIGNS: Final = {b"\t": "tabs", b"|": '"|"', b";": '";"', b",": "commas"}
+_FEWEST: Final = 3
+_IN_TEXT: Final = (b";", b",")
+"""Signs that lines of text may have alike by chance: a column of numbers makes a table of them."""
+
+_QUOTED: Final = re.compile(rb'"[^"]*"')
+_NUMBER: Final = re.compile(rb"\s*[+-]?[0-9]+(?:\.[0-9]+)?\s*")
+_YEAR: Final = re.compile(rb"\s*(?:1[89]|20)[0-9]{2}\s*")
+_RULED: Final = re.compile(rb"-+(?: +-+)+\s*")
+"""The line between a header and rows that sqlite3 and psql align."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +139,14 @@ def _looks_like(piece: TextPiece, name: str, read_as: Callable[..., Add], sizes:
         return ()
     spans = zip(found.starts, found.ends, strict=True)
     lines = [found.text[start:end] for start, end in islice(spans, _LOOKED_AT)]
-    tabs = {line.count(b"\t") for line in lines if line}
     said = f"{name}: each line is a record of text"
     csv = Set("input.format", "csv")
-    if len(lines) > 1 and len(tabs) == 1 and tabs != {0}:
-        return (f"{said}, though the first lines look like a table with tabs; if it is one: {read_as(csv)}",)
+    if found_table := _table_between([line for line in lines if line.strip()]):
+        signs, named = found_table
+        fix = read_as(csv) if named else read_as(csv, Add("--no-header"))
+        return (f"{said}, though the first lines look like a table with {signs}; if it is one: {fix}",)
+    if len(lines) > 1 and _RULED.fullmatch(lines[1]):
+        return (f"{said}, though the first lines look like a table of aligned columns; write it with a delimiter",)
     aligned = aligned_columns(b"\n".join(lines).decode("utf-8", "replace"), SampleOptions())
     if aligned is not None and aligned.numbers and not any(b":" in line for line in lines):
         fix = read_as(csv, aligned.keys)
@@ -143,6 +157,20 @@ def _looks_like(piece: TextPiece, name: str, read_as: Callable[..., Add], sizes:
         fix = read_as(Set("input.format", "jsonl"))
         return (f"{said}, though the first one is a JSON object; if all are: {fix}",)
     return ()
+
+
+def _table_between(lines: Sequence[bytes]) -> tuple[str, bool] | None:
+    """Return the signs that cut lines into as many cells each, and whether the first line may be a header."""
+    for sign, called in _SIGNS.items():
+        rows = [_QUOTED.sub(b'""', line).split(sign) for line in lines]
+        if len(rows) < 2 or len(rows[0]) < 2 or len({len(row) for row in rows}) > 1 or lines[0].startswith(b"|"):
+            continue
+        numbers = [all(map(_NUMBER.fullmatch, column)) for column in zip(*rows[1:], strict=True)]
+        if sign in _IN_TEXT and (len(rows) < _FEWEST or not any(numbers)):
+            continue
+        data = [cell for cell, is_one in zip(rows[0], numbers, strict=True) if is_one and _NUMBER.fullmatch(cell)]
+        return called, not rows[0][0] or all(map(_YEAR.fullmatch, data))
+    return None
 
 
 def _is_json(line: Sequence[int] | bytes) -> bool:
