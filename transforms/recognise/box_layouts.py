@@ -141,7 +141,9 @@ def _has(folder: str, suffix: str) -> bool:
 
 def _folders_in(folder: str) -> list[str]:
     with os.scandir(folder) as entries:
-        return sorted(one.name for one in entries if one.is_dir() and why_skipped(os.fsencode(one.name)) is None)
+        return sorted(
+            one.name for one in entries if os.path.isdir(one.path) and why_skipped(os.fsencode(one.name)) is None
+        )
 
 
 def _files_in(folder: str) -> list[str]:
@@ -149,4 +151,4 @@ def _files_in(folder: str) -> list[str]:
     if not os.path.isdir(folder):
         return []
     with os.scandir(folder) as entries:
-        return sorted(one.name for one in islice(entries, _MOST_FILES) if one.is_file())
+        return sorted(one.name for one in islice(entries, _MOST_FILES) if os.path.isfile(one.path))
