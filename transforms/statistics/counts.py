@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import mul
 from typing import Any, Final
 
 import numpy as np
@@ -60,7 +61,7 @@ class Numbers:
         self._take(len(values), min(values), max(values))
         self.zeros += values.count(0)
         self.total += sum(values)
-        self.squares += sum(value * value for value in values)
+        self.squares += sum(map(mul, values, values))
 
     def merge(self, other: Numbers) -> None:
         if other.finite:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, Literal
 
@@ -93,7 +94,8 @@ class Schema:
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def _schema_of(features: Iterable[tuple[Any, ...]]) -> Schema:
+@lru_cache(maxsize=4)  # each step of a pipeline is unpickled several times, and each has the schema
+def _schema_of(features: tuple[tuple[Any, ...], ...]) -> Schema:
     return Schema(tuple(Feature(*one) for one in features))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, Final
 
@@ -242,8 +242,9 @@ class _Look:
                     columns[name] = found if known is None else known.plus(found)
         columns |= {name: Evidence.of_all(found) for name, found in nested.items()}
         for name, counts in again.items():
-            one, values = columns[name], sum(count for kind, count in counts.items() if kind is not NoneType)
-            columns[name] = replace(one, values=one.values + values) if values else one
+            if values := sum(counts.values()) - counts.get(NoneType, 0):
+                one = columns[name]
+                columns[name] = Evidence(one.type, one.values + values, one.place, one.mixed, one.within)
         return PieceEvidence(len(part), rejects, first, columns)
 
     def _members(self, record: int) -> dict[str, Any]:
