@@ -272,3 +272,21 @@ def test_annotations_of_two_kinds_are_left_to_the_user() -> None:
     roboflow_coco("pets")
     voc("pets/train/0.xml", "0.jpg")
     assert by_box_layout({"format": "images"}, ["pets"], "") is None
+
+
+@pytest.mark.parametrize("text", ["a cat on a mat\n", "", "0 0.5\n", "\n\ncat 0.5 0.5 0.1 0.1\n"])
+def test_texts_that_are_no_boxes_beside_pictures_are_no_layout(text: str) -> None:
+    picture("pets/images/0.jpg")
+    write("pets/labels/0.txt", text)
+    picture("more/0.jpg")
+    write("more/0.txt", text)
+    write("more/classes.txt", "cat\n")
+    assert [by_box_layout({"format": "images"}, [root], "") for root in ("pets", "more")] == [None, None]
+
+
+def test_the_first_label_file_may_be_empty() -> None:
+    for n in range(2):
+        picture(f"pets/images/{n}.jpg")
+    write("pets/labels/0.txt", "")
+    yolo("pets/labels/1.txt")
+    assert by_box_layout({"format": "images"}, ["pets"], "") is not None

@@ -36,6 +36,14 @@ _MOST_FILES: Final = 256
 """So many files of a folder are looked at for pictures, and for annotations beside them."""
 
 _HEAD: Final = 1 << 20
+_MOST_ENTRIES: Final = 1 << 16
+"""A folder with more files and folders is one of pictures."""
+
+_MOST_HEADS: Final = 16
+_SUFFIXES: Final = {"voc": ".xml", "yolo": ".txt"}
+_YOLO: Final = re.compile(rb"[0-9]+(?:\.0)?(?:[ \t]+[-+0-9.eE]+){4,}[ \t]*")
+"""A line of a class and a box, or of a class and a polygon."""
+
 _FILE_NAME: Final = re.compile(rb'"file_name"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
 _OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
@@ -103,21 +111,24 @@ def _beside(place: str) -> Iterator[Pair]:
         if name.lower().endswith(".coco.json") or _INSTANCES.fullmatch(name) or name == "result.json":
             yield from _coco(os.path.join(place, name), [place, os.path.join(place, "images")])
     stems = {os.path.splitext(name)[0] for name in files if not is_other_file(os.fsencode(name))}
-    if any(name.lower().endswith(".xml") and name[:-4] in stems for name in files):
+    of_pictures = [os.path.join(place, name) for name in files if os.path.splitext(name)[0] in stems]
+    if _holds("voc", of_pictures):
         yield Pair("voc", place, place)
     above = (place, os.path.dirname(place)) if _OF_CVAT.fullmatch(os.path.basename(place)) else (place,)
     named = any(os.path.isfile(os.path.join(one, name)) for one in above for name in _CLASSES)
-    if named and any(name.endswith(".txt") and name[:-4] in stems for name in files):
+    if named and _holds("yolo", of_pictures):
         yield Pair("yolo", place, place)
 
 
 def _in_folders(place: str) -> Iterator[Pair]:
     """Yield annotations in a folder beside that of their pictures."""
     pictures = next((path for name in _PICTURES if os.path.isdir(path := os.path.join(place, name))), None)
-    for kind, folder, suffix in (("yolo", "labels", ".txt"), ("voc", "Annotations", ".xml")):
+    for kind, folder in (("yolo", "labels"), ("voc", "Annotations")):
         path = os.path.join(place, folder)
-        if pictures is not None and os.path.isdir(path) and _has(path, suffix):
-            yield Pair(kind, path, pictures)
+        if pictures is not None and os.path.isdir(path):
+            folders = (path, *(os.path.join(path, inner) for inner in _folders_in(path)[:_MOST_FOLDERS]))
+            if _holds(kind, [os.path.join(one, name) for one in folders for name in _files_in(one)]):
+                yield Pair(kind, path, pictures)
 
 
 def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
@@ -130,20 +141,26 @@ def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
         yield Pair("coco", file, found)
 
 
-def _has(folder: str, suffix: str) -> bool:
-    """Return whether a folder, or one in it, has a file with a suffix."""
-    return any(
-        name.lower().endswith(suffix)
-        for one in (folder, *(os.path.join(folder, inner) for inner in _folders_in(folder)[:_MOST_FOLDERS]))
-        for name in _files_in(one)
-    )
+def _holds(kind: str, paths: Sequence[str]) -> bool:
+    """Return whether the first of some files that says something is of a kind of annotations."""
+    for path in [path for path in paths if path.lower().endswith(_SUFFIXES[kind])][:_MOST_HEADS]:
+        with open(path, "rb") as file:
+            if head := file.read(_HEAD).strip():
+                return b"<annotation" in head if kind == "voc" else _YOLO.fullmatch(head.splitlines()[0]) is not None
+    return False
 
 
 def _folders_in(folder: str) -> list[str]:
     with os.scandir(folder) as entries:
-        return sorted(
-            one.name for one in entries if os.path.isdir(one.path) and why_skipped(os.fsencode(one.name)) is None
-        )
+        folders = [one.name for one in islice(entries, _MOST_ENTRIES) if _is_folder(one)]
+    return sorted(name for name in folders if why_skipped(os.fsencode(name)) is None)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle
+        return False
 
 
 def _files_in(folder: str) -> list[str]:
