@@ -27,7 +27,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import DataError, SchemaError
 
 from ..archives import picture, tar_of, zip_of
-from ..command_line import Shardmill
+from ..command_line import Shardmill, need_program
 from .test_followed_hints_of_tables_and_pictures import Case, follow, make
 from .test_followed_hints_of_text import column
 from .test_sets_that_people_bring import counts_of
@@ -317,6 +317,7 @@ def test_a_program_that_a_message_proposes_writes_a_file_that_is_read(
     assert refused.code != 0
     command = re.split(r" \(of version|, or the encoding|\n", refused.err.partition(one.before)[2])[0]
     assert command, refused.err
+    need_program(shlex.split(command)[0])
     subprocess.run(f"{command} {one.to}", shell=True, check=True)
     done = shardmill("convert", one.written, "-o", "out", *one.given)
     assert done.code == 0, done.err

@@ -20,7 +20,7 @@ from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
-from ..command_line import Shardmill
+from ..command_line import Shardmill, need_program
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -334,6 +334,7 @@ def test_archives_that_are_named_by_classes_are_read_with_these_by_the_commands_
     screen = shardmill("convert", *paths, "-o", "out")
     said = re.search(r"names of the archives are not read: .*: (mkdir .*) && (.*); then: shardmill (.*)", screen.out)
     assert said, screen.out + screen.err
+    need_program(said[2].split()[0])
     for path in archives:
         for command in said.groups()[:2]:
             stem, other = (one.rpartition(".")[0] for one in (archives[0], path))

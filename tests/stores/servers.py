@@ -18,17 +18,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
 from shardmill.transforms.stores import connect
 
+from ..command_line import lacking
+
 FAKE_GCS = "github.com/fsouza/fake-gcs-server@v1.56.1"
-
-
-def lacking(reason: str) -> None:
-    """Skip where a tool is missing on somebody's machine; in CI that is a failure."""
-    if os.environ.get("SHARDMILL_CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @contextlib.contextmanager
