@@ -43,7 +43,7 @@ _UNPACK: Final = {
     ".7z": ("7z", "x", "{file}", "-o{folder}"),
     ".rar": ("unrar", "x", "{file}", "{folder}/"),
 }
-_BOX: Final = re.compile(rb"(?:[0-9]+(?:\.0)?(?:[ \t]+[01]?\.?[0-9eE.+-]+){4,}[ \t]*(?:\r?\n|\Z))+")
+YOLO_LINES: Final = re.compile(rb"(?:[0-9]+(?:\.0)?(?:[ \t]+[01]?\.?[0-9eE.+-]+){4,}[ \t]*(?:\r?\n|\Z))+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def sidecars(around: Around) -> Iterator[str]:
         shown = typed_path(folder)
         suffix = os.path.splitext(name)[1].lower()
         what = f"{shown_path(path)} has the name of the picture beside it ({printable(picture)}), and is not read"
-        if suffix == ".txt" and _BOX.match(_head(path)):
+        if suffix == ".txt" and YOLO_LINES.match(head_of(path)):
             read = Command(call.command, shown, "-o", call.output, Set("input.annotations.yolo", shown))
             yield f"{what}: it looks like boxes of YOLO; to read them: {read}"
         elif around.flat and not is_object(path):
@@ -119,7 +119,7 @@ def lines_of_roboflow(around: Around) -> Iterator[str]:
 def _picture_key(path: bytes) -> str | None:
     """Return the key whose value in the first line is a file in the folder of the file."""
     try:
-        row = json.loads(_head(path).partition(b"\n")[0])
+        row = json.loads(head_of(path).partition(b"\n")[0])
     except ValueError:
         return None  # it is not read, whatever it holds
     folder, pairs = os.path.dirname(os.fsdecode(path)), row.items() if isinstance(row, dict) else ()
@@ -166,7 +166,7 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
 
 def _names_one_again(table: str, column: str) -> bool:
     """Return whether the first rows of a table name a picture in several rows, as those of boxes do."""
-    head = _head(os.fsencode(table)).decode("utf-8-sig", "replace")
+    head = head_of(os.fsencode(table)).decode("utf-8-sig", "replace")
     lines = head.splitlines()[: None if head.endswith("\n") else -1]
     sign = max("\t,;|", key=lines[0].count) if lines else ","
     names = [row.get(column) for row in csv.DictReader(lines, delimiter=sign)]
@@ -259,7 +259,7 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str] | None:
 
     Of several folders of pictures that hold such a file, it is that of the table's own name: train/ for train.csv.
     """
-    lines = _head(path).decode("utf-8-sig", "replace").splitlines()[:2]
+    lines = head_of(path).decode("utf-8-sig", "replace").splitlines()[:2]
     sign = max("\t,;|", key=lines[0].count) if len(lines) == 2 else ","
     rows = list(csv.reader(lines, delimiter=sign))
     if len(rows) < 2 or len(rows[0]) != len(rows[1]):
@@ -278,17 +278,17 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str] | None:
     return None
 
 
-def _head(path: bytes) -> bytes:
+def head_of(path: bytes, size: int = _HEAD_BYTES) -> bytes:
     if is_object(path):
         return b""
     try:
         with open(path, "rb") as file:
-            return file.read(_HEAD_BYTES)
+            return file.read(size)
     except OSError:
         return b""  # it is not read, whatever it holds
 
 
-_KINDS: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
+ANNOTATIONS: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
 _LABELS: Final = b"labels"
 _NO_LABELS: Final = (b"classes.txt", b"readme.txt", b"license.txt", b"notes.txt")
 _PICTURES: Final = (b"images", b"jpegimages")
@@ -318,7 +318,7 @@ class AnnotationFile:
         read = Command("convert", shown, "-o", "OUT", *given)
         where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
         return (
-            f"{shown_path(self.path)} has the name of {_KINDS[self.kind]} annotations, which are not read; to "
+            f"{shown_path(self.path)} has the name of {ANNOTATIONS[self.kind]} annotations, which are not read; to "
             f"read them: {read}{where}"
         )
 

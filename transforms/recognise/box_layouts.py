@@ -26,6 +26,7 @@ from typing import Any, Final
 from ..format.wording.hints import Set
 from ..format.wording.nearest import first_names
 from ..sources.files.skipped_names import is_other_file, why_skipped
+from .beside import ANNOTATIONS, YOLO_LINES, head_of
 from .names import is_split_folder
 from .picture_tables import Resolved, annotated_section
 
@@ -35,15 +36,12 @@ _MOST_FOLDERS: Final = 64
 _MOST_FILES: Final = 256
 """So many files of a folder are looked at for pictures, and for annotations beside them."""
 
-_HEAD: Final = 1 << 20
+_HEAD: Final = 1 << 20  # of COCO's JSON, which may begin with a list of licenses
 _MOST_ENTRIES: Final = 1 << 16
 """A folder with more files and folders is one of pictures."""
 
 _MOST_HEADS: Final = 16
 _SUFFIXES: Final = {"voc": ".xml", "yolo": ".txt"}
-_YOLO: Final = re.compile(rb"[0-9]+(?:\.0)?(?:[ \t]+[-+0-9.eE]+){4,}[ \t]*")
-"""A line of a class and a box, or of a class and a polygon."""
-
 _FILE_NAME: Final = re.compile(rb'"file_name"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
 _OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
@@ -51,8 +49,6 @@ _PICTURES: Final = ("images", "JPEGImages")
 _CLASSES: Final = ("classes.txt", "obj.names")
 _SAID: Final = ("annotations", "metadata", "detect", "layout", "labels", "formats", "sha256")
 """Options that say how the folders of pictures are read."""
-
-_NAMES: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +79,8 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
         section,
         {"file_name": {"name": "image", "image": "path"}},
         (root,),
-        f"{_NAMES[kind]} annotations in {first_names(shown, 3)}: the pictures that they name become the records, in "
-        f"their order (the pictures alone: {Set('input.detect', 'none')})",
+        f"{ANNOTATIONS[kind]} annotations in {first_names(shown, 3)}: the pictures that they name become the records, "
+        f"in their order (the pictures alone: {Set('input.detect', 'none')})",
         files_root=os.path.commonpath(pictures),
     )
 
@@ -133,8 +129,7 @@ def _in_folders(place: str) -> Iterator[Pair]:
 
 def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
     """Yield a file of COCO's with the first of some folders that has the first picture of it."""
-    with open(file, "rb") as opened:
-        match = _FILE_NAME.search(opened.read(_HEAD))
+    match = _FILE_NAME.search(head_of(os.fsencode(file), _HEAD))
     name = match[1].decode("utf-8", "replace").replace("\\\\", "/") if match else ""
     found = next((place for place in places if name and os.path.isfile(os.path.join(place, name))), None)
     if found is not None:
@@ -144,9 +139,8 @@ def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
 def _holds(kind: str, paths: Sequence[str]) -> bool:
     """Return whether the first of some files that says something is of a kind of annotations."""
     for path in [path for path in paths if path.lower().endswith(_SUFFIXES[kind])][:_MOST_HEADS]:
-        with open(path, "rb") as file:
-            if head := file.read(_HEAD).strip():
-                return b"<annotation" in head if kind == "voc" else _YOLO.fullmatch(head.splitlines()[0]) is not None
+        if head := head_of(os.fsencode(path)).strip():
+            return b"<annotation" in head if kind == "voc" else YOLO_LINES.match(head) is not None
     return False
 
 
