@@ -5,6 +5,7 @@ The imports of a command take a moment. Its own handler of signals, which says w
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
+    code: object = 1
+    atexit.register(lambda: _end(code))  # before all others, so that it is called after them
     _fill_closed_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
@@ -25,7 +28,25 @@ def main() -> NoReturn:
     hide_pandas_from_beam()
     from .cli import main as run
 
-    run()
+    try:
+        run()
+    except SystemExit as ended:
+        code = ended.code
+        raise
+
+
+def _end(code: object) -> None:
+    """End the process without taking the interpreter down, when its threads and what is called at exit have ended.
+
+    A thread of gRPC that asks for the interpreter's lock while that is taken down ends the process by SIGABRT, in
+    Python before 3.14 (https://github.com/python/cpython/issues/87135).
+    """
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except OSError:
+        code = 120  # as Python says it
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _fill_closed_streams() -> None:

@@ -81,12 +81,21 @@ class TestCost:
 
     def test_a_small_conversion_looks_for_cycles_a_few_times_and_not_hundreds(self, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text("x\n1\n")
-        count = "import atexit, gc; found = []; gc.callbacks.append(lambda *_: found.append(1)); "
-        count += "atexit.register(lambda: print('looks', len(found))); "
-        count += "from shardmill.pipelines.__main__ import main; main()"
+        count = "import gc; found = []; gc.callbacks.append(lambda *_: found.append(1))\n"
+        count += "from shardmill.pipelines.__main__ import main\n"
+        count += "try: main()\nfinally: print('looks', len(found))"
         command = [sys.executable, "-c", count, "convert", "a.csv", "-o", "out", "-q"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert int(done.stdout.split()[-1]) < 60, "each is a start and a stop; by Python's default there are over 1,000"
+
+    def test_the_command_ends_when_all_is_called_at_exit_and_before_the_interpreter_is_taken_down(self) -> None:
+        script = "import atexit, sys; sys.argv = ['shardmill', '--no-such']\n"
+        script += "class Last:\n    def __del__(self): print('taken down')\n"
+        script += "sys.modules['last'] = Last()\n"
+        script += "from shardmill.pipelines.__main__ import main\n"
+        script += "try: main()\nfinally: atexit.register(print, 'at exit', end='')"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "at exit")
 
     @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted by what Linux shows of them")
     def test_the_command_starts_no_threads_that_wait_for_matrices_to_multiply(self) -> None:
