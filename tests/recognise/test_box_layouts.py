@@ -290,3 +290,112 @@ def test_the_first_label_file_may_be_empty() -> None:
     write("pets/labels/0.txt", "")
     yolo("pets/labels/1.txt")
     assert by_box_layout({"format": "images"}, ["pets"], "") is not None
+
+
+def yolo_set(root: str, folder: str = "images", *names: str) -> None:
+    """Write a picture for each name with a box, of a cat, a dog, and so on."""
+    for n, name in enumerate(names):
+        picture(f"{root}/{folder}/{name}.jpg")
+        yolo(f"{root}/{folder.replace('images', 'labels')}/{name}.txt", n % 2)
+
+
+def data_yaml(root: str, text: str) -> None:
+    write(f"{root}/data.yaml", f"{text}\nnames:\n  0: cat\n  1: dog\n")
+
+
+def ultralytics_list(root: str) -> None:
+    yolo_set(root, "images", "a", "b", "c", "x", "e")
+    write(f"{root}/train.txt", "./images/a.jpg\n./images/b.jpg\n")
+    write(f"{root}/val.txt", "./images/c.jpg\n")
+    write(f"{root}/test.txt", "./images/e.jpg\n")
+    data_yaml(root, "path: ../datasets/pets  # dataset root dir\ntrain: train.txt\nval: val.txt\ntest: test.txt")
+
+
+def ultralytics_folders(root: str) -> None:
+    yolo_set(root, "sets/one/images", "a")
+    yolo_set(root, "sets/two/images", "b")
+    yolo(f"{root}/sets/two/labels/b.txt", 1)
+    yolo_set(root, "sets/three/images", "c")
+    yolo_set(root, "sets/four/images", "d")
+    folders = "train:\n  - one/images\n  - two/images\nval: three/images\ntest: [four/images]"
+    data_yaml(root, f"path: sets\n{folders}")
+
+
+def cvat_ultralytics(root: str) -> None:
+    for split, names in (("train", ("a", "b")), ("val", ("c",)), ("test", ("d",))):
+        yolo_set(root, f"images/{split}", *names)
+        write(f"{root}/{split}.txt", "".join(f"data/images/{split}/{name}.jpg\n" for name in names))
+    data_yaml(root, "path: .\ntrain: train.txt\nval: val.txt\ntest: test.txt")
+
+
+def without_folder_images(root: str) -> None:
+    """Ultralytics' labels are beside pictures where no folder is called `images`."""
+    for split, names in (("tr", ("a", "b")), ("va", ("c",)), ("te", ("d",))):
+        yolo_set(root, split, *names)
+    data_yaml(root, "train: tr\nval: va\ntest: te")
+
+
+BY_CONFIG = {
+    "lists of pictures": ultralytics_list,
+    "lists of folders": ultralytics_folders,
+    "CVAT's lists": cvat_ultralytics,
+    "labels beside pictures": without_folder_images,
+}
+
+
+@pytest.mark.parametrize("layout", BY_CONFIG)
+def test_a_data_yaml_says_which_pictures_are_of_which_split(layout: str, shardmill: Shardmill) -> None:
+    BY_CONFIG[layout]("pets")
+    BY_CONFIG[layout]("more")
+    for path in Path("more").rglob("*.jpg"):
+        Image.new("RGB", (40, 20), "red").save(path)
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    for times in (1, 2):
+        assert boxes("out", "train") == [(BOX, ["cat"]), (BOX, ["dog"])] * times
+        assert boxes("out", "val") == boxes("out", "test") == [(BOX, ["cat"])] * times
+        if times == 1:
+            added = shardmill("append", "more", "-o", "out")
+            assert added.code == 0, added.err
+    assert open_dataset("out").labels == {"image/object/class/label": ("cat", "dog")}
+    one = shardmill("convert", "pets", "-o", "one", "--set", "input.splits=none")
+    assert one.code == 0, one.err
+    assert open_dataset("one").splits == ("train",)
+
+
+def test_a_picture_in_two_lists_of_a_data_yaml_is_an_error_that_names_it(shardmill: Shardmill) -> None:
+    ultralytics_list("pets")
+    write("pets/val.txt", "./images/b.jpg\n")
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    assert 'pets/labels/b" is in train.txt too' in refused.err
+
+
+def test_coco_s_years_are_no_part_of_the_splits(shardmill: Shardmill) -> None:
+    for first, split in enumerate(("train2017", "val2017")):
+        coco(f"pets/annotations/instances_{split}.json", [f"{split}.jpg"], first=10 * first)
+        picture(f"pets/{split}/{split}.jpg")
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert sorted(open_dataset("out").splits) == ["train", "val"]
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "said"),
+    [
+        ("0 0.1 0.25 0.6 0.25 0.6 0.75 0.1 0.75", "", ""),
+        ("0 0.1 0.25 0.6 0.25 0.6 0.75 0.3 0.75 0.1 0.5", "", ""),
+        ("0 0.35 0.5 0.5 0.5 0.2 0.3 2 0.4 0.5 1", "kpt_shape: [2, 3]\n", "objects with keypoints (kpt_shape), which"),
+    ],
+)
+def test_oriented_boxes_and_polygons_have_masks_and_keypoints_are_counted(
+    line: str, more: str, said: str, shardmill: Shardmill
+) -> None:
+    picture("pets/images/a.jpg")
+    write("pets/labels/a.txt", f"{line}\n")
+    data_yaml("pets", more)
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert boxes("out", "train") == [(BOX, ["cat"])]
+    (row,) = open_dataset("out").to_arrow("train").to_pylist()
+    assert ("image/object/mask" in row) == (not more)
+    assert said in done.out

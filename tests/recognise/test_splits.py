@@ -35,7 +35,7 @@ def splits_of(files: list[str], paths: tuple[str, ...] = ("/d",), **how: object)
         (["train/a.csv", "test/a.csv"], ["train", "test"]),
         (["Train/a.csv", "VALIDATION/x/a.csv"], ["train", "validation"]),
         (["Split-train/data-00000-of-00001", "Split-eval/data-00000-of-00001"], ["train", "eval"]),
-        (["train2017/a.csv", "val2017/a.csv"], ["train2017", "val2017"]),
+        (["train2017/a.csv", "val2017/a.csv"], ["train", "val"]),
         (["pets/archive/train/a.csv", "pets/archive/test/a.csv"], ["train", "test"]),
         (["de/train/a.csv", "fr/train/a.csv", "fr/test/a.csv"], ["train", "train", "test"]),
         (["train-00000-of-00002.parquet", "test-00000-of-00001.parquet"], ["train", "test"]),

@@ -3,7 +3,7 @@
     Roboflow       train/_annotations.coco.json    train/7.jpg         COCO         each split has its own file
                    train/7.xml                     train/7.jpg         VOC
                    train/labels/7.txt              train/images/7.jpg  YOLO         names in data.yaml
-    Ultralytics    labels/train/7.txt              images/train/7.jpg  YOLO
+    Ultralytics    labels/train/7.txt              images/train/7.jpg  YOLO         or where data.yaml says
     COCO           annotations/instances_val2017.json   val2017/7.jpg
     CVAT           annotations/instances_default.json   images/7.jpg
                    obj_train_data/7.txt            obj_train_data/7.jpg   YOLO      names in obj.names
@@ -27,6 +27,7 @@ from ..format.wording.hints import Set
 from ..format.wording.nearest import first_names
 from ..sources.files.skipped_names import is_other_file, why_skipped
 from .beside import ANNOTATIONS, YOLO_LINES, head_of
+from .lists import folders_of_pictures, labels_of
 from .names import is_split_folder
 from .picture_tables import Resolved, annotated_section
 
@@ -67,6 +68,9 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
     if given["format"] != "images" or said or not os.path.isdir(root):
         return None
     pairs = list(dict.fromkeys(_pairs(root)))
+    pairs += [
+        pair for pair in _of_config(root) if not any(f"{pair.files}/".startswith(f"{one.files}/") for one in pairs)
+    ]
     if len({pair.kind for pair in pairs}) != 1:
         return None
     kind = pairs[0].kind
@@ -127,6 +131,15 @@ def _in_folders(place: str) -> Iterator[Pair]:
                 yield Pair(kind, path, pictures)
 
 
+def _of_config(root: str) -> Iterator[Pair]:
+    """Yield the folders that a `data.yaml` of Ultralytics' names."""
+    for pictures in folders_of_pictures(root):
+        path = labels_of(pictures)
+        folders = (path, *(os.path.join(path, inner) for inner in _folders_in(path)[:_MOST_FOLDERS]))
+        if _holds("yolo", [os.path.join(one, name) for one in folders for name in _files_in(one)]):
+            yield Pair("yolo", path, pictures)
+
+
 def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
     """Yield a file of COCO's with the first of some folders that has the first picture of it."""
     match = _FILE_NAME.search(head_of(os.fsencode(file), _HEAD))
@@ -145,6 +158,8 @@ def _holds(kind: str, paths: Sequence[str]) -> bool:
 
 
 def _folders_in(folder: str) -> list[str]:
+    if not os.path.isdir(folder):
+        return []
     with os.scandir(folder) as entries:
         folders = [one.name for one in islice(entries, _MOST_ENTRIES) if _is_folder(one)]
     return sorted(name for name in folders if why_skipped(os.fsencode(name)) is None)

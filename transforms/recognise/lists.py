@@ -1,28 +1,55 @@
-"""Lists of the pictures of each split, as Pascal VOC has them.
+"""Lists of the pictures of each split, as Pascal VOC and Ultralytics have them, and what else a `data.yaml` says.
 
     Annotations/2007_000032.xml    ImageSets/Main/train.txt    2007_000032
     JPEGImages/2007_000032.jpg     ImageSets/Main/val.txt      2007_000027
 
-`trainval.txt` is both, and read where `train.txt` is not there; `cat_train.txt` says which pictures have a cat. Source:
-the development kit of VOC2012, section 8.
+    labels/7.txt    data.yaml     train: train.txt             names: {0: cat, 1: dog}
+    images/7.jpg    train.txt     ./images/7.jpg
+
+`trainval.txt` is both, and read where `train.txt` is not there; `cat_train.txt` says which pictures have a cat. In a
+`data.yaml` a split is a folder, a list of folders, or a file that lists pictures; labels are where `images` in a path
+is `labels`. Sources: the development kit of VOC2012, section 8; ultralytics, "object detection datasets".
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
-from ..errors import InputError
+import yaml
+
+from ..errors import InputError, SourceError
 from ..format.wording.printable import printable, printable_path
 
 _BOTH: Final = "trainval"
 _SPLITS: Final = ("train", "val", "test", _BOTH)
 _MOST_BYTES: Final = 64 << 20
+NAMES: Final = ("classes.txt", "obj.names")
+CONFIGS: Final = ("data.yaml", "dataset.yaml", "data.yml")
+CONFIG_BYTES: Final = 4 << 20
+"""A `data.yaml` of 20,000 classes has 600 KB."""
+
+MOST_NODES: Final = 200_000
+
+_CLASS_DIGITS: Final = 5
+"""The number of a class has so many digits: a name is kept for each number up to the greatest."""
+
+_MOST_LISTED: Final = 1000
+"""So many pictures of a list show which folders it names."""
+
+_LEVELS: Final = 4
+"""The folder of labels, and so many above it less one, may have a `data.yaml`: `sets/a/labels`."""
 
 
-def splits_by_lists(root: str, names: Sequence[str]) -> list[str] | None:
-    """Return the split of each file of annotations below a folder, "" where no list has its name; None without lists.
+def splits_by_lists(root: str, files: Sequence[str]) -> tuple[list[str], str] | None:
+    """Return the split of each file of annotations below a folder, and what lists them; None without lists.
+
+    A file that no list names has the split "".
 
     Raises:
         InputError: two lists have one name.
@@ -31,18 +58,203 @@ def splits_by_lists(root: str, names: Sequence[str]) -> list[str] | None:
     lists = {split: path for split in _SPLITS if os.path.isfile(path := os.path.join(folder, f"{split}.txt"))}
     if lists.keys() & {"train", "val"}:
         lists.pop(_BOTH, None)
+    listed = {split: (path, _names_in_list(path)) for split, path in lists.items()}
+    found = _split_of_each(listed, [os.path.splitext(os.path.basename(one))[0] for one in files])
+    if any(found):
+        return found, "ImageSets/Main"
+    found = _by_config(root, files)
+    return (found, "data.yaml") if any(found) else None
+
+
+def _by_config(root: str, files: Sequence[str]) -> list[str]:
+    """Return the split of each file of labels by the `data.yaml` above it: that of its folder, or of a list."""
+    try:
+        splits = beside_labels(root).splits
+    except SourceError:
+        return []  # the reader of labels says what is wrong
+    places = [(split, place) for split, places in splits.items() for place in places]
+    listed = {
+        split: (place, [os.path.splitext(labels_of(one))[0] for one in pictures_in_list(place)])
+        for split, place in places
+        if place.endswith(".txt")
+    }
+    found = _split_of_each(listed, [os.path.splitext(one)[0] for one in files])
+    folders = [(f"{labels_of(place)}/", split) for split, place in places if not place.endswith(".txt")]
+    for number, file in enumerate(files):
+        found[number] = found[number] or next((split for start, split in folders if file.startswith(start)), "")
+    return found
+
+
+def _split_of_each(listed: Mapping[str, tuple[str, Sequence[str]]], wanted: Sequence[str]) -> list[str]:
     split_of = dict[str, str]()
-    for split, path in lists.items():
-        for name in _names_in(path):
+    for split, (path, names) in listed.items():
+        for name in names:
             if split_of.setdefault(name, split) != split:
+                other = os.path.basename(listed[split_of[name]][0])
                 raise InputError(
-                    f'{printable_path(path)}: "{printable(name)}" is in {split_of[name]}.txt too, and a picture is of '
-                    f"one split; take it out of one"
+                    f'{printable_path(path)}: "{printable(name)}" is in {other} too, and a picture is of one split; '
+                    f"take it out of one"
                 )
-    found = [split_of.get(os.path.splitext(name)[0], "") for name in names]
-    return found if any(found) else None
+    return [split_of.get(name, "") for name in wanted]
 
 
-def _names_in(path: str) -> list[str]:
+def _names_in_list(path: str) -> list[str]:
+    return [words[0] for line in _lines_in(path) if (words := line.split())]
+
+
+def pictures_in_list(path: str) -> Iterator[str]:
+    """Yield the paths of the pictures that a file lists; nothing where there is no such file."""
+    folder = os.path.dirname(path)
+    yield from (_place(line.strip(), folder, path) for line in _lines_in(path) if line.strip())
+
+
+def _lines_in(path: str) -> list[str]:
+    if not os.path.isfile(path):
+        return []
     with open(path, encoding="utf-8-sig", errors="replace") as file:
-        return [words[0] for line in file.read(_MOST_BYTES).splitlines() if (words := line.split())]
+        return file.read(_MOST_BYTES).splitlines()
+
+
+def folders_of_pictures(root: str) -> list[str]:
+    """Return the folders of pictures that the `data.yaml` of a folder names, itself or in lists."""
+    try:
+        splits = beside_labels(root, 1).splits
+    except SourceError:
+        return []  # the reader of labels says what is wrong
+    found = dict[str, None]()
+    for place in (place for places in splits.values() for place in places):
+        pictures = islice(pictures_in_list(place), _MOST_LISTED) if place.endswith(".txt") else [f"{place}/"]
+        for folder in map(os.path.dirname, pictures):
+            above, images, _ = f"{folder}/".rpartition("/images/")
+            found.setdefault(f"{above}/images" if images and place.endswith(".txt") else folder)
+    return [folder for folder in found if os.path.isdir(folder)]
+
+
+def labels_of(pictures: str) -> str:
+    """Return where Ultralytics looks for the labels of a picture, or of a folder of pictures.
+
+    >>> labels_of("/pets/images/train/7.jpg"), labels_of("/pets/7.jpg"), labels_of("/images/pets/images")
+    ('/pets/labels/train/7.jpg', '/pets/7.jpg', '/images/pets/labels')
+    """
+    above, found, below = f"{pictures}/".rpartition("/images/")
+    return f"{above}/labels/{below}".rstrip("/") if found else pictures
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What files beside labels say: the names of classes by number, and how many numbers keypoints have.
+
+    `splits` are where the pictures of each are: absolute folders, and files that list pictures.
+    """
+
+    names: tuple[str, ...] = ()
+    keypoints: int = 0
+    splits: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
+
+
+def beside_labels(labels: str, levels: int = _LEVELS) -> Beside:
+    """Return what files in a folder of labels, or above it, say; nothing where there is no such."""
+    folder = labels
+    for _ in range(levels):
+        for name in CONFIGS:
+            if os.path.isfile(path := os.path.join(folder, name)):
+                return _config_in(path)
+        for name in NAMES:
+            if os.path.isfile(path := os.path.join(folder, name)):
+                lines = _text_of(path).rstrip().split("\n")  # not splitlines: U+2028 may be in a name
+                return Beside(tuple(line.strip() for line in lines) if lines != [""] else ())
+        folder = os.path.dirname(folder)
+    return Beside()
+
+
+class _Config(yaml.SafeLoader):
+    """Composes the nodes of a `data.yaml`, without aliases: they make a short file mean billions of values."""
+
+    nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.nodes += 1
+        if self.nodes > MOST_NODES or self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it has aliases, or far too many values")
+        return super().compose_node(parent, index)
+
+
+def _config_in(path: str) -> Beside:
+    """Read names of classes as they are written, so that `no` is "no"."""
+    text = _text_of(path)
+    try:
+        root = yaml.compose(text, Loader=_Config)
+    except (yaml.YAMLError, RecursionError) as error:
+        why = " ".join(str(error).split())
+        raise SourceError(printable_path(path), f"its names of classes cannot be read: {why}; fix it") from error
+    values = dict(_members(root, path)) if isinstance(root, yaml.MappingNode) else {}
+    keypoints = math.prod(_numbers_in(values.get("kpt_shape")) or [0])
+    above = os.path.join(os.path.dirname(path), *_texts_in(values.get("path"))[:1])
+    splits = {
+        split: [_place(one, above, path) for one in _texts_in(values.get(split))] for split in ("train", "val", "test")
+    }
+    return Beside(_names_in(values.get("names"), path), keypoints, splits)
+
+
+def _texts_in(node: yaml.Node | None) -> list[str]:
+    nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    return [one.value for one in nodes if isinstance(one, yaml.ScalarNode) and one.value.strip("~") not in ("", "null")]
+
+
+def _place(path: str, above: str, file: str) -> str:
+    """Return where a path is that `file` has: below the first of some folders in which it is there.
+
+    Roboflow writes `../train/images` for `train/images`, and CVAT `data/images/1.jpg` for `images/1.jpg`.
+    """
+    folder = os.path.dirname(file)
+    places = [os.path.join(one, path) for one in (above, folder)]
+    places += [os.path.join(folder, path.partition("/")[2])]
+    return os.path.normpath(next(filter(os.path.exists, places), places[0]))
+
+
+def _names_in(node: yaml.Node | None, path: str) -> tuple[str, ...]:
+    if node is None or (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")):
+        return ()
+    if not isinstance(node, yaml.SequenceNode | yaml.MappingNode):
+        raise SourceError(
+            printable_path(path), f'names: "{printable(str(node.value)[:80])}" is no list of names; fix it'
+        )
+    given = _members(node, path) if isinstance(node, yaml.MappingNode) else enumerate(node.value)
+    names = {str(key): one.value for key, one in given if isinstance(one, yaml.ScalarNode)}
+    if len(names) < len(node.value):
+        raise SourceError(printable_path(path), "names: a name is a list or a mapping; put it in quotes")
+    odd = next((one for one in names if not (one.isdecimal() and len(one) <= _CLASS_DIGITS)), None)
+    if odd is not None:
+        what = f'"{printable(odd[:80])}" is not the number of a class, 0 to {10**_CLASS_DIGITS - 1:,}'
+        raise SourceError(printable_path(path), f"names: {what}; fix it")
+    by_number = {int(number): name for number, name in names.items()}
+    return tuple(by_number.get(number, str(number)) for number in range(max(by_number, default=-1) + 1))
+
+
+def _members(node: yaml.MappingNode, path: str) -> list[tuple[str, yaml.Node]]:
+    """Raise `SourceError` where a key appears twice: which one is meant is unknown."""
+    members = [(str(key.value), value) for key, value in node.value]
+    twice = next((key for key, count in Counter(key for key, _ in members).items() if count > 1), None)
+    if twice is not None:
+        raise SourceError(printable_path(path), f'"{printable(twice[:80])}" appears twice; leave one out')
+    return members
+
+
+def _text_of(path: str) -> str:
+    """Return the text of a file of names. Raises `SourceError` where it is too large, or not UTF-8."""
+    with open(path, "rb") as file:
+        data = file.read(CONFIG_BYTES + 1)
+    if len(data) > CONFIG_BYTES:
+        why = f"it is over {CONFIG_BYTES >> 20} MiB"
+    else:
+        try:
+            return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        except UnicodeDecodeError as error:
+            why = f"byte {error.start} is not UTF-8; save it as UTF-8"
+    raise SourceError(printable_path(path), f"its names of classes cannot be read: {why}")
+
+
+def _numbers_in(node: yaml.Node | None) -> list[int]:
+    values = [one.value for one in node.value] if isinstance(node, yaml.SequenceNode) else []
+    shape = [int(one) for one in values if isinstance(one, str) and one.isdecimal() and len(one) <= _CLASS_DIGITS]
+    return shape if len(shape) == len(values) == 2 else []

@@ -26,7 +26,7 @@ _KINDS: Final = {"training": "train", "valid": "val", "validation": "val", "test
 """Names of one split: `train.csv` beside `training.csv` is no evidence of two."""
 
 _ANY: Final = "|".join(SPLITS)
-_FOLDER: Final = re.compile(rf"(?:split[-=])?((?:{_ANY})(?:_?[0-9]{{4}})?)", re.IGNORECASE)
+_FOLDER: Final = re.compile(rf"(?:split[-=])?({_ANY})(?:_?[0-9]{{4}})?", re.IGNORECASE)
 """`Split-train` is what TFX writes, `split=train` what Spark, DuckDB and polars do, `train2017` what COCO does."""
 
 _SUFFIX: Final = r"(?:\.[a-z_][a-z0-9_]*)+"
@@ -103,18 +103,17 @@ def may_name_split(text: str) -> bool:
 def kind_of(split: str) -> str:
     """Return what a split's name means.
 
-    >>> kind_of("validation"), kind_of("valid2017")
+    >>> kind_of("validation"), kind_of("valid")
     ('val', 'val')
     """
-    name = re.sub(r"_?[0-9]{4}$", "", split)
-    return _KINDS.get(name, name)
+    return _KINDS.get(split, split)
 
 
 def split_of_folder(name: str) -> str | None:
-    """Return the split whose name a folder has.
+    """Return the split whose name a folder has, without COCO's year.
 
     >>> split_of_folder("Valid"), split_of_folder("Split-eval"), split_of_folder("val2017"), split_of_folder("trains")
-    ('valid', 'eval', 'val2017', None)
+    ('valid', 'eval', 'val', None)
     """
     match = _FOLDER.fullmatch(name)
     return match[1].lower() if match else None

@@ -243,8 +243,12 @@ def by_words(seen: Seen) -> Mixed | None:
 
 def by_lists(seen: Seen) -> Found | None:
     """Lists beside annotations name those of each split; those that are in none are left out."""
-    splits = None if "://" in seen.root else splits_by_lists(seen.root, seen.names)
-    return None if splits is None else Found("lists", {}, splits, "ImageSets/Main")
+    found = None if "://" in seen.root else splits_by_lists(seen.root, seen.files)
+    if found is None:
+        return None
+    splits, where = found
+    own = by_folders(seen) if where == "data.yaml" else None
+    return None if isinstance(own, Found) and len(own.kinds) > 1 else Found("lists", {}, splits, where)
 
 
 CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_readme, by_folders, by_roots, by_names)

@@ -66,6 +66,7 @@ def test_each_file_is_a_record_with_the_keys_of_tensorflow() -> None:
 def test_the_first_class_has_the_number_that_is_asked_for() -> None:
     picture("a", thing("cat", 1, 1, 2, 2))
     assert run(input__label_offset=1)[0]["image/object/class/label"] == [1]
+    assert open_dataset("out").labels == {"image/object/class/label": ("_unused_0", "cat")}
 
 
 @pytest.mark.parametrize(
@@ -145,9 +146,6 @@ def test_classes_in_another_order_than_that_of_the_dataset_are_refused() -> None
         more(input__annotations=classes)
 
 
-def test_classes_that_do_not_begin_with_0_have_no_names_and_have_to_be_given_in_an_append() -> None:
-    with pytest.raises(
-        SchemaError, match=r"classes are numbered by the names in these files alone, and .* has numbers"
-    ):
-        more(input__label_offset=1)
-    assert open_dataset("out").labels == {}
+def test_an_append_to_classes_that_begin_with_1_keeps_their_numbers_and_names() -> None:
+    assert more(input__label_offset=1) == [[1], [3], [2]]
+    assert open_dataset("out").labels == {"image/object/class/label": ("_unused_0", "dog", "bird", "cat")}

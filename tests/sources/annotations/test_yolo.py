@@ -74,7 +74,7 @@ def test_the_names_of_classes_are_those_beside_the_labels(path: str, text: str) 
     Path(path).write_text(text)
     (row,) = run(input__label_offset=1)
     assert (row["image/object/class/text"], row["image/object/class/label"]) == (["dog"], [2])
-    assert open_dataset("out").labels == {}
+    assert open_dataset("out").labels == {"image/object/class/label": ("_unused_0", "cat", "dog")}
     (row,) = run()
     assert row["image/object/class/label"] == [1]
     assert open_dataset("out").labels == {"image/object/class/label": ("cat", "dog")}

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
-from ...recognise.names import FileSplits, is_split_folder
+from ...recognise.names import FileSplits, split_of_folder
 from ...recognise.splits import refuse_splits_inside
 from ..step import Step, Stepped
 
@@ -26,8 +26,7 @@ from ..step import Step, Stepped
 class FolderSplits(Step):
     """Give each row the split that the folder of its table has the name of, or that of the picture in its `column`.
 
-    `roots` are the folders whose pictures are read. `splits` are found by `of_files`: a split is the name of its folder
-    in lower case.
+    `roots` are the folders whose pictures are read. `splits` are found by `of_files`.
     """
 
     column: str
@@ -46,20 +45,20 @@ class FolderSplits(Step):
         return f"splits {', '.join(self.splits)}, from the names of folders" if self.splits else ""
 
     def of_files(self, files: Sequence[str]) -> FolderSplits | None:
-        found = {_folder_of(file) for file in files}
-        if not all(map(_is_split, found)):
-            found |= {folder for root in self.roots for folder in _folders_in(root)}
-        splits = tuple(sorted({folder.lower() for folder in found if _is_split(folder)}))
+        found = {_split_of_table(file) for file in files}
+        if None in found:
+            found |= {split_of_folder(folder) for root in self.roots for folder in _folders_in(root)}
+        splits = tuple(sorted(filter(None, found)))
         refuse_splits_inside(splits, self.how, self.roots, Set("input.splits", "names"))
         return replace(self, splits=splits) if splits else None
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
-        known = {split: code for code, split in enumerate(self.splits)}
-        table = known.get(_folder_of(file).lower())
+        known: dict[str | None, int] = {split: code for code, split in enumerate(self.splits)}
+        table = known.get(_split_of_table(file))
         if table is not None:
             return Stepped(batch, split_codes=np.full(batch.num_rows, table, np.int64))
         paths = [path[0] if isinstance(path, list) and path else path for path in batch[self.column].to_pylist()]
-        codes = np.array([known.get(_first_folder(path), -1) for path in paths], np.int64)
+        codes = np.array([known.get(split_of_folder(_first_folder(path)), -1) for path in paths], np.int64)
         problems = tuple(CellProblem(row, self._no_split(paths[row])) for row in np.flatnonzero(codes < 0).tolist())
         return Stepped(batch, None, problems, codes)
 
@@ -70,17 +69,13 @@ class FolderSplits(Step):
         return CellError(self.column, "DECLARED_NOT_NULL", shown, "a picture in a split folder", text)
 
 
-def _folder_of(file: str) -> str:
-    return os.path.basename(os.path.dirname(file))
+def _split_of_table(file: str) -> str | None:
+    return split_of_folder(os.path.basename(os.path.dirname(file)))
 
 
 def _first_folder(path: object) -> str:
     parts = [part for part in str(path or "").split("/") if part not in ("", ".")]
-    return parts[0].lower() if len(parts) > 1 else ""
-
-
-def _is_split(folder: str) -> bool:
-    return is_split_folder(os.fsencode(folder))
+    return parts[0] if len(parts) > 1 else ""
 
 
 def _folders_in(root: str) -> list[str]:

@@ -147,6 +147,15 @@ def annotated(
     return Annotated(pa.schema(columns), rows, errors or {}, (*warnings, *said), dict(classes), frozenset(used))
 
 
+def numbered(names: Sequence[str], offset: int) -> dict[int, str]:
+    """Return classes by number, with names for the numbers that are below the first, as classes of folders have them.
+
+    >>> numbered(["cat"], 1), numbered([], 1)
+    ({0: '_unused_0', 1: 'cat'}, {})
+    """
+    return dict(enumerate((*(f"_unused_{number}" for number in range(offset)), *names))) if names else {}
+
+
 def too_large(entry: SourceEntry) -> str | None:
     if entry.bytes <= MOST_BYTES:
         return None

@@ -26,7 +26,7 @@ from ...format.wording.printable import printable
 from ...recipe.steps.label import in_order_of_numbers
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
-from .rows import Annotated, AnnotationOptions, Picture, annotated, too_large
+from .rows import Annotated, AnnotationOptions, Picture, annotated, numbered, too_large
 
 
 def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
@@ -43,13 +43,13 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
     new = found_names - set(held)
     new_names = in_order_of_numbers(new, "input.annotations.classes") if options.numeric else sorted(new)
     names = (*held, *new_names) if options.names is None else options.names
-    numbers = {name: number for number, name in enumerate(names, options.label_offset)}
+    classes = numbered(names, options.label_offset if options.names is not None or not held else 0)
+    numbers = {name: number for number, name in classes.items()}
     for picture in pictures:
         for one in picture.objects:
             one["category"] = numbers.get(one["label"])
     others = sorted(found_names - numbers.keys())
     warnings = [f"objects of classes that are not given make their pictures rejects: {first_names(others, 8)}"]
-    classes = {number: name for name, number in numbers.items()}
     return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings if others else ())
 
 
