@@ -46,7 +46,8 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
         {"a.csv": b'a,b\n1,2\n3,"4\n5,6\n', "b.csv": b"a,b\n1,2\n"},
         [],
         "a.csv: the quote at byte 10 is never closed: all that follows it would be one value; close it, or, where "
-        "quotes are plain text, set another input.quote; where a backslash escapes them: --set 'input.escape=\\'",
+        "quotes are plain text, set another input.quote; where a backslash escapes them: --set 'input.escape=\\'; "
+        "without quotes each line is a row; if they are plain text: --set input.quote=null",
     ),
     "Latin-1": (
         "a,b\n1,café\n".encode("latin-1"),
@@ -707,7 +708,7 @@ def test_files_of_two_headers_are_refused_by_the_names_of_both(desk: Any) -> Non
     message = (
         'a.csv has a column "b", and b.csv has "c" instead; columns match by name: rename it in one of the files, or '
         "convert them separately; or read the columns of all files, null where a file lacks one: "
-        "--set input.columns_differ=union"
+        "--set input.columns_differ=union; or, if the first lines are data: --no-header"
     )
     desk.assert_refused(desk.convert("a.csv", "b.csv"), 2, message)
 

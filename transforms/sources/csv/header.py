@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, zip_longest
@@ -20,8 +21,8 @@ from ..files.formats import LIBSVM
 from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
 from ..text.unpack import says_packed
-from .parse import CsvLimits, header_cells
-from .records.chunks import StreamLimits, cut_stream, skip_lines, skip_sep_line
+from .parse import QUOTES_ARE_TEXT, CsvLimits, header_cells, quotes_are_text
+from .records.chunks import StreamLimits, UnclosedQuoteError, cut_stream, skip_lines, skip_sep_line
 from .records.quote_bits import Dialect
 from .records.record_starts import record_ends
 
@@ -35,6 +36,7 @@ _NULL_NAMES: Final = frozenset((
 ))  # fmt: skip
 """What means null where it is the name of a column of numbers; "Na", "missing" and "unknown" may be names."""
 
+_FIGURES: Final = re.compile(r"[+-]?[0-9]+[.:/-][0-9]|[+-]?(?!(?:18|19|20)[0-9]{2}$)[0-9]{3,}$")
 _LINE_CELLS: Final = 20
 _COMMENTED: Final = 20
 COMMENT: Final = "# "
@@ -73,8 +75,11 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     line, blocks = skip_sep_line(blocks)
     sep, skipped = line.decode("latin-1").strip("\r\n"), skipped + bool(line)
     begin = Cut(form.start + skip + len(line), 0, 0, 0)
-    text, data = _first_record(blocks, begin, entry.name, dialect, limits, header=options.header)
     form = replace(form, start=begin.offset)
+    try:
+        text, data = _first_record(blocks, begin, entry.name, dialect, limits, header=options.header)
+    except UnclosedQuoteError as error:
+        raise with_plain_quotes(error, entry, form, options) from None
     if text is None:
         return FileHead(entry.name, form, None, data, skipped=skipped, sep=sep)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
@@ -90,8 +95,11 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     return FileHead(entry.name, form, names, data, warnings, cells, skipped, sep)
 
 
-def shared_names(heads: Sequence[FileHead], *, union: bool = False) -> tuple[str, ...]:
-    """Return the column names that all files have, in the order of the first; with `union` those of any file."""
+def shared_names(heads: Sequence[FileHead], *, union: bool = False, assumed: bool = False) -> tuple[str, ...]:
+    """Return the column names that all files have, in the order of the first; with `union` those of any file.
+
+    `assumed` says that nobody declared the header: the files may have none.
+    """
     full = [head for head in heads if head.names is not None]
     if not full:
         others = {1: "", 2: ", and so is the other file"}.get(
@@ -106,11 +114,13 @@ def shared_names(heads: Sequence[FileHead], *, union: bool = False) -> tuple[str
         return tuple(dict.fromkeys(name for head in full for name in head.names or ()))
     for head in full[1:]:
         if head.names != names and set(head.names or ()) != set(names):
-            raise SchemaError(_difference(first.name, names, head.name, head.names or ()))
+            raise SchemaError(_difference(first, head, assumed=assumed))
     return names
 
 
-def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str]) -> str:
+def _difference(first: FileHead, second: FileHead, *, assumed: bool) -> str:
+    one, other = first.name, second.name
+    names, others = first.names or (), second.names or ()
     here, there = set(names), set(others)
     missing = [name for name in names if name not in there]
     extra = [name for name in others if name not in here]
@@ -119,10 +129,17 @@ def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str
     else:
         longer, shorter, name = (one, other, missing[0]) if missing else (other, one, extra[0])
         differ = f'{longer} has a column "{printable(name)}", and {shorter} has none'
-    return (
-        f"{differ}; columns match by name: rename it in one of the files, or convert them separately; or read the "
-        f"columns of all files, null where a file lacks one: {UNITE}"
-    )
+    match = "columns match by name: rename it in one of the files, or convert them separately"
+    headless = assumed and len(names) == len(others)
+    if headless and any(_may_be_data(cell) for head in (first, second) for cell in head.cells[1:]):
+        return f"{differ}, and the first lines look like data; if they are: {NO_HEADER}; if not, {match}"
+    also = f"; or, if the first lines are data: {NO_HEADER}" if headless else ""
+    return f"{differ}; {match}; or read the columns of all files, null where a file lacks one: {UNITE}{also}"
+
+
+def _may_be_data(cell: str) -> bool:
+    """Return whether a cell is no usual name: nothing, a word for null or truth, or what begins as a number or date."""
+    return not cell or cell in _NULL_NAMES or cell.lower() in ("true", "false") or bool(_FIGURES.match(cell))
 
 
 def header_warnings(heads: Sequence[FileHead]) -> list[str]:
@@ -243,6 +260,16 @@ def _header_of_text(heads: Sequence[FileHead], head: FileHead) -> tuple[str, ...
     more = [", ..."] if len(head.cells) > _SHOWN else []
     line = "".join([", ".join(printable(cell) for cell in head.cells[:_SHOWN]), *more])
     return (f"{head.name}: the first line is the header: {line}; if it is data: {NO_HEADER}",)
+
+
+def with_plain_quotes(error: UnclosedQuoteError, entry: SourceEntry, form: TextForm, options: CsvInput) -> SourceError:
+    """Return the error with the key that reads quotes as text, where each line is a row by it."""
+    text = next(stream_text(entry, options.encoding, form, whole=False), b"")
+    if not quotes_are_text(text, dialect_of(options)):
+        return error
+    return SourceError(
+        error.source, f"{error.problem}; without quotes each line is a row; if they are plain text: {QUOTES_ARE_TEXT}"
+    )
 
 
 def _looks_like_data(file: str, cells: Sequence[str], else_: str, *, renamed: bool = False) -> SourceError:

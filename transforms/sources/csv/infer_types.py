@@ -29,6 +29,8 @@ from .obstacles import (
     Look,
     Obstacles,
     find_obstacles,
+    look_at_escaped_nulls,
+    look_at_escapes,
     look_at_floats,
     look_at_nulls,
     look_at_points,
@@ -158,6 +160,11 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
         look = look_at_rows(column, origin.dialect.delimiter, len(cells.names), lambda row: _place(row, cells))
     if look is None and NULL_OF_DUMPS in origin.chunk.text and b'"' + NULL_OF_DUMPS not in origin.chunk.text:
         look = look_at_nulls(column, lambda row: _place(row, cells))
+        if look is None and origin.dialect.escape is None:
+            look = look_at_escapes(column, lambda row: _place(row, cells))
+        elif look is None:
+            text, sign = origin.chunk.text, origin.dialect.delimiter
+            look = look_at_escaped_nulls(column, text, sign, lambda row: _place(row, cells))
     return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells), look=look)
 
 

@@ -54,7 +54,7 @@ _RARE: Final = 0.2
 _SHOWN: Final = 5
 
 CODE, LIST, NULL, OBJECT, PICTURE, QUOTES, ROWS = "code", "list", "null", "object", "picture", "quotes", "rows"
-GROUPED: Final = "grouped"
+ESCAPES, GROUPED = "escapes", "grouped"
 NULL_OF_DUMPS: Final = b"\\N"
 """What MySQL and PostgreSQL write for null."""
 
@@ -264,7 +264,10 @@ def _count(flags: pa.Array) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the cells of a column look like, one of them and its place; `items` is the type of those of lists."""
+    """What the cells of a column look like, one of them and its place.
+
+    `items` is the type of the items of lists, or the word that is null once a file's escape is taken out.
+    """
 
     kind: str
     shown: str
@@ -299,7 +302,28 @@ def look_at_rows(column: pa.Array, delimiter: int, columns: int, place: Callable
 
 def look_at_nulls(column: pa.Array, place: Callable[[int], str]) -> Look | None:
     row = pc.index(column, binary_array([NULL_OF_DUMPS])[0]).as_py()
-    return None if row < 0 else Look(NULL, f'"{printable(NULL_OF_DUMPS)}" ({place(row)})')
+    return None if row < 0 else Look(NULL, f'"{printable(NULL_OF_DUMPS)}" ({place(row)})', NULL_OF_DUMPS.decode())
+
+
+def look_at_escaped_nulls(column: pa.Array, text: bytes, delimiter: int, place: Callable[[int], str]) -> Look | None:
+    """Return the first null of databases in a file whose escape takes its backslash: an N that only they write there.
+
+    `text` is what the column was parsed from; where it has an N by itself nobody can tell the two apart.
+    """
+    row = pc.index(column, binary_array([NULL_OF_DUMPS[1:]])[0]).as_py()
+    ends = rb"[%b\r\n]" % re.escape(bytes([delimiter]))
+    if row < 0 or re.search(rb"(?:^|%b)N(?:%b|$)" % (ends, ends), text):
+        return None
+    return Look(NULL, f'"{printable(NULL_OF_DUMPS)}" ({place(row)})', "N")
+
+
+def look_at_escapes(column: pa.Array, place: Callable[[int], str]) -> Look | None:
+    """Return the first cell with a line break, a tab or a backslash as databases write it beside their null."""
+    rows = np.flatnonzero(true_mask(pc.match_substring_regex(column, r"\\[nrt\\]")))
+    if not len(rows):
+        return None
+    row = int(rows[0])
+    return Look(ESCAPES, f'"{printable(beginning_of(column, row, _LONG))}" ({place(row)})')
 
 
 def look_at_floats(column: pa.Array, place: Callable[[int], str]) -> Look | None:
@@ -367,8 +391,11 @@ def _note(kind: str, group: Sequence[tuple[str, Look]], null_values: Sequence[st
             said = f"{look.shown} holds what looks like whole rows; if its quotes are plain text"
             return f"{columns}: {said}: {Set('input.quote', None)}"
         case "null":
-            words = Set("input.null_values", [*null_values, NULL_OF_DUMPS.decode()])
+            words = Set("input.null_values", [*null_values, look.items])
             return f"{columns}: {look.shown} is null in dumps of databases, and text here; to read null: {words}"
+        case "escapes":
+            said = f"{look.shown} holds a backslash as dumps of databases write line breaks, tabs and backslashes"
+            return f"{columns}: {said}, and stays as it is written; to have the text itself, export the table as CSV"
         case "quotes":
             why = "the quotes are part of the value, since a blank is in front"
             return f"{columns}: {look.shown}: {why}; to take both off: {Set('input.trim', True)}"

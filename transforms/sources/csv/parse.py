@@ -315,6 +315,9 @@ _ROOM: Final = 64
 _NULL_N: Final = Set("input.null_values", "[\\N]")
 TRIM: Final = f"if blanks around cells are no part of them: {Set('input.trim', True)}"
 
+QUOTES_ARE_TEXT: Final = Set("input.quote", None)
+_FEW_QUOTED: Final = 0.1
+
 _EXACT_CELLS: Final = 32_768
 """Cells that pyarrow parses one by one; of later ones before version 26 a NUL is misread (apache/arrow#50481)."""
 
@@ -400,6 +403,8 @@ def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
         if all(map(str.isdecimal, parser.names[:2])):
             counts = Add("--no-header", Set("input.skip_lines", 1))
             fix = f"if the first line holds counts, as scikit-learn writes it: {counts}; else {fix}"
+        elif row.rstrip(b"\r\n").endswith(b"\\") and dialect.escape is None:
+            fix = f"if a backslash escapes the line break, as in dumps of MySQL: {ESCAPE}; else {fix}"
     elif _is_trailing(parser, actual, row):
         fix = f'take the delimiter "{printable(chr(dialect.delimiter))}" off its end'
     else:
@@ -410,6 +415,8 @@ def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
             fix += f"; or, if the header is further down: {Set('input.skip_lines', 'N')}"
         elif b'\\"' in row and dialect.escape is None:
             fix += f"; or, if a backslash escapes quotes: {ESCAPE}"
+        elif b"\\" + bytes([dialect.delimiter]) in row and dialect.escape is None:
+            fix += f"; or, if a backslash escapes the delimiter: {ESCAPE}"
         elif _has_blank_quote(parser, row):
             fix = f"a blank is before a quote, so that the value is not quoted; {TRIM}"
     message = f"has {actual} column{plural} instead of {wanted}: {shown}; fix the row: {fix}"
@@ -464,11 +471,27 @@ def _without_torn_cells(parser: Parser, text: bytes) -> tuple[bytes, dict[int, C
     torn = torn_cells(np.frombuffer(text, np.uint8), dialect, usual.starts)
     if not torn:
         return text, {}
-    errors = {cell.record: _torn_cell(parser, text, cell) for cell in torn}
+    plain = quotes_are_text(text, dialect)
+    errors = {cell.record: _torn_cell(parser, text, cell, plain=plain) for cell in torn}
     return _without_records(text, usual.starts(), errors), errors
 
 
-def _torn_cell(parser: Parser, text: bytes, cell: TornCell) -> CellError:
+def quotes_are_text(text: bytes, dialect: Dialect) -> bool:
+    """Return whether each line is a row as wide as the first one without quotes, and no program quoted the cells.
+
+    A program quotes all text, or writes each quote twice.
+    """
+    lines = [line for line in text[: text.rfind(b"\n") + 1 or len(text)].splitlines() if line.strip()]
+    widths = {line.count(dialect.delimiter) for line in lines}
+    if dialect.quote is None or dialect.is_odd or len(lines) < 2 or len(widths) != 1 or widths == {0}:
+        return False
+    quote, sign = re.escape(bytes([dialect.quote])), re.escape(bytes([dialect.delimiter]))
+    whole = re.compile(rb"(?:^|%b)%b(.*?)%b(?=%b|$)" % (sign, quote, quote, sign), re.MULTILINE)
+    cells = whole.findall(b"\n".join(lines))
+    return len(cells) <= _FEW_QUOTED * len(lines) and not any(2 * bytes([dialect.quote]) in cell for cell in cells)
+
+
+def _torn_cell(parser: Parser, text: bytes, cell: TornCell, *, plain: bool) -> CellError:
     dialect, quote = parser.dialect, text[cell.closed : cell.closed + 1]
     after = text[cell.closed + 1 : cell.stop]
     signs = (chr(dialect.delimiter), quote.decode())
@@ -484,6 +507,8 @@ def _torn_cell(parser: Parser, text: bytes, cell: TornCell) -> CellError:
         fix = f"if a backslash escapes quotes: {ESCAPE}"
     else:
         fix = f"write each quote within the value twice: {2 * quote.decode()}"
+        if plain:
+            fix += f"; or, if quotes are plain text, as each line is a row without them: {QUOTES_ARE_TEXT}"
     names = parser.names
     column = names[cell.column] if cell.column < len(names) else None
     shown = printable(text[cell.start : cell.stop])

@@ -37,6 +37,7 @@ from .header import (
     refuse_names_of_other_headers,
     sep_lines,
     shared_names,
+    with_plain_quotes,
 )
 from .hints import PandasCall, no_such_column, numbered_notes
 from .infer_types import AUTO_ROWS
@@ -71,7 +72,7 @@ class CsvSource(TableSource):
         """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB."""
         heads = run(partial(read_head, options=self.options, limits=self.limits), listing.entries)
         self._check_names(heads)
-        names = shared_names(heads, union=self.union)
+        names = shared_names(heads, union=self.union, assumed=self._header_is_assumed and self.options.header)
         of_files = [(head.name, head.names) for head in heads if head.names is not None and self.union]
         lacking = lacking_files(of_files)
         if self.options.header and self.options.names is not None:
@@ -220,7 +221,8 @@ class CsvSource(TableSource):
             entry, found = entries[index], (block for _, part in group for block in part)
             scans[index] = fold_blocks(found, heads[index].form.start, entry.bytes)
             if (open_at := scans[index].open_at) is not None:
-                raise unclosed_quote(entry.name, open_at)
+                error = unclosed_quote(entry.name, open_at)
+                raise with_plain_quotes(error, entry, heads[index].form, self.options)
         return scans
 
     def _look(

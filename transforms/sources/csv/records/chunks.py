@@ -476,8 +476,12 @@ def skip_sep_line(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return line, itertools.chain([head[len(line) :]] if len(head) > len(line) else [], blocks)
 
 
-def unclosed_quote(name: str, offset: int) -> SourceError:
-    return SourceError(
+class UnclosedQuoteError(SourceError):
+    """A quote has no end in its file."""
+
+
+def unclosed_quote(name: str, offset: int) -> UnclosedQuoteError:
+    return UnclosedQuoteError(
         name,
         f"the quote at byte {offset} is never closed: all that follows it would be one value; close it, or, where "
         "quotes are plain text, set another input.quote; where a backslash escapes them: "

@@ -1,0 +1,111 @@
+"""Tables as databases, engines and spreadsheets write them: the screen says what reads them, and that does."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ..command_line import Screen, Shardmill
+from .test_sets_that_people_bring import make
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def rows_of(path: str, split: str = "train") -> list[dict[str, Any]]:
+    return open_dataset(path)[split].to_arrow().to_pylist()
+
+
+def follow(shardmill: Shardmill, command: list[str], screen: Screen, begin: str) -> Screen:
+    """Run a command again with the options that are said after some words, and return the screen."""
+    said = (screen.out + screen.err).partition(begin)[2].split("\n")[0]
+    options = shlex.split(said.split("; ")[0])
+    assert options[:1] == ["--set"] or options[0].startswith("--"), screen.out + screen.err
+    return shardmill(*command, *options, "--overwrite")
+
+
+HEADLESS = {
+    "an empty cell": ('anna,rome,""\nbob,oslo,x\n', 'carl,wien,""\n', "look like data; if they are: "),
+    "a date": ("anna,2024-01-05\n", "carl,2024-01-06\n", "look like data; if they are: "),
+    "words alone": ("anna,rome\nbob,oslo\n", "carl,wien\n", "or, if the first lines are data: "),
+}
+
+
+@pytest.mark.parametrize("case", HEADLESS)
+def test_parts_without_a_header_lose_no_row_by_the_option_that_is_proposed(case: str, shardmill: Shardmill) -> None:
+    one, other, said = HEADLESS[case]
+    make({"d/part-0.csv": one, "d/part-1.csv": other})
+    command = ["convert", "d", "-o", "out"]
+    screen = shardmill(*command)
+    assert ("columns_differ=union" in screen.err) == (case == "words alone"), screen.err
+    done = follow(shardmill, command, screen, said)
+    assert done.code == 0, done.err
+    assert [row["column_0"] for row in rows_of("out")] == [line.split(",")[0] for line in (one + other).splitlines()]
+
+
+PLAIN_QUOTES = {
+    "text after a quote that closes": ('id|text\n1|"For" he said\n2|"x\n3|plain\n', ['"For" he said', '"x', "plain"]),
+    "no quote that closes": ('id|text\n1|a "b\n2|"x\n', ['a "b', '"x']),
+}
+
+
+@pytest.mark.parametrize("case", PLAIN_QUOTES)
+def test_quotes_that_are_text_are_read_by_the_key_that_is_proposed(case: str, shardmill: Shardmill) -> None:
+    text, wanted = PLAIN_QUOTES[case]
+    make({"a.csv": text})
+    command = ["convert", "a.csv", "-o", "out"]
+    screen = shardmill(*command)
+    assert screen.code != 0
+    begin = "as each line is a row without them: " if "BAD_QUOTE" in screen.err else "if they are plain text: "
+    done = follow(shardmill, command, screen, begin)
+    assert done.code == 0, done.err
+    assert [row["text"] for row in rows_of("out")] == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'id|text\n1|"For" he said\n2|"a|b"\n',
+        'id|text\n1|"For" he said\n2|"a ""b"""\n',
+        'id|text\n1|"For" he said\n"2"|"all"\n"3"|"text"\n',
+    ],
+)
+def test_quotes_of_which_some_are_a_programs_are_not_said_to_be_text(text: str, shardmill: Shardmill) -> None:
+    make({"a.csv": text})
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    assert ("BAD_QUOTE" in screen.err, "quote=null" in screen.err) == (True, False)
+
+
+def test_a_dump_of_mysql_is_read_by_the_escape_and_the_null_that_are_proposed(shardmill: Shardmill) -> None:
+    make({"a.tsv": "id\tname\tborn\n1\tAda\t\\N\n2\tBo\\\nNew\tx\n3\tC\\\tT\ty\n"})
+    command = ["convert", "a.tsv", "-o", "out"]
+    screen = shardmill(*command)
+    assert "if a backslash escapes the delimiter: --set 'input.escape=\\'" in screen.err
+    done = follow(shardmill, command, screen, "as in dumps of MySQL: ")
+    assert done.code == 0, done.err
+    again = follow(shardmill, [*command, "--set", "input.escape=\\"], done, "to read null: ")
+    assert again.code == 0, again.err
+    assert [(row["name"], row["born"]) for row in rows_of("out")] == [("Ada", None), ("Bo\nNew", "x"), ("C\tT", "y")]
+
+
+def test_an_n_beside_the_null_of_databases_is_not_said_to_be_null(shardmill: Shardmill) -> None:
+    make({"a.tsv": "id\tname\n1\t\\N\n2\tN\n3\tx\n"})
+    screen = shardmill("convert", "a.tsv", "-o", "out", "--set", "input.escape=\\")
+    assert (screen.code, "to read null" in screen.out) == (0, False)
+
+
+def test_escapes_of_a_dump_that_stay_as_they_are_written_are_said(shardmill: Shardmill) -> None:
+    make({"a.tsv": "id\tnote\n1\ttwo\\nlines\n2\t\\N\n"})
+    command = ["convert", "a.tsv", "-o", "out", "--set", "input.null_values=[\\N]"]
+    assert "stays as it is written" in shardmill(*command).out
+    assert [row["note"] for row in rows_of("out")] == ["two\\nlines", None]
+    make({"a.tsv": "id\tnote\n1\tC:\\new\n"})
+    assert "stays as it is written" not in shardmill(*command, "--overwrite").out
