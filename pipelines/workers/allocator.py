@@ -34,8 +34,8 @@ ARROW_ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 """Environment variables that let Arrow keep memory, if set when a process loads it."""
 
 
-_ALLOCATIONS: Final = 100_000
-"""So many more values of Python have to be there before a search for cycles; without this, 700."""
+_ALLOCATIONS: Final = 400_000
+"""So many more values of Python have to be there before a search for cycles (without this, 700): imports make 320,000."""
 
 
 def collect_rarely() -> None:
