@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from shardmill.pipelines import append, open_dataset
-from shardmill.transforms.dataset.cleanup.garbage import collect_garbage
+from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.format.manifest import parts as manifest_parts
 

@@ -22,8 +22,8 @@ transforms/format: wording buffers schema flow tfrecord columns nested manifest 
 transforms: limits checks statistics
 transforms/pictures: . preprocess
 transforms/stores: common s3 gcs .
-transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit rows
-transforms/dataset: frameworks reading export comparison integrity cleanup
+transforms/dataset: shard_plan storage records generations stage shards commit rows
+transforms/dataset: frameworks reading export comparison integrity
 transforms/sources: contract files
 transforms: recognise
 transforms: recipe recipe/steps recipe/picture_steps

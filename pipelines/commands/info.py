@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from ...transforms.dataset.cleanup.leftovers import staged_by_dead_runs
 from ...transforms.dataset.generations.manifest_files import Overview, first_record_file, read_overview
+from ...transforms.dataset.integrity.garbage import staged_by_dead_runs
 from ...transforms.dataset.records.record_file import read_record_batches
 from ...transforms.dataset.stage.run_lock import is_held
 from ...transforms.dataset.storage.storage_at import storage_at
@@ -92,7 +92,7 @@ def _stopped_text(path: str) -> str | None:
     """Return which runs stopped in a folder before anything was committed, and what to do; None if there are none."""
     if is_store_url(path) or not os.path.isdir(os.path.join(path, STAGING_FOLDER)):
         return None
-    from ...transforms.dataset.stage.done_tasks import count_results
+    from ...transforms.dataset.stage.task_result import count_results
     from ..prepare.staged_plan import read_staged_plan
     from ..screens.terminal import shown_path, what_may_go
 

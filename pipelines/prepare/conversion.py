@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ...transforms.dataset.spill.spiller import Shuffle
 from ...transforms.dataset.stage.spec import NO_FINGERPRINT, AppendTo, DatasetSpec, EntryInfo
+from ...transforms.dataset.stage.spill import Shuffle
 from ...transforms.errors import UsageError
 from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.manifest.naming import is_split_name

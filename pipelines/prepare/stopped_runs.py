@@ -16,10 +16,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ...transforms.dataset.cleanup.garbage import staging_folders
-from ...transforms.dataset.shards.refusal import REFUSAL_FILE
-from ...transforms.dataset.stage.done_tasks import count_results, read_done_tasks
+from ...transforms.dataset.integrity.garbage import staging_folders
+from ...transforms.dataset.shards.accounting import REFUSAL_FILE
 from ...transforms.dataset.stage.run_lock import is_held
+from ...transforms.dataset.stage.task_result import count_results, read_done_tasks
 from ...transforms.dataset.storage.contract import Storage
 from ...transforms.dataset.storage.storage_at import storage_at
 from ...transforms.errors import SourceError

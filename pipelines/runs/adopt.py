@@ -21,8 +21,7 @@ from typing import Final
 
 from ...transforms.dataset.commit.put_manifest import Documents
 from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
-from ...transforms.dataset.records.record_file import open_regular, read_record_batches
-from ...transforms.dataset.records.record_offsets import I64, offsets_of
+from ...transforms.dataset.records.record_file import I64, offsets_of, open_regular, read_record_batches
 from ...transforms.dataset.records.record_scan import RecordRun, tell_form
 from ...transforms.dataset.stage.run_lock import hold_sidecars
 from ...transforms.dataset.stage.spec import tool_versions

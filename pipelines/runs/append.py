@@ -15,8 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ...transforms.dataset.commit.append_commit import conflict_with
-from ...transforms.dataset.commit.commit_generation import APPEND_TRIES
-from ...transforms.dataset.commit.outcome import WriteOutcome
+from ...transforms.dataset.commit.commit_generation import APPEND_TRIES, WriteOutcome
 from ...transforms.dataset.commit.publish import finish_publish
 from ...transforms.dataset.commit.target import prepare_folder
 from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest

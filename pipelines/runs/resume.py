@@ -14,9 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...transforms.dataset.stage.done_tasks import count_results, keep_only, read_done_tasks
 from ...transforms.dataset.stage.run_lock import hold_if_dead
-from ...transforms.dataset.stage.task_result import TaskResult
+from ...transforms.dataset.stage.task_result import TaskResult, count_results, keep_only, read_done_tasks
 from ...transforms.errors import RunError
 from ...transforms.format.wording.printable import counted
 from ...transforms.sources.contract.planning import Plan

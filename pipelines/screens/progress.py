@@ -28,7 +28,7 @@ from typing import Any, Final, Self
 
 from rich.console import Console
 
-from ...transforms.dataset.shuffle.findings import FOLDER
+from ...transforms.dataset.shards.second_pass import FOLDER
 from ...transforms.dataset.storage.storage_at import storage_at
 from ...transforms.errors import StoreError
 from ...transforms.stores.common.store_url import is_store_url

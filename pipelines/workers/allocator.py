@@ -35,7 +35,7 @@ ARROW_ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 
 
 _ALLOCATIONS: Final = 400_000
-"""So many more values of Python have to be there before a search for cycles (without this, 700): imports make 320,000."""
+"""So many more values have to be there before a search for cycles: imports make 320,000. Python's default is 700."""
 
 
 def collect_rarely() -> None:

@@ -17,8 +17,8 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.doctor import findings
 from shardmill.pipelines.report.splits_and_order import order_note
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
-from shardmill.transforms.dataset.cleanup import garbage
 from shardmill.transforms.dataset.commit import publish
+from shardmill.transforms.dataset.integrity import garbage
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, DataError, RunError
 

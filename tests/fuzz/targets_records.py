@@ -14,8 +14,7 @@ import pyarrow as pa
 from crc32c import crc32c
 from mutate import EXTREMES, mutate, varint
 from shardmill.pipelines.commands.inspect_records import ShownRecord, record_document
-from shardmill.transforms.dataset.integrity.intact_records import is_compressed, walk_records
-from shardmill.transforms.dataset.integrity.record_walk import DamagedRange
+from shardmill.transforms.dataset.integrity.record_walk import DamagedRange, is_compressed, walk_records
 from shardmill.transforms.dataset.records.record_file import read_record_batches
 from shardmill.transforms.errors import DamageError, InputError
 from shardmill.transforms.format.decode.decode_examples import ExampleDecoder

@@ -16,7 +16,7 @@ import pytest
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.rows.source_columns import SourceColumns
+from shardmill.transforms.dataset.rows.numbered_rows import SourceColumns
 from shardmill.transforms.errors import DamageError, SchemaError, TooManyRejects, UsageError
 
 from ..command_line import Shardmill

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from shardmill.transforms.dataset.commit.publish import finish_publish
-from shardmill.transforms.dataset.integrity import verify, verify_folder
+from shardmill.transforms.dataset.integrity import verify
+from shardmill.transforms.dataset.integrity import verify as verify_folder
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts, verify_size
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset

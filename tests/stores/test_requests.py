@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.transforms.dataset.cleanup.garbage import collect_garbage
 from shardmill.transforms.dataset.commit.publish import finish_publish
+from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage

@@ -21,8 +21,8 @@ from shardmill.transforms.dataset.commit.publish import finish_publish
 from shardmill.transforms.dataset.generations.manifest_files import list_generations
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.spill.spiller import Shuffle
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
+from shardmill.transforms.dataset.stage.spill import Shuffle
 from shardmill.transforms.stage_tasks import StageTasks
 from shardmill.transforms.task_staging import TaskStaging
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from ....transforms.dataset.comparison.compare import Difference, FigureDifference, compare
-from ....transforms.dataset.comparison.sides import Side
+from ....transforms.dataset.comparison.compare import Difference, FigureDifference, Side, compare
 from ....transforms.dataset.generations.manifest_files import read_manifest
 from ....transforms.dataset.generations.opened_generation import OpenedGeneration
 from ....transforms.format.wording.hints import Command

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ....transforms.dataset.export.exported_rows import ExportedRows
-from ....transforms.dataset.export.new_target import check_new, new_file, new_folder
 from ....transforms.dataset.reading.open_dataset import open_dataset
+from ....transforms.dataset.storage.incomplete_file import check_new, new_file, new_folder
 from ....transforms.errors import UsageError
 from ....transforms.format.manifest.manifest import Manifest
 from ....transforms.format.schema.schema import Feature
@@ -72,7 +72,7 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
 
 
 def _say_types(rows: ExportedRows, target: str, options: ExportOptions, screen: Screen) -> None:
-    from ....transforms.dataset.export.plain_values import without_types
+    from ....transforms.dataset.export.tables import without_types
     from ...screens.terminal import shown_path
 
     if names := without_types(rows.schema):
@@ -92,8 +92,7 @@ def _typed(value: object) -> str:
 
 def _export_pictures(rows: ExportedRows, target: str) -> tuple[int, list[str]]:
     """Write a folder of pictures; return how many there are, and the options that make classes of what lines say."""
-    from ....transforms.dataset.export.picture_folder import PictureFolder
-    from ....transforms.dataset.export.picture_plan import PicturePlan
+    from ....transforms.dataset.export.pictures import PictureFolder, PicturePlan
 
     schema = rows.dataset.schema
     assert schema is not None  # ExportedRows.plan refuses plain bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....transforms.dataset.export.new_target import check_new, new_file
 from ....transforms.dataset.generations.opened_generation import open_generation
+from ....transforms.dataset.storage.incomplete_file import check_new, new_file
 from ....transforms.errors import UsageError
 from ....transforms.format.wording.printable import printable_path
 from ....transforms.format.wording.sizes import format_size

@@ -14,17 +14,15 @@ import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
 from shardmill.transforms.dataset.commit import write_generation as write_generation_module
-from shardmill.transforms.dataset.commit.commit_generation import Commit
-from shardmill.transforms.dataset.commit.outcome import WriteOutcome, read_outcome
+from shardmill.transforms.dataset.commit.commit_generation import Commit, WriteOutcome, read_outcome
 from shardmill.transforms.dataset.commit.publish import Move, complete_publish, finish_publish, moves_of, publish_file
 from shardmill.transforms.dataset.commit.target import prepare_target, replacing_what_is_there
 from shardmill.transforms.dataset.commit.write_generation import write_generation
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.shards.assemble import assemble_shard
-from shardmill.transforms.dataset.shards.plan_step import Plan, plan_dataset
-from shardmill.transforms.dataset.shards.refusal import Refusal
+from shardmill.transforms.dataset.shards.accounting import Refusal
+from shardmill.transforms.dataset.shards.plan_step import Plan, assemble_shard, plan_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager

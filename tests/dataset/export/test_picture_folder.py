@@ -15,11 +15,15 @@ from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.runs.adopt import adopt_files
 from shardmill.transforms.dataset.export.exported_rows import ExportedRows
-from shardmill.transforms.dataset.export.new_target import new_folder
-from shardmill.transforms.dataset.export.picture_folder import PictureFolder
-from shardmill.transforms.dataset.export.picture_names import picture_path, safe_name
-from shardmill.transforms.dataset.export.picture_objects import Objects, _from_to
-from shardmill.transforms.dataset.export.picture_plan import PicturePlan
+from shardmill.transforms.dataset.export.pictures import (
+    Objects,
+    PictureFolder,
+    PicturePlan,
+    _from_to,
+    picture_path,
+    safe_name,
+)
+from shardmill.transforms.dataset.storage.incomplete_file import new_folder
 from shardmill.transforms.errors import DamageError, UsageError
 
 SAMPLES = Path(__file__).parents[3] / "configs/samples"

@@ -25,8 +25,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.append import run_append
 from shardmill.transforms.dataset.export.exported_rows import ExportedRows
-from shardmill.transforms.dataset.export.plain_values import plain_array, plain_list
-from shardmill.transforms.dataset.export.tables import TABLES, csv_lines
+from shardmill.transforms.dataset.export.tables import TABLES, csv_lines, plain_array, plain_list
 from shardmill.transforms.errors import UsageError
 
 STRUCT = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string())), ("at", pa.timestamp("us"))])

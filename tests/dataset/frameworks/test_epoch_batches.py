@@ -6,8 +6,7 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.frameworks.epoch_batches import EpochBatches
-from shardmill.transforms.dataset.frameworks.row_order import InOrder
+from shardmill.transforms.dataset.frameworks.epoch import EpochBatches, InOrder
 
 sizes, batch_sizes, worlds = st.integers(0, 300), st.integers(1, 40), st.integers(1, 5)
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.integrity.intact_records import walk_records
-from shardmill.transforms.dataset.integrity.record_walk import DamagedRange, RecordWalk
+from shardmill.transforms.dataset.integrity.record_walk import DamagedRange, RecordWalk, walk_records
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.format.tfrecord.gzip_members import compress_member

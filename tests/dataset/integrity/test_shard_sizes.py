@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from shardmill.transforms.dataset.integrity.shard_sizes import size_breaches
+from shardmill.transforms.dataset.integrity.verify import size_breaches
 from shardmill.transforms.format.manifest.manifest import ShardEntry
 
 S = 65536

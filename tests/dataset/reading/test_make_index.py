@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from shardmill.pipelines import convert, open_dataset
-from shardmill.transforms.dataset.cleanup.garbage import collect_garbage
+from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.make_index import make_indexes
-from shardmill.transforms.dataset.records import record_offsets
+from shardmill.transforms.dataset.records import record_file as record_offsets
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, TargetError
 

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
-from shardmill.transforms.dataset.records.record_offsets import read_offsets
+from shardmill.transforms.dataset.records.record_file import read_offsets
 from shardmill.transforms.errors import DamageError, UsageError
 from shardmill.transforms.format.sidecars.record_index import offsets_in
 

@@ -17,7 +17,7 @@ from shardmill.transforms.dataset.commit import publish
 from shardmill.transforms.dataset.generations import opened_generation
 from shardmill.transforms.dataset.reading.make_index import make_indexes
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
-from shardmill.transforms.dataset.rows import open_files
+from shardmill.transforms.dataset.rows import record_access as open_files
 from shardmill.transforms.errors import DamageError, ReplacedError
 
 pytestmark = pytest.mark.usefixtures("without_engine")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.rows.row_reader import time_of
+from shardmill.transforms.dataset.rows.numbered_rows import time_of
 
 DAY = 86_400 * 10**6
 LEAST, MOST = -62_135_596_800 * 10**6, 253_402_300_800 * 10**6 - 1

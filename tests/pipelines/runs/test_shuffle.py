@@ -17,9 +17,9 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.shard_plan import task_ranges
-from shardmill.transforms.dataset.shuffle import regroup
-from shardmill.transforms.dataset.spill import spiller
-from shardmill.transforms.dataset.spill.spiller import Shuffle
+from shardmill.transforms.dataset.shards import second_pass as regroup
+from shardmill.transforms.dataset.stage import spill as spiller
+from shardmill.transforms.dataset.stage.spill import Shuffle
 from shardmill.transforms.errors import UsageError
 
 from ...command_line import Shardmill

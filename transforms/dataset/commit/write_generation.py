@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..shards.assemble import assemble_shard
-from ..shards.plan_step import plan_shuffle
-from ..shards.refusal import Refusal
-from ..shuffle.second_pass import run_shuffle_task
+from ..shards.accounting import Refusal
+from ..shards.plan_step import assemble_shard, plan_shuffle
+from ..shards.second_pass import run_shuffle_task
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import TaskResult
-from .commit_generation import Commit, commit_generation, plan_generation
-from .outcome import WriteOutcome, read_decision
+from .commit_generation import Commit, WriteOutcome, commit_generation, plan_generation, read_decision
 from .publish import complete_publish, moves_of, publish_file
 
 

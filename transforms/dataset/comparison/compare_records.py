@@ -23,8 +23,7 @@ import numpy.typing as npt
 from ...checks.digests import DIGEST, digests_of_values
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ..generations.opened_generation import OpenedGeneration
-from ..reading.record_stream import RecordStream
-from ..rows.record_access import RecordAccess
+from ..rows.record_access import RecordAccess, RecordStream
 
 IN_MEMORY: Final = 1 << 22
 """Digests of both sides that are held: 64 MB, and as much again to sort them."""

@@ -18,7 +18,7 @@ from ...errors import UsageError
 from ...format.wording.hints import Add
 from ...format.wording.printable import printable, printable_path
 from ..reading.open_dataset import Dataset
-from ..rows.source_columns import SourceColumns
+from ..rows.numbered_rows import SourceColumns
 
 SPLIT: Final = "split"
 

@@ -28,10 +28,18 @@ from ...stores.common.store_url import is_store_url
 from ..generations.opened_generation import open_generation
 from ..rows.numbered_rows import NumberedRows
 from ..rows.record_access import joined_payloads
-from .epoch_batches import EpochBatches, too_much_left_out
-from .epoch_position import SIZE, EpochPosition
+from .epoch import (
+    BLOCKS_IN_WINDOW,
+    I64,
+    SIZE,
+    EpochBatches,
+    EpochPosition,
+    Order,
+    ShuffledBlocks,
+    order_of,
+    too_much_left_out,
+)
 from .numpy_columns import NumpyColumns, Ragged, Values
-from .row_order import BLOCKS_IN_WINDOW, I64, Order, ShuffledBlocks, order_of
 
 BLOCK_BYTES: Final = 4 << 20
 LANES: Final = 8

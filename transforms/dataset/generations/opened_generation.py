@@ -11,14 +11,16 @@ again holds another generation of the same number.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import FileIO
 
 from ...errors import DamageError, InputError, ReplacedError
 from ...format.manifest.manifest import Manifest, ShardEntry
-from ...format.manifest.naming import generation_file
+from ...format.manifest.naming import generation_file, staged_file
 from ...format.manifest.parser import parse_overview
 from ...format.manifest.parts import LIMITS
 from ...format.wording.hints import Command
@@ -26,9 +28,72 @@ from ...format.wording.printable import printable_path
 from ...stores.common.object_reader import ObjectReader
 from ...stores.common.store_url import is_store_url
 from ..records.record_file import open_regular
-from ..storage.contract import Storage
+from ..storage.contract import FileStatus, Storage
 from ..storage.storage_at import storage_at
 from .manifest_files import list_generations, locate_shard, numbers_in, read_file, read_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlace:
+    """Where a shard is, relative to the folder (see `locate_shard`), or why that is unknown.
+
+    `status` is what the list said that it was found in; None where none was made.
+    """
+
+    entry: ShardEntry
+    file: str | DamageError
+    status: FileStatus | None = None
+
+    def located(self) -> str:
+        if isinstance(self.file, DamageError):
+            raise self.file
+        return self.file
+
+
+def locate_shards(root: str, manifest: Manifest, entries: Iterable[ShardEntry]) -> Iterator[ShardPlace]:
+    storage, wanted = storage_at(root), list(entries)
+    lists = None if storage.has_locks else _Lists(storage, manifest, wanted)
+    for entry in wanted:
+        found = None if lists is None else lists.place_of(entry)
+        if found is not None:
+            yield found
+            continue
+        try:
+            yield ShardPlace(entry, locate_shard(root, manifest, entry))
+        except DamageError as error:
+            yield ShardPlace(entry, error)
+
+
+class _Lists:
+    """What is in the folders of a store that shards may be in."""
+
+    def __init__(self, storage: Storage, manifest: Manifest, entries: list[ShardEntry]) -> None:
+        self._storage = storage
+        self._manifest = manifest
+        self._staged: dict[int, tuple[str, dict[str, FileStatus]]] = {}
+        if any(entry.generation == manifest.generation for entry in entries):
+            self._staged_by(manifest.generation)
+        self._final = dict(storage.entries(""))
+
+    def place_of(self, entry: ShardEntry) -> ShardPlace | None:
+        """Return where a shard is; None where the lists do not tell."""
+        final = self._final.get(entry.path)
+        if entry.generation == self._manifest.generation or final is None or final.size != entry.bytes:
+            staging, names = self._staged_by(entry.generation)
+            if entry.path in names:
+                return ShardPlace(entry, staged_file(staging, entry.path), names[entry.path])
+        return ShardPlace(entry, entry.path, final) if final is not None and final.is_file else None
+
+    def _staged_by(self, generation: int) -> tuple[str, dict[str, FileStatus]]:
+        if generation not in self._staged:
+            staging, own = "", generation == self._manifest.generation
+            with contextlib.suppress(InputError, DamageError):  # the caller finds that the shard is missing
+                manifest = self._manifest if own else read_manifest(self._storage.root, generation)
+                staging = manifest.run.staging
+            folder = staged_file(staging, "").rstrip("/")
+            self._staged[generation] = staging, dict(self._storage.entries(folder)) if staging else {}
+        return self._staged[generation]
+
 
 Identity = tuple[object, ...]
 """What tells a file from any other of its name."""

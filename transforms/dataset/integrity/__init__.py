@@ -1,1 +1,1 @@
-"""Whether a dataset is whole, and what can be saved: `verify` names each damage, `salvage` copies what is intact."""
+"""Whether a dataset is whole (`verify`), what of damage can be saved (`salvage`), and what nothing needs (`gc`)."""

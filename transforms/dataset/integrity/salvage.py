@@ -17,8 +17,7 @@ from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
 from ..generations.manifest_files import list_generations, read_manifest
 from ..records.record_file import Path, write_records
-from .intact_records import is_compressed, walk_records
-from .record_walk import DamagedRange
+from .record_walk import DamagedRange, is_compressed, walk_records
 
 
 @dataclass(frozen=True, slots=True)

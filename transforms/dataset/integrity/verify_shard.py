@@ -26,8 +26,7 @@ from ..records.record_scan import RecordRun
 from ..storage.contract import FileStatus
 from ..storage.storage_at import storage_at
 from .findings import Finding
-from .intact_records import walk_records
-from .record_walk import DamagedRange
+from .record_walk import DamagedRange, walk_records
 
 _READ_BYTES: Final = 4 << 20
 

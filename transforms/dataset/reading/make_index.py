@@ -18,8 +18,7 @@ from typing import Any
 from ...format.manifest.naming import IndexKind, index_path
 from ...format.sidecars.record_index import index_data
 from ...format.wording.printable import printable_path
-from ..records.record_file import open_regular
-from ..records.record_offsets import read_offsets
+from ..records.record_file import open_regular, read_offsets
 from ..records.record_scan import tell_form
 from ..stage.run_lock import hold_sidecars
 from ..storage.local_storage import LocalStorage

@@ -41,12 +41,11 @@ from ...stores.common.store_url import is_store_url
 from ..frameworks.arrays import ArrayReader
 from ..frameworks.numpy_columns import NumpyColumns, Values, joined_columns
 from ..frameworks.row_source import RowSource
-from ..generations.opened_generation import OpenedGeneration, open_generation
-from ..generations.shard_places import locate_shards
+from ..generations.opened_generation import OpenedGeneration, locate_shards, open_generation
 from ..generations.statistics_file import read_stats
 from ..records.record_scan import RecordRun
 from ..rows.numbered_rows import NumberedRows, decoded, joined
-from .record_stream import RecordStream
+from ..rows.record_access import RecordStream
 
 if TYPE_CHECKING:
     import pandas as pd

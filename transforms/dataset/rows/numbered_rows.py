@@ -3,24 +3,345 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
 
 from ...errors import DamageError, UsageError
 from ...format.buffers.payloads import Payloads
 from ...format.decode.decode_examples import ExampleDecoder, ExampleError
-from ...format.manifest.manifest import ShardEntry
-from ...format.schema.schema import Schema
-from ...format.wording.printable import printable_path
+from ...format.encode.example_proto import parse_example
+from ...format.manifest.details import ColumnEntry
+from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.nested.assemble import Disagreement, assemble
+from ...format.nested.keys import MASK
+from ...format.nested.type_documents import as_stored, type_of_document
+from ...format.schema.arrow_types import arrow_type_of
+from ...format.schema.column_types import is_binary, is_string
+from ...format.schema.schema import Feature, Schema
+from ...format.wording.printable import printable, printable_path
 from ..generations.opened_generation import OpenedGeneration
 from .record_access import RecordAccess
-from .row_reader import RowReader
-from .source_columns import SourceColumns
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A column: a feature as it is, or with its mask (`kind` None), or what `features` hold together.
+
+    `names` are the names of the classes, where the values are their numbers.
+    """
+
+    field: pa.Field
+    kind: pa.DataType | None
+    features: tuple[str, ...]
+    names: pa.Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumns:
+    """How batches of features become batches of columns: `features` are those to decode."""
+
+    parts: tuple[_Part, ...]
+
+    @classmethod
+    def plan(cls, manifest: Manifest, schema: Schema, columns: Sequence[str] | None, where: str) -> SourceColumns:
+        if isinstance(columns, str):
+            raise UsageError(f'columns is a list of names: ["{printable(columns)}"]')
+        features = {feature.name: feature for feature in schema}
+        entries = {entry.name: entry for entry in manifest.columns if _is_made(entry, manifest)}
+        if columns is None:
+            held = {name for entry in entries.values() for name in entry.features}
+            order = [entry.name for entry in manifest.columns] or list(features)
+            columns = [*order, *(name for name in features if name not in held and name not in order)]
+        parts = []
+        for name in columns:
+            if name in entries:
+                entry = entries[name]
+                if entry.null == MASK:
+                    parts.append(_feature_part(features[name], manifest, entry.features))
+                    continue
+                kind = _kind_of(entry, features)
+                shown = pa.field(name, _read_type(entry, kind, schema), _may_be_null(entry, features))
+                parts.append(_Part(shown, kind, entry.features))
+            elif name in features:
+                parts.append(_feature_part(features[name], manifest, (name,)))
+            else:
+                known = ", ".join(map(printable, dict.fromkeys([*entries, *features])))
+                raise UsageError(f'{where}: no feature "{printable(name)}"; it has: {known}')
+        return cls(tuple(parts))
+
+    @property
+    def features(self) -> list[str]:
+        return list(dict.fromkeys(name for part in self.parts for name in part.features))
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([part.field for part in self.parts])
+
+    def batch(self, decoded: pa.RecordBatch, where: str) -> pa.RecordBatch:
+        """Return a decoded batch as columns of the source; `where` is the shard, for messages."""
+        if all(part.kind is None and len(part.features) == 1 and part.names is None for part in self.parts):
+            return decoded
+        known = dict(zip(decoded.schema.names, decoded.columns, strict=True))
+        arrays = [self._column(part, known, where) for part in self.parts]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    @staticmethod
+    def _column(part: _Part, known: Mapping[str, pa.Array], where: str) -> pa.Array:
+        if part.kind is None:
+            values = known[part.features[0]]
+            if len(part.features) > 1:
+                values = _masked(values, known[part.features[1]])
+            return values if part.names is None else _named(values, part, where)
+        try:
+            return assemble(part.field.name, part.kind, {name: known[name] for name in part.features})
+        except Disagreement as error:
+            raise DamageError(f"{where}: {error}") from error
+
+
+def _feature_part(feature: Feature, manifest: Manifest, held_by: tuple[str, ...]) -> _Part:
+    """Return the column of a feature, and of its mask where it has one; classes have their names."""
+    kind, names = arrow_type_of(feature), None
+    if manifest.labels.get(feature.name) and feature.shape in ((), (-1,)):
+        names = pa.array(manifest.labels[feature.name], pa.string())
+        named = pa.dictionary(pa.int64(), pa.string())
+        kind = pa.list_(named) if feature.shape else named
+    return _Part(pa.field(feature.name, kind, feature.nullable or len(held_by) > 1), None, held_by, names)
+
+
+def _masked(values: pa.Array, mask: pa.Array) -> pa.Array:
+    places = pa.array(range(len(values)), pa.int64())
+    return values.take(pc.if_else(pc.equal(mask, 0), pa.scalar(None, pa.int64()), places))
+
+
+def _named(values: pa.Array, part: _Part, where: str) -> pa.Array:
+    """Return the numbers of classes with their names: as a dictionary, of which they are the indices."""
+    numbers = values.values if pa.types.is_list(values.type) else values
+    assert part.names is not None
+    try:
+        named = pa.DictionaryArray.from_arrays(numbers, part.names)
+    except IndexError as error:
+        beyond = [number for number in numbers.to_pylist() if number is not None and not 0 <= number < len(part.names)]
+        raise DamageError(
+            f'{where}: feature "{printable(part.field.name)}" has class {beyond[0]}; the manifest names '
+            f"{len(part.names)} classes, from 0 on"
+        ) from error
+    if numbers is values:
+        return named
+    buffers = values.buffers()[:2]  # whether a list is null, and where each begins
+    return pa.Array.from_buffers(part.field.type, len(values), buffers, offset=values.offset, children=[named])
+
+
+def _is_made(entry: ColumnEntry, manifest: Manifest) -> bool:
+    """Return whether a column is more than the feature of its name, or than lists of its classes."""
+    if entry.null == MASK:
+        return True
+    if entry.features == (entry.name,) and manifest.labels.get(entry.name):
+        return False
+    return entry.features != (entry.name,) or isinstance(entry.type, dict) or entry.type.startswith("decimal")
+
+
+def _kind_of(entry: ColumnEntry, features: Mapping[str, Feature]) -> pa.DataType:
+    """Return the type of a column as its features hold it: float64 only where all of its bytes are kept."""
+    is_exact = any(features[name].kind == "bytes" and features[name].type == "float64" for name in entry.features)
+    return type_of_document(entry.type if is_exact else as_stored(entry.type))
+
+
+def _read_type(entry: ColumnEntry, kind: pa.DataType, schema: Schema) -> pa.DataType:
+    """Return the type that a column reads back as: what the features of no rows become."""
+    empty = {f.name: pa.nulls(0, arrow_type_of(f)) for f in schema if f.name in entry.features}
+    return assemble(entry.name, kind, empty).type
+
+
+def _may_be_null(entry: ColumnEntry, features: Mapping[str, object]) -> bool:
+    return entry.null == "present" or (entry.features == (entry.name,) and features[entry.name].nullable)  # type: ignore[attr-defined]
+
+
+# Single records as dicts of values: what `to_pylist` gives of their batch, without making one.
+#
+# A batch of one record costs a millisecond, whatever is in it. Values of numbers, text, bytes and times, and lists of
+# them, are made of what protobuf gives; a record that has anything else, or not what the schema says, is left to the
+# decoder.
+
+
+Convert = Callable[[Any], Any]
+
+_OTHER: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a feature is read: the list of its kind, how many values it has (None: any), None of a scalar, and each."""
+
+    name: str
+    kind: str
+    count: int | None
+    is_list: bool
+    nullable: bool
+    convert: Convert
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Reads columns that are plain, each a feature; `others` are the features that are not read."""
+
+    readings: tuple[_Reading, ...]
+    others: frozenset[str]
+
+    @classmethod
+    def plan(cls, schema: Schema, columns: SourceColumns, *, stored: bool = False) -> RowReader | None:
+        """Return the reader of columns, None where one of them is not plain.
+
+        Classes are their names and times Python's, or both are numbers as they are `stored`.
+        """
+        features = {feature.name: feature for feature in schema}
+        readings = []
+        for part in columns.parts:
+            convert = None
+            if part.kind is None and part.features == (part.field.name,):
+                if part.names is None:
+                    convert = _convert_of(part.field.type, stored=stored)
+                else:
+                    convert = int if stored else _name_of(part.names.to_pylist())
+            if convert is None:
+                return None
+            readings.append(_reading(features[part.field.name], convert))
+        return cls(tuple(readings), frozenset(features).difference(one.name for one in readings))
+
+    def row(self, payload: bytes) -> dict[str, Any] | None:
+        """Return the values of a record by column, None where the decoder has to look at it."""
+        example = parse_example(payload)
+        if example is None:
+            return None
+        features, row, seen = example.features.feature, {}, 0
+        for one in self.readings:
+            value: Any = None
+            if one.name in features:
+                seen += 1
+                feature = features[one.name]
+                if feature.WhichOneof("kind") != one.kind:
+                    return None
+                value = self._value(one, getattr(feature, one.kind).value)
+            if value is _OTHER or (value is None and not one.nullable):
+                return None
+            row[one.name] = value
+        if seen < len(features) and not self.others.issuperset(name for name in features if name not in row):
+            return None
+        return row
+
+    @staticmethod
+    def _value(one: _Reading, values: Sequence[Any]) -> Any:
+        if one.count is not None and len(values) != one.count:
+            return _OTHER
+        try:
+            found = [one.convert(value) for value in values]
+        except (ValueError, OverflowError):  # text that is not UTF-8, or a number that the type does not hold
+            return _OTHER
+        return found if one.is_list else found[0]
+
+
+def _reading(feature: Feature, convert: Convert) -> _Reading:
+    count = 1 if feature.shape == () else None if feature.shape == (-1,) else math.prod(feature.shape)
+    return _Reading(feature.name, f"{feature.kind}_list", count, feature.shape != (), feature.nullable, convert)
+
+
+def _convert_of(kind: pa.DataType, *, stored: bool) -> Convert | None:
+    """Return how a value of protobuf becomes one of an Arrow type, None where that is left to the decoder."""
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    if pa.types.is_temporal(kind):
+        return int if stored else time_of(kind)
+    if kind in (pa.float32(), pa.float64()):
+        return float
+    if is_string(kind):
+        return bytes.decode
+    if is_binary(kind):
+        return bytes
+    if pa.types.is_boolean(kind):
+        return _bool_of
+    return _int_of(kind) if pa.types.is_integer(kind) else None
+
+
+def _bool_of(value: int) -> bool:
+    if value not in (0, 1):
+        raise ValueError(value)
+    return bool(value)
+
+
+def _name_of(names: list[str]) -> Convert:
+    def name(number: int) -> str:
+        if not 0 <= number < len(names):
+            raise ValueError(number)
+        return names[number]
+
+    return name
+
+
+def _int_of(kind: pa.DataType) -> Convert | None:
+    """Return the check of the range of a type; int64 needs none, and uint64 is stored in another way."""
+    if kind == pa.int64():
+        return int
+    if kind == pa.uint64():
+        return None
+    limits = np.iinfo(kind.to_pandas_dtype())
+    low, high = int(limits.min), int(limits.max)
+
+    def check(value: int) -> int:
+        if not low <= value <= high:
+            raise ValueError(value)
+        return value
+
+    return check
+
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_DAY: Final = _EPOCH.toordinal()
+_STEPS: Final = {"s": timedelta(seconds=1), "ms": timedelta(milliseconds=1), "us": timedelta(microseconds=1)}
+
+
+def time_of(kind: pa.DataType) -> Callable[[int], Any] | None:
+    """Return what makes a number a value of a type of time, None where that is left to Arrow.
+
+    Python has microseconds at most, so nanoseconds are left to Arrow, and what is before the year 1 or after 9999 too.
+    What it returns raises ValueError or OverflowError where Python has no such value.
+
+    >>> time_of(pa.timestamp("s"))(86400), time_of(pa.date32())(1), time_of(pa.timestamp("ns"))
+    (datetime.datetime(1970, 1, 2, 0, 0), datetime.date(1970, 1, 2), None)
+    """
+    if types.is_date32(kind):
+        return _day
+    step = None if types.is_date64(kind) or types.is_interval(kind) else _STEPS.get(kind.unit)
+    if step is None:
+        return None
+    if types.is_duration(kind):
+        return lambda number: number * step
+    if types.is_time(kind):
+        return lambda number: _time_of_day(number * step)
+    if kind.tz is None:
+        return lambda number: _EPOCH + number * step
+    zone = pa.array(np.zeros(1, np.int64)).view(kind)[0].as_py().tzinfo
+    epoch = _EPOCH.replace(tzinfo=UTC)
+    return lambda number: (epoch + number * step).astimezone(zone)
+
+
+def _day(number: int) -> date:
+    return date.fromordinal(_EPOCH_DAY + number)
+
+
+def _time_of_day(since_midnight: timedelta) -> time:
+    if since_midnight.days:
+        raise ValueError(since_midnight)
+    return (_EPOCH + since_midnight).time()
+
 
 Numbers = Sequence[int] | npt.NDArray[np.integer]
 

@@ -26,8 +26,7 @@ from typing import Any
 from ...format.flow.blocks import EntryCounts
 from ...format.manifest.manifest import Manifest
 from ...format.wording.printable import printable_path
-from ..generations.list_lines import read_reject_lines, read_source_lines
-from ..generations.manifest_files import lineage, read_manifest
+from ..generations.manifest_files import lineage, read_manifest, read_reject_lines, read_source_lines
 from ..stage.spec import EntryInfo
 from ..storage.storage_at import storage_at
 from .accounting import Accounts

@@ -25,10 +25,10 @@ from ...format.wording.sizes import check_shard_size
 from ...statistics.figures import Level
 from ...statistics.tally import Tally
 from ...stores.common.store_url import is_store_url
-from ..spill.spiller import Shuffle
 from ..storage.contract import Storage
 from ..storage.storage_at import storage_at
 from .max_rejects import rejects_allowed
+from .spill import Shuffle
 from .split_stager import StageSettings
 
 NO_FINGERPRINT: Final = "sha256:" + "0" * 64

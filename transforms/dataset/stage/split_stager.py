@@ -24,8 +24,8 @@ from ...format.sidecars.record_index import index_data
 from ...format.tfrecord.gzip_members import compress_member
 from ..shard_plan.cut_points import CutChooser
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutPoint, CutTable, Part, PartKind, SplitParts
-from ..spill.spiller import Shuffle
 from ..storage.contract import PartFile
+from .spill import Shuffle
 
 _MEMBER_BYTES: Final = 1 << 20
 """Input of a gzip member: enough for the ratio, little enough to seek to; S/8 where that is less, to fill shards."""

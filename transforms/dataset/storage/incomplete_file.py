@@ -16,6 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Final
 
+from ...errors import TargetError
+from ...format.wording.hints import Add
+from ...format.wording.printable import printable_path
+from ...stores.common.store_url import is_store_url
 from .direct_file import errors_named
 
 _LEFT: Final = re.compile(rb"[0-9a-f]{12}\.incomplete")
@@ -115,3 +119,47 @@ def _remove_if_dead(path: bytes) -> None:
 def _lock(descriptor: int) -> None:
     with suppress(OSError):  # a file system without locks: nobody takes it for a dead one's there
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+# A file or a folder that an export makes: it appears whole or not at all, and takes nobody's place by accident.
+
+
+def check_new(path: str, *, overwrite: bool) -> None:
+    """Refuse a target that is there, before anything is read; a file may be replaced with `overwrite`."""
+    shown = printable_path(path)
+    if is_store_url(path):
+        raise TargetError(f"{shown}: an export writes to a disk; write it there, and copy it to the store")
+    plain = path.rstrip("/") or path
+    if os.path.isdir(plain):
+        if os.listdir(plain):
+            raise TargetError(f"{shown}: is a folder that is not empty; choose another name, or remove it yourself")
+    elif os.path.lexists(plain) and not overwrite:
+        raise TargetError(f"{shown}: already exists; {Add('--overwrite')} replaces it")
+
+
+@contextmanager
+def new_file(path: str) -> Iterator[BinaryIO]:
+    """Open a file that takes its name when the block ends; its folder is made."""
+    with _refusals(path):
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        if os.path.isdir(path):
+            raise TargetError(f"{printable_path(path)}: is a folder; choose another name")
+        with incomplete_file(path) as file:
+            yield file
+
+
+@contextmanager
+def new_folder(path: str) -> Iterator[str]:
+    with _refusals(path), incomplete_folder(path.rstrip("/")) as hidden:
+        yield hidden
+
+
+@contextmanager
+def _refusals(path: str) -> Iterator[None]:
+    """Say where the system refuses to write; a full disk is said elsewhere."""
+    try:
+        yield
+    except (PermissionError, NotADirectoryError, FileExistsError, IsADirectoryError) as error:
+        raise TargetError(
+            f"{printable_path(path)}: cannot be written: {error.strerror}; choose another name"
+        ) from error

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.shuffle import regroup
-from shardmill.transforms.dataset.shuffle.regroup import Regrouped
-from shardmill.transforms.dataset.shuffle.spilled_files import SpilledRecords
+from shardmill.transforms.dataset.shards import second_pass as regroup
+from shardmill.transforms.dataset.shards.second_pass import Regrouped, SpilledRecords
 
 from ...tiers import examples
 

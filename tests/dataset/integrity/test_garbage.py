@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.transforms.dataset.cleanup.garbage import WEEK_SECONDS, GarbageReport, collect_garbage
 from shardmill.transforms.dataset.commit.target import prepare_target
 from shardmill.transforms.dataset.commit.write_generation import write_generation
+from shardmill.transforms.dataset.integrity.garbage import WEEK_SECONDS, GarbageReport, collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.run_lock import hold_run
@@ -252,7 +252,7 @@ def test_a_link_is_never_followed_nor_removed(tmp_path: Path) -> None:
 
 
 def test_a_stray_that_became_a_shard_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from shardmill.transforms.dataset.cleanup import garbage
+    from shardmill.transforms.dataset.integrity import garbage
 
     write(spec_of(tmp_path))
     out = tmp_path / "out"

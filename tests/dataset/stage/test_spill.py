@@ -8,9 +8,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.spill.keys import bucket_of, row_keys
-from shardmill.transforms.dataset.spill.spill_file import read_buckets, read_index, split_record
-from shardmill.transforms.dataset.spill.spiller import Shuffle, TaskSpill
+from shardmill.transforms.dataset.stage.spill import (
+    Shuffle,
+    TaskSpill,
+    bucket_of,
+    read_buckets,
+    read_index,
+    row_keys,
+    split_record,
+)
 from shardmill.transforms.dataset.storage.contract import PartFile
 from shardmill.transforms.dataset.storage.storage_at import storage_at
 from shardmill.transforms.errors import DamageError, RunError
