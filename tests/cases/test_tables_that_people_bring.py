@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
+import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Screen, Shardmill
@@ -109,3 +113,51 @@ def test_escapes_of_a_dump_that_stay_as_they_are_written_are_said(shardmill: Sha
     assert [row["note"] for row in rows_of("out")] == ["two\\nlines", None]
     make({"a.tsv": "id\tnote\n1\tC:\\new\n"})
     assert "stays as it is written" not in shardmill(*command, "--overwrite").out
+
+
+ROWS = [(1, "007"), (2, "8")]
+DOCUMENTS = {
+    "pandas, split": {"columns": ["id", "n"], "index": [0, 1], "data": [[1, "007"], [2, "8"]]},
+    "pandas, columns": {"id": {"0": 1, "1": 2}, "n": {"0": "007", "1": "8"}},
+    "pandas, index": {"a": {"id": 1, "n": "007"}, "b": {"id": 2, "n": "8"}},
+    "pandas, list": {"id": [1, 2], "n": ["007", "8"]},
+    "pandas, table": {"schema": {"fields": [{"name": "id"}]}, "data": [{"id": 1, "n": "007"}, {"id": 2, "n": "8"}]},
+    "rows by split": {"train": [{"id": 1, "n": "007"}, {"id": 2, "n": "8"}], "test": [{"id": 3, "n": "x"}]},
+}
+
+
+@pytest.mark.parametrize("typed", ["d", "d/a.json"])
+@pytest.mark.parametrize("case", DOCUMENTS)
+def test_a_document_of_json_is_read_by_the_line_of_python(case: str, typed: str, shardmill: Shardmill) -> None:
+    make({"d/a.json": DOCUMENTS[case]})
+    screen = shardmill("convert", typed, "-o", "out")
+    (line,) = re.findall(r"in Python: (convert\(data=.*, output='out'[^;]*\))", screen.err)
+    exec(line, {"convert": convert, "json": json, "pathlib": pathlib})
+    assert [(row["id"], row["n"]) for row in rows_of("out")] == ROWS
+    if case == "rows by split":
+        assert [(row["id"], row["n"]) for row in rows_of("out", "test")] == [(3, "x")]
+
+
+def test_an_array_of_arrays_is_read_by_the_line_of_python(shardmill: Shardmill) -> None:
+    make({"a.json": [[1, "007"], [2, "8"]]})
+    screen = shardmill("convert", "a.json", "-o", "out")
+    (line,) = re.findall(r"in Python: (convert\(data=.*, output='out'\))", screen.err)
+    exec(line, {"convert": convert, "json": json, "pathlib": pathlib})
+    assert [(row["column_0"], row["column_1"]) for row in rows_of("out")] == ROWS
+
+
+def test_a_file_for_the_bulk_interface_is_read_by_the_line_of_python(shardmill: Shardmill) -> None:
+    actions = ({"index": {"_index": "docs", "_id": n}} for n in "ab")
+    documents = ({"id": id_, "n": n} for id_, n in ROWS)
+    lines = (one for pair in zip(actions, documents, strict=True) for one in pair)
+    make({"d/a.ndjson": "".join(f"{json.dumps(one)}\n" for one in lines)})
+    screen = shardmill("convert", "d", "-o", "out")
+    (line,) = re.findall(r"in Python: (convert\(data=.*, output='out'\))", screen.err)
+    exec(line, {"convert": convert, "json": json, "pathlib": pathlib})
+    assert [(row["_id"], row["id"], row["n"]) for row in rows_of("out")] == [("a", 1, "007"), ("b", 2, "8")]
+    assert shardmill("convert", "d", "-o", "as-it-is", "--set", "input.detect=none").code == 0
+
+
+def test_lines_that_have_an_index_of_their_own_are_rows(shardmill: Shardmill) -> None:
+    make({"a.jsonl": '{"index": {"_id": 1}, "n": 1}\n{"index": {"_id": 2}, "n": 2}\n'})
+    assert shardmill("convert", "a.jsonl", "-o", "out").code == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -14,10 +13,11 @@ from typing import Final
 
 from ..errors import InputError
 from ..format.manifest.naming import is_list_path
-from ..format.wording.hints import Add, Foreign, Set
+from ..format.wording.hints import Add, Foreign, Python, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable_path, shell_path
 from ..sources.contract.call import Call, shown_path
+from ..sources.files.documents import document_in, has_splits, rows_of_document
 from ..sources.files.formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first_bytes, format_of_name
 from ..sources.files.listing import expand_paths, glob_of_files
 from ..sources.files.open_file import is_object
@@ -201,7 +201,6 @@ _FOREIGN: Final = {
 }
 """Files of other formats, and what reads them with the values that they have: pandas.read_json makes 123 of "00123"."""
 
-_MOST_JSON: Final = 16 << 20
 _PACKED: Final = {".7z": ("7z", "x")}
 _CELLS_BETWEEN: Final = {"\x01": "\\x01", "|": "|", "\t": "tab", ";": ";", ",": ","}
 """Delimiters of files without a suffix, as Hive (control-A) and Redshift write them, and how they are typed."""
@@ -225,10 +224,11 @@ def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
     kind = format_of_first_bytes(head[:HEAD_BYTES])
     how = Add("--format", kind) if kind else _options_for(lines)
     command = call.reading([pattern], how) if how else None
-    if end == ".json" and (rows := _rows_of_documents(folder, path, files)):
-        whole = f"; or a record a file: {command}" if command else ""
-        what = f"{printable_path(files[0])} is one document, and its rows are read in Python"
-        return f"{what}: {call.of_data(rows)}{whole}"
+    if end == ".json":
+        document = document_in(os.fsencode(os.path.join(folder, files[0])))
+        if line := _rows_in_python(document, "json.loads(path.read_bytes())", call, path):
+            whole = f"; or a record a file: {command}" if command else ""
+            return f"{printable_path(files[0])} is one document, and its rows are read in Python: {line}{whole}"
     if command:
         what = "bytes" if kind else "lines"
         left = f" (without {first_names(others, 8)})" if others else ""
@@ -276,63 +276,25 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
     name, shown = os.fsdecode(path).lower(), shown_path(path)
     for suffixes, (kind, how) in _FOREIGN.items():
         if name.endswith(suffixes):
-            read = _rows_of(path, how) if ".json" in suffixes else how
-            return f"{kind} in Python: {call.of_data(read.format(path=repr(shown)))}"
+            read = how.format(path=repr(shown))
+            document = document_in(path) if ".json" in suffixes else None
+            if line := _rows_in_python(document, read, call):
+                return f"{kind} in Python: {line}"
+            return f"{kind} in Python: {call.of_data(f'[{read}]' if isinstance(document, dict) else read)}"
     for suffix, command in _PACKED.items():
         if name.endswith(suffix):
             return f"is an archive, which is not read; unpack it first: {Foreign(*command, shown)}"
     return None
 
 
-def _rows_of(path: bytes, document_of: str) -> str:
-    """Return what gives the rows of a JSON document: an array, the only array of an object, or an object as one row."""
-    document = _document(path)
-    if not isinstance(document, dict):
-        return document_of
-    key = _key_of_rows(document).replace("{", "{{").replace("}", "}}")
-    return f"{document_of}[{key}]" if key else f"[{document_of}]"
-
-
-def _rows_of_documents(folder: str, path: str, files: Sequence[str]) -> str:
-    """Return the expression of the rows in documents of a folder: arrays, the only array of each, objects of objects.
-
-    It is empty where the first file shows no rows, as lines of objects do.
-    """
-    document = _document(os.fsencode(os.path.join(folder, files[0])))
-    found, each = f"sorted(pathlib.Path({path!r}).glob('*.json'))", "json.loads(path.read_bytes())"
-    if isinstance(document, list):
-        return f"[row for path in {found} for row in {each}]" if _are_rows(document) else ""
-    if not isinstance(document, dict) or not document:
-        return ""
-    if key := _key_of_rows(document):
-        return f"[row for path in {found} for row in {each}[{key}]]"
-    inner = list(document.values())
-    if not all(isinstance(one, dict) for one in inner):
-        return ""
-    if all(name.isdigit() for one in inner for name in one):  # as pandas writes columns
-        rows = "zip(*map(dict.values, columns.values()))"
-        return f"[dict(zip(columns, row)) for path in {found} for columns in [{each}] for row in {rows}]"
-    return f"[{{'key': key, **row}} for path in {found} for key, row in {each}.items()]"
-
-
-def _document(path: bytes) -> object:
-    if is_object(path) or not os.path.isfile(path) or os.path.getsize(path) > _MOST_JSON:
+def _rows_in_python(document: object, read: str, call: Call, folder: str = "") -> Python | None:
+    """Return the call that converts the rows of a JSON document, or of all in a folder; None where it shows none."""
+    rows = rows_of_document(document, read)
+    if not rows:
         return None
-    try:
-        with open(path, "rb") as file:
-            return json.loads(file.read())
-    except (OSError, ValueError, RecursionError):
-        return None  # converting it says what is wrong
-
-
-def _key_of_rows(document: dict[str, object]) -> str:
-    """Return the only key whose value is rows, as Python writes it; none where there are several."""
-    rows = [key for key, value in document.items() if _are_rows(value)]
-    return repr(rows[0]) if len(rows) == 1 else ""
-
-
-def _are_rows(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+    every = f"[row for path in sorted(pathlib.Path({folder!r}).glob('*.json')) for row in {rows}]"
+    line = call.of_data(every if folder else f"list{rows}" if rows.startswith("(") else rows)
+    return Python(f"{line[:-1]}, split__column='split')") if has_splits(document) else line
 
 
 def _kind_by_content(path: bytes) -> str | None:

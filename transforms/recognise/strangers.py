@@ -51,6 +51,8 @@ _PAGE: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)?<(?:!doctype\
 _STORE_ERROR: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?<(?:\w+:)?error[^>]*>\s*<code>\s*([A-Za-z.]+)", re.I
 )
+_BULK: Final = re.compile(rb'\s*\{\s*"(?:index|create)"\s*:\s*\{\s*(?:"_(?:index|id|type)"[^{}]*)?\}\s*\}\r?\n\{')
+_MOST_FILES: Final = 8
 _FETCH: Final = "not the file itself; fetch the files, then run again"
 _MEANT: Final = f"; if it is meant so: {Set('input.detect', 'none')}"
 
@@ -110,6 +112,21 @@ def refuse_strangers(seen: Seen) -> None:
         (first, why), more = found[0], len(found) - 1
         others = f" (so are {more} of {len(chosen) - 1} others that were looked at)" if more else ""
         raise InputError(f"{first.name}: {why}{others}")
+    if seen.form == "jsonl" and chosen:
+        _refuse_bulk(seen, chosen[0])
+
+
+def _refuse_bulk(seen: Seen, one: SourceEntry) -> None:
+    """Refuse the file that Elasticsearch loads: the lines between its documents are no rows."""
+    if _BULK.match(_head(one)):
+        files = [typed_path(entry.name) for entry in seen.entries] if len(seen.entries) <= _MOST_FILES else "files"
+        read = (
+            f"[{{**action, **row}} for path in {files} for lines in "
+            f"[[*map(json.loads, pathlib.Path(path).read_bytes().splitlines())]] "
+            f"for one, row in zip(lines[::2], lines[1::2]) for action in one.values()]"
+        )
+        what = "is a file for the bulk interface of Elasticsearch, in which each second line is a document"
+        raise InputError(f"{one.name}: {what}; in Python: {seen.call.of_data(read)}{_MEANT}")
 
 
 def _head(entry: SourceEntry) -> bytes:
