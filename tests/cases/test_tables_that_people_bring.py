@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +162,31 @@ def test_a_file_for_the_bulk_interface_is_read_by_the_line_of_python(shardmill: 
 def test_lines_that_have_an_index_of_their_own_are_rows(shardmill: Shardmill) -> None:
     make({"a.jsonl": '{"index": {"_id": 1}, "n": 1}\n{"index": {"_id": 2}, "n": 2}\n'})
     assert shardmill("convert", "a.jsonl", "-o", "out").code == 0
+
+
+@pytest.mark.parametrize("typed", ["d", "d/users.dat", "users.csv --no-header"])
+def test_cells_between_two_colons_are_read_from_the_file_that_the_command_writes(
+    typed: str, shardmill: Shardmill
+) -> None:
+    text = "1::F::Toy Story: One::48067\n2::M::Heat|x::02460\n"
+    make({"d/users.dat": text, "users.csv": text})
+    screen = shardmill("convert", *typed.split(), "-o", "out")
+    said = re.search(r"write tabs: (awk .*); then convert (\S+)", screen.out + screen.err)
+    assert said, screen.err
+    subprocess.run(said[1], shell=True, check=True)
+    done = shardmill("convert", said[2], "-o", "out", "--no-header", "--overwrite")
+    assert done.code == 0, done.err
+    assert [row["column_2"] for row in rows_of("out")] == ["Toy Story: One", "Heat|x"]
+    assert [row["column_3"] for row in rows_of("out")] == ["48067", "02460"]
+
+
+def test_a_table_of_excel_in_utf_16_is_read_from_the_file_that_the_command_writes(shardmill: Shardmill) -> None:
+    Path("d").mkdir()
+    Path("d/Book1.txt").write_bytes("\ufeffName\tOrt\r\nM\xfcller\tK\xf6ln\r\n".encode("utf-16-le"))
+    screen = shardmill("convert", "d", "-o", "out")
+    said = re.search(r"write it as UTF-8: (iconv .* > (\S+))", screen.err)
+    assert said, screen.err
+    subprocess.run(said[1], shell=True, check=True)
+    done = shardmill("convert", said[2], "-o", "out", "--format", "csv")
+    assert done.code == 0, done.err
+    assert rows_of("out") == [{"Name": "M\xfcller", "Ort": "K\xf6ln"}]

@@ -16,9 +16,9 @@ from ..format.manifest.naming import is_list_path
 from ..format.wording.hints import Add, Foreign, Python, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable_path, shell_path
-from ..sources.contract.call import Call, shown_path
+from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.files.documents import document_in, has_splits, rows_of_document
-from ..sources.files.formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first_bytes, format_of_name
+from ..sources.files.formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first_bytes, format_of_name, with_tabs
 from ..sources.files.listing import expand_paths, glob_of_files
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import is_other_file, pictures_below
@@ -91,7 +91,10 @@ def unknown_kind(paths: Paths) -> None:
     if kind := _kind_by_content(path):
         found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Add('--format', kind)}"
         raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {found}")
-    if os.path.isfile(path) and (how := _options_for(_lines_of(_head(os.fsdecode(path))))):
+    lines = _lines_of(_head(os.fsdecode(path))) if os.path.isfile(path) else []
+    if tabs := with_tabs(typed_path(os.fsdecode(path)), lines):
+        raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {tabs}")
+    if lines and (how := _options_for(lines)):
         shown = "its first lines show how to read it"
         raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {shown}: {how}")
     raise UnclearFormat(f"{shown_path(path)}: unknown kind of file; say which it is: {_choices()}")
@@ -221,6 +224,8 @@ def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
     end = ends.pop() if len(ends) == 1 else ""
     hidden = any(name[0] in "._" for name in os.listdir(folder))
     pattern = os.path.join(glob.escape(path), f"{'[!_]' if hidden and not end else ''}*{end}")
+    if tabs := with_tabs(os.path.join(path, files[0]), lines):
+        return f"of {printable_path(files[0])}, {tabs}"
     kind = format_of_first_bytes(head[:HEAD_BYTES])
     how = Add("--format", kind) if kind else _options_for(lines)
     command = call.reading([pattern], how) if how else None

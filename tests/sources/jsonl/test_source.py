@@ -266,7 +266,7 @@ class TestRejects:
         with pytest.raises(SourceError, match=r"^b.jsonl: no line that was read \(2\) is a row. line 1: the line is"):
             load(tmp_path, '{"a":1}\n', '[{"a":1},\n{"a":2}]')
         with pytest.raises(
-            SourceError, match=r"; if objects go over several lines: jq -c . b.jsonl \(of version 1.7 or"
+            SourceError, match=r"; if objects go over several lines: jq -c . b.jsonl > rows-b.jsonl \(of version 1.7 or"
         ):
             load(tmp_path, '{"a":1}\n', '{\n"a": 2\n}\n')
 

@@ -53,7 +53,18 @@ class Command(Add):
 
 
 class Foreign(Add):
-    """A command of another program, such as `git lfs pull`."""
+    """A command of another program, such as `git lfs pull`; `to` is the file for what it prints.
+
+    >>> print(Foreign("iconv", "-f", "cp1252", "-t", "utf-8", "my data.txt", to="utf8.txt"))
+    iconv -f cp1252 -t utf-8 'my data.txt' > utf8.txt
+    """
+
+    def __init__(self, *words: str, to: str = "") -> None:
+        self.to = to
+        super().__init__(*words)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} > {shell_path(self.to)}" if self.to else super().__str__()
 
 
 class Python(str):

@@ -17,7 +17,7 @@ from ...format.wording.hints import Add, Command, Set
 from ...format.wording.printable import printable
 from ..contract.selection import UNITE
 from ..contract.source import SourceEntry
-from ..files.formats import LIBSVM
+from ..files.formats import LIBSVM, with_tabs
 from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
 from ..text.unpack import says_packed
@@ -387,6 +387,8 @@ def _refuse_twins(names: Sequence[str], file: str) -> None:
 def _delimiter_warning(cells: Sequence[str], file: str, delimiter: str) -> tuple[str, ...]:
     if len(cells) != 1:
         return ()
+    if tabs := with_tabs(file, [cells[0].encode()]):
+        return (f"{file}: 1 column: {tabs}",)
     other = next((sign for sign in ";\t|," if sign in cells[0] and sign != delimiter), None)
     if other is None:
         return ()

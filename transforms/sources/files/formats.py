@@ -8,10 +8,14 @@ without pyarrow.
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
+
+from ...format.wording.hints import Foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +135,17 @@ def has_suffix(name: str, suffixes: tuple[str, ...]) -> bool:
     True
     """
     return _SHARD_BEHIND.sub("", name).lower().endswith(suffixes)
+
+
+_KEY: Final = re.compile(rb"\w+")
+
+
+def with_tabs(path: str, lines: Sequence[bytes]) -> str:
+    """Return what is to be said of a file with `::` between its cells, as MovieLens has it; empty of others."""
+    rows = [line.split(b"::") for line in lines]
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) == 1 or not all(_KEY.fullmatch(row[0]) for row in rows):
+        return ""
+    name = f"{os.path.splitext(os.path.basename(path))[0]}.tsv"
+    what = 'its cells have "::" between them, and a delimiter is one character; write tabs'
+    command = Foreign("awk", "-F::", "-v", "OFS=\\t", "{$1=$1} 1", path, to=name)
+    return f"{what}: {command}; then convert {name}"

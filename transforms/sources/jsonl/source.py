@@ -21,6 +21,7 @@ from ..files.stamp import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import LineSizes, line_pieces, read_lines
 from ..text.misfits import refuse_misfits
+from ..text.open_text import beside
 from ..text.pieces import TextPiece
 from .columns import (
     JsonFrozen,
@@ -145,10 +146,11 @@ def _refuse_no_lines(
 
 
 def _jq(found: PieceEvidence, name: str) -> str:
-    newer = "of version 1.7 or newer, which keeps all digits"
+    newer, rows = "of version 1.7 or newer, which keeps all digits", beside(name, "rows")
     if "is an array" in found.first_reject:
-        return f"; if the file is one array: {Foreign('jq', '-c', '.[]', name)} ({newer})"
-    return f"; if objects go over several lines: {Foreign('jq', '-c', '.', name)} ({newer})" if found.rows > 1 else ""
+        return f"; if the file is one array: {Foreign('jq', '-c', '.[]', name, to=rows)} ({newer})"
+    many = Foreign("jq", "-c", ".", name, to=rows)
+    return f"; if objects go over several lines: {many} ({newer})" if found.rows > 1 else ""
 
 
 def _check_count(pieces: Sequence[TextPiece], count: int) -> None:

@@ -177,6 +177,15 @@ def encoding_hint(text: bytes) -> str:
     return f"probably Windows text: {Set('input.encoding', 'cp1252')}"
 
 
+def beside(name: str, mark: str) -> str:
+    """Return the name of a file that another program writes from one, for the working folder.
+
+    >>> beside("in/a.csv.gz", "utf8")
+    'utf8-a.csv.gz'
+    """
+    return f"{mark}-{name.rpartition('/')[2]}"
+
+
 def is_utf8(text: bytes) -> bool:
     if text.isascii():
         return True
@@ -200,7 +209,8 @@ def _refuse_foreign(head: bytes, name: str) -> None:
 def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
     def fixed(wide: str) -> str:
         own = wide[:6] + wide[7:]  # utf-16le, as iconv calls utf-16-le
-        return fix.format(declare=Set("input.encoding", wide), rewrite=Foreign("iconv", "-f", own, "-t", "utf-8", name))
+        rewrite = Foreign("iconv", "-f", own, "-t", "utf-8", name, to=beside(name, "utf8"))
+        return fix.format(declare=Set("input.encoding", wide), rewrite=rewrite)
 
     for mark, wide in _OTHER_BOMS:
         if head.startswith(mark):

@@ -28,7 +28,7 @@ from ..files.formats import LIBSVM
 from ..files.stamp import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
-from ..text.open_text import is_utf8
+from ..text.open_text import beside, is_utf8
 from ..text.pieces import TextPiece
 
 FIELD: Final = pa.field("text", pa.string(), nullable=False)
@@ -126,7 +126,9 @@ def _error(text: bytes, name: str, large: tuple[str, str] | None) -> CellError |
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        fix = f"write the file as UTF-8: {Foreign('iconv', '-f', 'cp1252', '-t', 'utf-8', name)}"
+        fix = (
+            f"write the file as UTF-8: {Foreign('iconv', '-f', 'cp1252', '-t', 'utf-8', name, to=beside(name, 'utf8'))}"
+        )
         at = f"not UTF-8 at byte {error.start + 1} of the line (0x{text[error.start]:02x})"
         return CellError("text", "BAD_UTF8", shown, "text", f"{at}; {fix}, or the encoding that it has")
     return None
