@@ -29,6 +29,7 @@ from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import Label
+from ...transforms.recipe.steps.named_classes import ClassesOfFiles
 from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.where import Where
 from ...transforms.recognise.names import FileSplits
@@ -333,6 +334,8 @@ def _by_type(
     form = _box_format(config.schema_.box_format, None if options is None else options.format)
     boxes = BoxesByType(declared, config.schema_.boxes == "clip", boxes_on=made.boxes_on, form=form)
     steps: list[StepByType] = [ExportedPictures(declared, found, noted=not made.changes_pictures)]
+    if options is None or options.detect is None:
+        steps.insert(0, ClassesOfFiles(frozenset(name for name, rule in rules if rule.label or rule.type or rule.as_)))
     if config.image is not None:
         decoded: Check = level if level in DECODED else "structure"
         steps.append(ReadyByType(made, boxes, pixels_limit=settings.limits.pixels, level=decoded))

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from ...transforms.sources.memory.source import MemorySource
+
     Row: TypeAlias = Mapping[str, Any]
     Table: TypeAlias = pd.DataFrame | pa.Table | pa.RecordBatch
     Data: TypeAlias = Table | pa.RecordBatchReader | Mapping[str, np.ndarray] | Iterable[Row] | Iterable[Table]
@@ -130,16 +132,26 @@ def _spooled(config: Config, data: Data) -> Iterator[Source]:
         raise UsageError("input: the data are given in Python; leave input out of the config")
     if is_store_url(config.output.path):
         with TemporaryDirectory(prefix="shardmill-") as folder:
-            yield spool(data, folder, rules=config.schema_.rules)
+            yield _in_splits_of(spool(data, folder, rules=config.schema_.rules), config)
         return
     folder = os.path.join(config.output.path, ".staging")
     source = spool(data, folder, rules=config.schema_.rules)
     try:
-        yield source
+        yield _in_splits_of(source, config)
     finally:
-        os.unlink(source.path)
+        for path in {one.path for one in source.files}:
+            os.unlink(path)
         if os.path.isdir(folder) and not os.listdir(folder):
             os.rmdir(folder)
+
+
+def _in_splits_of(source: MemorySource, config: Config) -> MemorySource:
+    """Raise `UsageError` where all rows are to be of one split, and the data are in splits."""
+    splits, wanted = [one.split for one in source.files if one.split is not None], config.output.wanted_split
+    if splits and wanted is not None:
+        one = Python(f"data=data[{splits[0]!r}]")
+        raise UsageError(f"output.split ({wanted}): the data are in splits ({', '.join(splits)}); give one: {one}")
+    return source
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import datasets
 import pytest
 from PIL import Image
-from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import UsageError
 
 from ..command_line import Shardmill
@@ -49,7 +49,8 @@ def test_a_dataset_is_converted_in_its_own_order_with_the_values_that_it_gives(t
         "stream": dataset.to_iterable_dataset,
     }[way]()
     convert(data=source, output=tmp_path / "out", name="texts", order="source")
-    assert held(tmp_path / "out") == [{name: row[name] for name in ("label", "text", "tokens")} for row in source]
+    rows = in_numbers(open_dataset(tmp_path / "out").to_arrow("train")).to_pylist()
+    assert rows == [{name: row[name] for name in ("label", "text", "tokens")} for row in source]
 
 
 def test_pictures_are_features_of_pictures(tmp_path: Path) -> None:
@@ -62,6 +63,83 @@ def test_pictures_are_features_of_pictures(tmp_path: Path) -> None:
     (first, *_) = held(tmp_path / "out")
     assert (first["caption"], first["photo/height"], first["photo/width"]) == ("a", 6, 8)
     assert first["photo/encoded"] == buffer.getvalue()
+
+
+LABELS = datasets.ClassLabel(names=["neg", "pos", "odd"])
+
+
+def pets(first: int, count: int, labels: datasets.ClassLabel = LABELS) -> datasets.Dataset:
+    """Return pictures with a class (-1 for none), tags of words, and a text, from number `first` on."""
+    features = datasets.Features({
+        "text": datasets.Value("string"),
+        "label": labels,
+        "tags": datasets.List(datasets.ClassLabel(names=["O", "B"])),
+        "photo": datasets.Image(),
+    })  # fmt: skip
+    numbers = range(first, first + count)
+    pictures = []
+    for number in numbers:
+        buffer = io.BytesIO()
+        Image.new("RGB", (4, 3), (number, 0, 0)).save(buffer, "png")
+        pictures.append({"bytes": buffer.getvalue(), "path": f"{number}.png"})
+    rows = {
+        "text": [f"row {number}" for number in numbers],
+        "label": [number % 4 - 1 for number in numbers],
+        "tags": [[0, 1, 1][: number % 4] for number in numbers],
+        "photo": pictures,
+    }
+    return datasets.Dataset.from_dict(rows, features=features)
+
+
+def same_rows(path: Path, theirs: dict[str, datasets.Dataset]) -> None:
+    """Compare every value, picture, class name and split with what `datasets` reads."""
+    ours = open_dataset(path)
+    assert set(ours.splits) == set(theirs)
+    features = next(iter(theirs.values())).features
+    assert ours.labels == {"label": tuple(features["label"].names), "tags": tuple(features["tags"].feature.names)}
+    for split, dataset in theirs.items():
+        rows = in_numbers(ours.to_arrow(split)).to_pylist()
+        plain = list(dataset.cast_column("photo", datasets.Image(decode=False)))
+        assert [row["photo/encoded"] for row in rows] == [row["photo"]["bytes"] for row in plain]
+        assert [row["photo/filename"] for row in rows] == [row["photo"]["path"] for row in plain]
+        assert [row["text"] for row in rows] == [row["text"] for row in plain]
+        assert [row["tags"] for row in rows] == [row["tags"] for row in plain]
+        assert [-1 if row["label"] is None else row["label"] for row in rows] == [row["label"] for row in plain]
+
+
+def test_what_save_to_disk_writes_has_the_rows_splits_and_classes_of_load_from_disk(tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    some = pets(0, 12).filter(lambda row: row["label"] != 1).shuffle(seed=1)
+    datasets.DatasetDict(clean=pets(40, 9), noisy=some).save_to_disk(saved, num_shards={"clean": 2, "noisy": 1})
+    theirs = datasets.load_from_disk(str(saved))
+    theirs.map(lambda row: {"text": row["text"] + "!"})
+    assert len(list(saved.rglob("*.arrow"))) == 5  # map left two
+    convert(saved, output=tmp_path / "out", order="source")
+    same_rows(tmp_path / "out", theirs)
+    pets(70, 3).save_to_disk(tmp_path / "one")
+    convert(tmp_path / "one", output=tmp_path / "alone", order="source")
+    same_rows(tmp_path / "alone", {"train": datasets.load_from_disk(str(tmp_path / "one"))})
+
+
+def test_parquet_of_datasets_has_the_classes_and_an_append_finds_them_by_name(tmp_path: Path) -> None:
+    pets(0, 8).to_parquet(tmp_path / "a.parquet")
+    convert(tmp_path / "a.parquet", output=tmp_path / "out", order="source")
+    same_rows(tmp_path / "out", {"train": pets(0, 8)})
+    other = pets(20, 8, datasets.ClassLabel(names=["pos", "odd", "new"]))
+    other.to_parquet(tmp_path / "b.parquet")
+    append(tmp_path / "b.parquet", output=tmp_path / "out")
+    ours = open_dataset(tmp_path / "out")
+    assert ours.labels["label"] == ("neg", "pos", "odd", "new")
+    names = [None if number < 0 else other.features["label"].int2str(number) for number in other["label"]]
+    assert ours.to_arrow("train")["label"].to_pylist()[8:] == names
+
+
+@pytest.mark.parametrize("way", ["dict", "stream"])
+def test_a_dict_of_datasets_keeps_its_splits_its_classes_and_its_rows(tmp_path: Path, way: str) -> None:
+    theirs = datasets.DatasetDict(train=pets(0, 9).select([7, 1, 3]), test=pets(40, 5).shuffle(seed=2))
+    streams = datasets.IterableDatasetDict({name: one.to_iterable_dataset() for name, one in theirs.items()})
+    convert(data=theirs if way == "dict" else streams, output=tmp_path / "out", name="pets", order="source")
+    same_rows(tmp_path / "out", theirs)
 
 
 def test_an_empty_dataset_is_refused_in_words(tmp_path: Path) -> None:

@@ -66,9 +66,15 @@ class RecipeSource(Source):
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         found = self.of_files(listing)
         survey = found.source.survey(listing, run)
-        found = replace(found, source=survey.source or found.source)
+        found = replace(found, source=survey.source or found.source).beginning(survey)
         survey = found.after(survey, run) if found.has_work(survey) else replace(survey, source=found)
         return in_splits(survey, listing)
+
+    def beginning(self, survey: Survey) -> RecipeSource:
+        """Return the source whose recipe begins with the steps for what the columns of its survey say they are."""
+        columns = [Column(one, one.name) for one in fields_of(survey)] if survey.fields else []
+        steps = [step for one in self.by_type if one.is_first and (step := one.step(columns)) is not None]
+        return replace(self, recipe=Recipe((*steps, *self.recipe.steps))) if steps else self
 
     def has_work(self, survey: Survey) -> bool:
         """Return whether rows change on their way, or not all are read, given the source's own survey."""
@@ -99,7 +105,7 @@ class RecipeSource(Source):
         found = replace(self, recipe=learn(self.source, survey, self.recipe, given, run))
         columns = found.recipe.plan(given)
         for more in self.by_type:
-            if (step := more.step(columns)) is not None:
+            if not more.is_first and (step := more.step(columns)) is not None:
                 found = replace(found, recipe=Recipe((*found.recipe.steps, step)))
                 columns = found.recipe.plan(given)
         flatten = Flatten.of(columns, self.rules)

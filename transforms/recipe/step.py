@@ -191,6 +191,9 @@ class StepByType:
     is_asked_for: ClassVar[bool] = False
     """Whether somebody said so: then rows that nothing else changes go through it too."""
 
+    is_first: ClassVar[bool] = False
+    """Whether its step is before all others, and sees the columns of the source."""
+
     @abstractmethod
     def step(self, columns: Sequence[Column]) -> Step | None:
         """Return the step for these columns, None where none is of such a type."""

@@ -3,7 +3,8 @@
     kinds            the format of paths                                         detected, or the run stops
     picture_tables   what the section `input` means where files name pictures    another section
     strangers        first bytes that are no data, and tables that have a log    refused
-    readme, splits   the split of each file                                      read, or the run stops
+    hugging_face     caches beside what `save_to_disk` wrote                     left out
+    splits           the split of each file (with hugging_face)                  read, or the run stops
     twice            one content in two files                                    a warning
     beside           files that may belong to the data                           a line
 
@@ -22,6 +23,7 @@ from ..sources.contract.call import Call
 from ..sources.contract.source import Listing, Recognised
 from .beside import BESIDE, WARNED, Around
 from .box_layouts import by_box_layout
+from .hugging_face import without_caches
 from .kinds import KINDS, Paths
 from .names import FileSplits
 from .picture_tables import Resolved, by_given_annotations, by_metadata
@@ -33,7 +35,7 @@ MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 """The rules of what a section `input` means where files name pictures."""
 
 RULES: Final[tuple[object, ...]] = (
-    *KINDS, *MEANINGS, *REFUSED, by_lists, *CLEAR, *UNSURE, content_twice, *BESIDE, *WARNED,
+    *KINDS, *MEANINGS, without_caches, *REFUSED, by_lists, *CLEAR, *UNSURE, content_twice, *BESIDE, *WARNED,
 )  # fmt: skip
 """Every rule, in its turn."""
 
@@ -64,10 +66,13 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
         InputError: a file is not what its name says, belongs to a table with a log, or it is unclear of which split
             it is.
     """
+    named = (os.fsencode(os.path.abspath(os.path.join(base, path))) for path in paths)
+    listing, caches = without_caches(listing, named) if how.looks else (listing, ())
     entries, form, notable = listing.entries, listing.format, listing.notable
     files = os.fsdecode(b"\0".join(entry.path for entry in entries)).split("\0") if entries else []
     seen = Seen.of(files, paths, base, notable=notable, form=form, entries=entries, call=how.call)
     recognised, splits = recognise_seen(seen, how)
+    recognised = replace(recognised, lines=(*caches, *recognised.lines))
     for entry, split in zip(entries, splits, strict=True) if any(splits) else ():
         # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
         object.__setattr__(entry, "split", split)

@@ -30,6 +30,7 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Recognised, SourceEntry
+from .hugging_face import Stated, saved_splits, stated_in
 from .lists import splits_by_lists
 from .names import (
     HELD_RULE,
@@ -46,7 +47,6 @@ from .names import (
     split_of_folder,
     word_in_name,
 )
-from .readme import Stated, stated_in
 
 T = TypeVar("T")
 
@@ -177,6 +177,14 @@ def by_readme(seen: Seen) -> Found | Mixed | None:
     return Found("readme", arguments, [next(iter(found)) for found in splits], "README.md")
 
 
+def by_saved(seen: Seen) -> Found | None:
+    """What Hugging Face's `save_to_disk` writes states a split of every folder."""
+    splits = saved_splits(seen.root, seen.parts) if seen.form == "arrow" else None
+    if splits is None:
+        return None
+    return Found("folders", {}, [splits[folder] for folder in seen.folders], "what save_to_disk wrote")
+
+
 def by_folders(seen: Seen) -> Found | Mixed | None:
     """Every folder of one level has the name of a split: the first level of two splits, or else of one."""
     found = level_of(seen.parts.values())
@@ -251,8 +259,8 @@ def by_lists(seen: Seen) -> Found | None:
     return None if isinstance(own, Found) and len(own.kinds) > 1 else Found("lists", {}, splits, where)
 
 
-CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_readme, by_folders, by_roots, by_names)
-"""The rules that are read where they are clear; what README.md states is all."""
+CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_readme, by_saved, by_folders, by_roots, by_names)
+"""The rules that are read where they are clear; what README.md or `save_to_disk` states is all."""
 
 UNSURE: Final[tuple[Callable[[Seen], Mixed | None], ...]] = (by_folder_words, by_words)
 """The rules that stop a run, unless another one is clear of two splits."""
@@ -290,8 +298,9 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
             rule, arguments = GLOBS, {split: list(globs) for split, globs in how.wanted}
             splits = _by_globs(seen, how.wanted, all_match=how.held != GLOBS)
         return Recognised(rule, arguments, (_line(splits, "input.splits"),)), splits
-    stated, *others = CLEAR
-    found: list[Found | Mixed | None] = [one] if (one := listed or stated(seen)) else [rule(seen) for rule in others]
+    readme, saved, *others = CLEAR
+    one = listed or readme(seen) or saved(seen)
+    found: list[Found | Mixed | None] = [one] if one else [rule(seen) for rule in others]
     unsure = () if one else UNSURE
     if how.held == "folders" and not any(found):
         found = [by_roots(seen, least=1)]

@@ -308,11 +308,11 @@ def test_the_source_travels_to_workers(tmp_path: Path) -> None:
 def test_a_spooled_file_that_changed_is_an_error(tmp_path: Path) -> None:
     source = spool(TABLE, str(tmp_path))
     found = survey(source)
-    with open(source.path, "ab") as file:
+    with open(source.files[0].path, "ab") as file:
         file.write(b"x")
     with pytest.raises(SourceError, match=r"Arrow table: changed while it was read"):
         list(source.read(Task(0, found.pieces), found.frozen))
-    os.unlink(source.path)
+    os.unlink(source.files[0].path)
     with pytest.raises(SourceError, match=r"Arrow table: cannot be read any more"):
         list(source.read(Task(0, found.pieces), found.frozen))
 
@@ -361,7 +361,7 @@ def test_pandas_is_not_imported_for_arrow_data_and_arrays(tmp_path: Path) -> Non
         "data = {'x': numpy.ones((3, 2)), 'y': numpy.array([True, False, True]), 'z': numpy.zeros(3, 'M8[D]')}\n"
         f"source = spool(data, {str(tmp_path)!r})\n"
         "source.survey(source.list_files(), lambda function, items: list(map(function, items)))\n"
-        f"spool(pyarrow.ipc.open_file(source.path.decode()).read_all(), {str(tmp_path)!r})\n"
+        f"spool(pyarrow.ipc.open_file(source.files[0].path.decode()).read_all(), {str(tmp_path)!r})\n"
         "print('pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

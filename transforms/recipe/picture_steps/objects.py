@@ -22,6 +22,7 @@ from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
 from ...format.flow.rejects import CellError
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, is_scalar, stored_type
+from ...format.schema.class_names import OBJECT_CLASSES
 from ...format.schema.column_types import is_string
 from ...format.wording.printable import printable
 
@@ -42,7 +43,6 @@ ID: Final = "annotated_id"
 SIDES: Final = ("xmin", "ymin", "xmax", "ymax")
 
 _NO_KEYS: Final = (*BOX, MASK, ID)
-_CLASS: Final = ("categories", "category", "label", "labels")
 _KEYS: Final = {"iscrowd": "is_crowd", "num_keypoints": "keypoint/num"}
 """Fields of objects whose keys have other names."""
 
@@ -132,7 +132,9 @@ class Objects:
     @property
     def classes(self) -> pa.Array | None:
         """The number of the class of each object, None where there are none."""
-        fields = (field for name, field in self.fields.items() if name in _CLASS and pa.types.is_integer(field.type))
+        fields = (
+            field for name, field in self.fields.items() if name in OBJECT_CLASSES and pa.types.is_integer(field.type)
+        )
         return next(fields, None)
 
     def points(self, sizes: npt.NDArray[np.float64]) -> Points:
@@ -280,7 +282,7 @@ def _are_numbers(kind: pa.DataType) -> bool:
 
 
 def _key_of(name: str, kind: pa.DataType) -> str:
-    if name in _CLASS:
+    if name in OBJECT_CLASSES:
         return "class/text" if is_string(kind) else CLASS_KEY
     return _KEYS.get(name, name)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
 from ...format.schema.arrow_checks import check_names, period_mark, storage_type
+from ...format.schema.class_names import named_classes, with_classes
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ...limits.turns import ROW_BYTES, Turn
@@ -100,7 +101,8 @@ def read_head(entry: SourceEntry, selection: Selection, limits: Limits) -> Arrow
         raise too_large(entry.name, error, form) from error
     except READ_ERRORS as error:
         raise SourceError(entry.name, f"is not a sound Arrow file: {printable(error)}") from error
-    return ArrowHead(entry.name, tuple(schema.names), pa.schema(fields), tuple(reasons), form, tuple(places))
+    named = with_classes(pa.schema(fields), named_classes(schema))
+    return ArrowHead(entry.name, tuple(schema.names), named, tuple(reasons), form, tuple(places))
 
 
 def too_large(name: str, error: TooLarge, form: Form) -> SourceError:

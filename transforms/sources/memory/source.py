@@ -6,29 +6,42 @@ of it as it would of any other file, on any runner, in any process.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Final
 
 import pyarrow as pa
 
-from ...errors import SourceError
+from ...errors import SchemaError, SourceError
 from ...format.flow.rows import RowOrigin, Rows
 from ...format.nested.keys import is_flat
 from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_types import feature_of
+from ...format.schema.class_names import classes_in, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
-from ..contract.source import Frozen, ListedFile, Listing, ParallelMap, Piece, Source, Survey, Task, Traits
+from ..contract.source import (
+    Frozen,
+    ListedFile,
+    Listing,
+    ParallelMap,
+    Piece,
+    Recognised,
+    Source,
+    SourceEntry,
+    Survey,
+    Task,
+    Traits,
+)
 from ..files.listing import list_file
-from ..files.stamp import check_stamp
-from .tables import MemoryTable, memory_table
+from ..files.stamp import files_of
+from .tables import MemoryTable, memory_tables
 
 _SPOOLED_NS: Final = 0
 """The mtime of a spooled file: its name tells its content, so the same data is the same source at any time."""
@@ -42,58 +55,71 @@ class MemoryPiece(Piece):
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySource(Source):
-    """Read spooled data: see `spool`. `name` is what messages call it, `digest` the SHA-256 of the file at `path`."""
-
-    typed = True
+class SpooledFile:
+    """Data as an Arrow file: what messages call it, the SHA-256 of the file, the split of its rows if it says one."""
 
     path: bytes
     name: str
     digest: str
+    split: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource(Source):
+    """Read spooled data: see `spool`."""
+
+    typed = True
+
+    files: tuple[SpooledFile, ...]
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     def with_rules(self, rules: dict[str, ColumnRule]) -> MemorySource:
-        return dataclasses.replace(self, rules=rules)
+        return replace(self, rules=rules)
 
     def list_files(self) -> Listing:
-        entry = dataclasses.replace(
-            list_file(self.path, b"/"), name=self.name, fingerprint=f"sha256:{self.digest}", mtime_ns=_SPOOLED_NS
-        )
-        return Listing("memory", (entry,), 1, entry.bytes, traits=Traits(in_files=False))
+        entries = tuple(map(_listed, self.files))
+        splits = sorted(one.split for one in self.files if one.split is not None)
+        recognised = Recognised("none", lines=(f"splits {', '.join(splits)}, of the data",) if splits else ())
+        size = sum(entry.bytes for entry in entries)
+        return Listing("memory", entries, len(entries), size, traits=Traits(in_files=False), recognised=recognised)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002
-        (entry,) = listing.entries
         pieces: list[MemoryPiece] = []
-        with self._open(entry) as reader:
-            nulls = dict.fromkeys(reader.schema.names, 0)
-            for number in range(reader.num_record_batches):
-                batch = reader.get_batch(number)
-                first_row = pieces[-1].first_row + (pieces[-1].rows or 0) if pieces else 0
-                pieces.append(
-                    MemoryPiece(
-                        **entry.place(0), rows=batch.num_rows, first_row=first_row, bytes=batch.nbytes, batch=number,
-                    )
-                )  # fmt: skip
-                for column, name in zip(batch.columns, reader.schema.names, strict=True):
-                    nulls[name] += column.null_count
-            schema, choices = self._schema(reader.schema, nulls)
-            fields = [column.with_nullable(nulls[column.name] > 0) for column in reader.schema]
-        return Survey(Frozen(schema), choices, tuple(pieces), self.warnings, fields=tuple(fields))
+        schemas: list[pa.Schema] = []
+        nulls: Counter[str] = Counter()
+        for index, entry in enumerate(listing.entries):
+            with self._open(entry) as reader:
+                first_row = 0
+                for number in range(reader.num_record_batches):
+                    batch = reader.get_batch(number)
+                    rows = {"first_row": first_row, "rows": batch.num_rows, "bytes": batch.nbytes}
+                    pieces.append(MemoryPiece(**entry.place(index), **rows, batch=number))
+                    first_row += batch.num_rows
+                    for column, name in zip(batch.columns, reader.schema.names, strict=True):
+                        nulls[name] += column.null_count
+                schemas.append(reader.schema)
+            _refuse_others(schemas[0], schemas[-1], entry.name)
+        schema, choices = self._schema(schemas[0], nulls)
+        fields = [column.with_nullable(nulls[column.name] > 0) for column in schemas[0]]
+        named = named_fields(fields, classes_in(schemas[0]))
+        return Survey(Frozen(schema), choices, tuple(pieces), self.warnings, fields=named)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         """Nothing is copied out of the mapped file. Raises `SourceError` where the file is gone or was changed."""
-        with self._open(task.pieces[0]) as reader:
-            for ordinal, piece in enumerate(task.pieces):
-                assert isinstance(piece, MemoryPiece)
-                batch = reader.get_batch(piece.batch)
-                yield Rows(task.ordinal, ordinal, 0, batch, RowOrigin(self.name, piece.first_row + 1))
+        ordinal = 0
+        for pieces in files_of(task, MemoryPiece):
+            with self._open(pieces[0]) as reader:
+                for piece in pieces:
+                    batch = reader.get_batch(piece.batch)
+                    yield Rows(task.ordinal, ordinal, piece.entry, batch, RowOrigin(piece.name, piece.first_row + 1))
+                    ordinal += 1
 
     def _schema(self, schema: pa.Schema, nulls: dict[str, int]) -> tuple[Schema, tuple[Choice, ...]]:
         for name in self.rules:
-            if name not in nulls:
+            if name not in schema.names:
                 raise NoColumnError("schema.columns", name, schema.names)
-        refuse_unsupported(without_json(schema, self.rules), self.name, _without)
+        refuse_unsupported(without_json(schema, self.rules), self.files[0].name, _without)
         features, choices = [], []
         for column in filter(lambda one: is_flat(one.type), schema):
             count = nulls[column.name]
@@ -105,13 +131,28 @@ class MemorySource(Source):
 
     @contextmanager
     def _open(self, file: ListedFile) -> Iterator[pa.RecordBatchFileReader]:
-        check_stamp(file)
         try:
-            reader = pa.ipc.open_file(pa.memory_map(os.fsdecode(self.path)))
+            reader = pa.ipc.open_file(pa.memory_map(os.fsdecode(file.path)))
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(self.name, f"its spooled copy cannot be read: {printable(error)}; run again") from error
+            raise SourceError(file.name, f"its spooled copy cannot be read: {printable(error)}; run again") from error
         with reader:
             yield reader
+
+
+def _listed(file: SpooledFile) -> SourceEntry:
+    entry, fingerprint = list_file(file.path, b"/"), f"sha256:{file.digest}"
+    return replace(entry, name=file.name, fingerprint=fingerprint, mtime_ns=_SPOOLED_NS, split=file.split)
+
+
+def _refuse_others(known: pa.Schema, other: pa.Schema, name: str) -> None:
+    if not known.equals(other, check_metadata=True):
+        one, two = (
+            f"{dict(zip(each.names, map(str, each.types), strict=True))} {classes_in(each)}" for each in (other, known)
+        )
+        raise SchemaError(
+            f"{name}: its columns, types or classes ({printable(one)}) are not those of the first split "
+            f"({printable(two)}); cast one of them to the features of the other"
+        )
 
 
 def _without(names: Sequence[str]) -> str:
@@ -135,9 +176,13 @@ def spool(
         UsageError: `data` is none of these, or its arrays differ in length.
         SchemaError: two columns have one name, or a column cannot be converted.
     """
-    table = memory_table(data)
-    target = os.fsencode(folder)
+    tables, target = memory_tables(data), os.fsencode(folder)
     os.makedirs(target, exist_ok=True)
+    files = tuple(_spooled(table, target, columns) for table in tables)
+    return MemorySource(files, dict(rules or {}), tuple(line for table in tables for line in table.warnings))
+
+
+def _spooled(table: MemoryTable, target: bytes, columns: Sequence[str] | None) -> SpooledFile:
     handle, part = tempfile.mkstemp(suffix=b".part", dir=target)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -148,7 +193,7 @@ def spool(
     except BaseException:
         os.unlink(part)
         raise
-    return MemorySource(os.path.abspath(path), table.name, digest, dict(rules or {}), table.warnings)
+    return SpooledFile(os.path.abspath(path), table.name, digest, table.split)
 
 
 class _HashingFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column, storage_type, times_within
+from ...format.schema.class_names import named_classes, with_classes
 from ...format.wording.hints import Python
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
@@ -44,11 +45,15 @@ _LIMITS: Final = BatchLimits()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryTable:
-    """Batches of one schema, which can be gone through once; `name` is what messages call the data."""
+    """Batches of one schema, which can be gone through once; `name` is what messages call the data.
+
+    The metadata of the schema name the classes of its columns, as Hugging Face writes them. All rows are of `split`.
+    """
 
     name: str
     schema: pa.Schema
     batches: Iterable[pa.RecordBatch]
+    split: str | None = None
     warnings: tuple[str, ...] = ()
 
     def even_batches(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
@@ -80,7 +85,19 @@ class MemoryTable:
                 hint = nearest_name(column, self.schema.names)
                 raise SchemaError(f'{self.name}: "{printable(column)}" is to be kept, but is not a column; {hint}')
         wanted = set(self.schema.names if columns is None else columns)
-        return _plain_schema(self.schema, [i for i, name in enumerate(self.schema.names) if name in wanted])
+        chosen = [i for i, name in enumerate(self.schema.names) if name in wanted]
+        return with_classes(_plain_schema(self.schema, chosen), named_classes(self.schema))
+
+
+def memory_tables(data: object) -> list[MemoryTable]:
+    """Take data as `memory_table` does; of a dict of the datasets of Hugging Face each is a split."""
+    if isinstance(data, Mapping) and any(_is_of(data, "datasets", f"{kind}DatasetDict") for kind in ("", "Iterable")):
+        tables = [
+            (f"{printable(name)} of the Hugging Face datasets", name, memory_table(one)) for name, one in data.items()
+        ]
+        if tables:
+            return [replace(table, name=called, split=name) for called, name, table in tables]
+    return [memory_table(data)]
 
 
 def memory_table(data: object) -> MemoryTable:
@@ -211,7 +228,7 @@ def _of_dataframe(frame: Any) -> MemoryTable:
                 f'DataFrame: column "{printable(field.name)}": {field.type.extension_name} has no feature; '
                 f"{_fix_of_extension(frame, names.index(field.name))}"
             )
-    return MemoryTable("DataFrame", table.schema.remove_metadata(), table.to_batches(), tuple(warnings))
+    return MemoryTable("DataFrame", table.schema.remove_metadata(), table.to_batches(), warnings=tuple(warnings))
 
 
 def _mixed_frame(frame: Any, names: Sequence[str], error: BaseException) -> SchemaError:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from ...errors import SchemaError, SourceError
 from ...format.schema.arrow_checks import check_names, in_unit, period_mark, storage_type
+from ...format.schema.class_names import named_classes, with_classes
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
@@ -248,7 +249,8 @@ def _footer_of(
         reasons.append(reason)
     checksums = _has_checksums(opened, chunk_groups)
     names = tuple(schema.names)
-    return Footer(entry.name, names, pa.schema(chosen), tuple(reasons), groups, checksums)
+    named = with_classes(pa.schema(chosen), named_classes(schema))
+    return Footer(entry.name, names, named, tuple(reasons), groups, checksums)
 
 
 def _footer_bytes(opened: OpenFile) -> bytes:

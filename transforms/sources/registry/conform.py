@@ -62,14 +62,16 @@ def _recipe_under(source: RecipeSource, listing: Listing, run: ParallelMap, data
     """Survey a source with a recipe: columns that it leaves unchanged are read as the dataset has them."""
     found = source.of_files(listing)
     types = {feature.name: arrow_type_of(feature) for feature in dataset.schema}
-    by_type = tuple(one.under(types, dataset.labels) for one in found.by_type)
     recipe = found.recipe.under(types, dataset.labels)
     names = {old: new for step in recipe.steps if isinstance(step, Rename) for old, new in step.names}
     labels = {**dataset.labels, **{old: dataset.labels[new] for old, new in names.items() if new in dataset.labels}}
+    by_type = tuple(one.under(types, labels) for one in found.by_type)
     inner = found.source.following(replace(dataset, labels=labels))
     found = replace(found, source=inner, by_type=by_type, recipe=recipe)
     typed = partial(_with_types_of_nulls, dataset=dataset, names=names)
     survey = typed(inner.survey(listing, run))
+    found = found.beginning(survey)
+    recipe = found.recipe
     if not found.has_work(survey):
         survey = _conformed(inner, survey, listing, run, dataset, typed)
         return replace(survey, source=replace(found, source=survey.source or inner))

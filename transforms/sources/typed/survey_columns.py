@@ -13,9 +13,10 @@ from ...format.nested.keys import is_flat
 from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_checks import PERIOD, common_type, meaning, promoted_type
 from ...format.schema.arrow_types import feature_of, is_list
+from ...format.schema.class_names import classes_in, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Python
-from ...format.wording.nearest import NoColumnError
+from ...format.wording.nearest import NoColumnError, first_names
 from ...format.wording.printable import printable
 from ..contract.lacking import apart_warning, files_apart, lacking_files
 from ..contract.selection import UNITE, Selection, exclude_columns
@@ -188,6 +189,8 @@ def _fields_of(kind: pa.DataType | None) -> tuple[dict[str, pa.DataType], bool]:
     return fields, listed
 
 
+_SHOWN: Final = 8
+
 MANY_COLUMNS: Final = 1000
 """From here on a user is warned: 10,000 columns are read, but every one of them costs time for each batch."""
 
@@ -223,7 +226,27 @@ def survey_columns(
     periods = [column.name for column in shared if PERIOD in (column.metadata or {})]
     warnings += tuple(_period_warning(name) for name in periods)
     frozen = UnitedFrozen(schema, fields=shared) if selection.union else Frozen(schema)
-    return Survey(frozen, tuple(choices), pieces, warnings, fields=tuple(shared))
+    return Survey(frozen, tuple(choices), pieces, warnings, fields=named_fields(shared, shared_classes(files)))
+
+
+def shared_classes(files: Sequence[FileColumns]) -> dict[str, list[str]]:
+    """Return the names of the classes of each column. Raises `SchemaError` where a number has two of them."""
+    classes: dict[str, list[str]] = {}
+    seen_in: dict[str, str] = {}
+    known: set[bytes] = set()
+    for file in files:
+        if not file.schema.metadata or known.issuperset(file.schema.metadata.values()):
+            continue
+        known.update(file.schema.metadata.values())
+        for name, names in classes_in(file.schema).items():
+            if classes.setdefault(name, names) != names:
+                raise SchemaError(
+                    f'column "{printable(name)}": {file.name} names its classes {first_names(names, _SHOWN)}, and '
+                    f"{seen_in[name]} {first_names(classes[name], _SHOWN)}; convert one of them, and append the other, "
+                    f"whose classes then get the numbers that they have in the dataset"
+                )
+            seen_in.setdefault(name, file.name)
+    return classes
 
 
 def _period_warning(name: str) -> str:

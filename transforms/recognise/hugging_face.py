@@ -1,6 +1,6 @@
-"""Which files are of which split by the README.md of a repository, as those of the Hugging Face hub have it.
+"""What Hugging Face writes beside files: which of them are data, and of which split each is.
 
-    ---
+    ---                                                    README.md of a repository of the hub
     configs:
     - config_name: de
       data_files:
@@ -8,28 +8,41 @@
       - {split: test, path: [de/test-*.parquet]}
     ---
 
-Source of the forms: huggingface.co/docs/hub/datasets-manual-configuration. As there, `*` ends at a slash.
+    dict/dataset_dict.json              {"splits": ["clean", "noisy"]}                              save_to_disk
+    dict/clean/state.json               {"_data_files": [{"filename": "data-00000-of-00001.arrow"}], ...}
+    dict/clean/data-00000-of-00001.arrow
+    dict/clean/cache-1f2e.arrow         what map or filter left: the same rows again
+
+Source of the forms: huggingface.co/docs/hub/datasets-manual-configuration, where `*` ends at a slash as here;
+huggingface/datasets, `arrow_dataset.py` and `dataset_dict.py`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import InputError, SourceError
+from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Set
+from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable
 from ..sources.contract.call import shown_path
+from ..sources.contract.source import Listing
 from ..sources.files.listing import list_file
 from ..sources.files.object_listing import compiled, part_pattern
-from ..sources.files.open_file import open_file, open_listed, read_at
+from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from .names import Globs
 
 _MOST_BYTES: Final = 1 << 20
 _FRONT: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_MOST_STORE_FOLDERS: Final = 100
+_OF_FOLDER: Final = b"state.json"
+_OF_ALL: Final = b"dataset_dict.json"
 _SPLIT: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
@@ -70,6 +83,51 @@ def stated_in(notable: Iterable[bytes], root: str) -> tuple[Stated, ...]:
     except (InputError, SourceError, OSError):
         return ()  # it is no file that is read
     return tuple(_configs(text, shown_path(path)))
+
+
+def without_caches(listing: Listing, named: Iterable[bytes]) -> tuple[Listing, tuple[str, ...]]:
+    """Return the Arrow files that `state.json` names, where it is beside them, and what to say of others.
+
+    Files that are `named` by themselves stay.
+
+    Raises:
+        InputError: a file that it names is not there, or it picks some of the rows.
+    """
+    folders = {os.path.dirname(entry.path) for entry in listing.entries} if listing.format == "arrow" else set()
+    if len(folders) > _MOST_STORE_FOLDERS and any(map(is_object, folders)):
+        return listing, ()
+    states = {folder: _state_of(folder) for folder in sorted(folders)}
+    if not any(states.values()):
+        return listing, ()
+    there, stay = {entry.path for entry in listing.entries}, set(named)
+    for folder, names in states.items():
+        gone = next((name for name in names if not _is_there(os.path.join(folder, name), there)), None)
+        if gone is not None:
+            state = shown_path(os.path.join(folder, _OF_FOLDER))
+            raise InputError(f"{state}: names {shown_path(gone)}, which is not there; copy the whole folder again")
+    kept = [
+        number
+        for number, entry in enumerate(listing.entries)
+        if entry.path in stay
+        or not (names := states[os.path.dirname(entry.path)])
+        or os.path.basename(entry.path) in names
+    ]
+    others = [entry.name for number, entry in enumerate(listing.entries) if number not in set(kept)]
+    what = f"{len(others):,} files are" if len(others) > 1 else "1 file is"
+    line = f"{what} left out, which state.json does not name: {first_names(others, 2)}"
+    return listing.keep(kept), (line,) if others else ()
+
+
+def saved_splits(root: str, folders: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the split of each folder below a root, None where it is no folder of a dataset, or one says none."""
+    path = os.fsencode(root)
+    if set(folders) == {""}:
+        split = _json_in(path, _OF_FOLDER).get("_split")
+        return {"": split} if isinstance(split, str) and is_split_name(split) else None
+    named = _json_in(path, _OF_ALL).get("splits")
+    if not isinstance(named, list) or not set(folders) <= {one for one in named if isinstance(one, str)}:
+        return None
+    return {one: _split_name(one, shown_path(os.path.join(path, _OF_ALL))) for one in folders}
 
 
 def _configs(text: str, shown: str) -> Iterator[Stated]:
@@ -141,3 +199,32 @@ def _pattern(glob: str) -> str:
     *above, last = glob.split("/")
     steps = ["(?:.*/)?" if part == "**" else f"{part_pattern(part)}/" for part in above]
     return "".join(steps) + (".*" if last == "**" else part_pattern(last))
+
+
+def _state_of(folder: bytes) -> set[bytes]:
+    """Return the names of the files that a folder's data are in, none where nothing says so."""
+    state = _json_in(folder, _OF_FOLDER)
+    files = state.get("_data_files")
+    picks = state.get("_indices_data_files") or state.get("_indices_files")
+    if picks:
+        raise InputError(
+            f"{shown_path(os.path.join(folder, _OF_FOLDER))}: an old release of datasets wrote it, and picks rows by "
+            f"another file ({printable(str(picks))}), which is not read; load it with that release, and save it again "
+            f"after flatten_indices()"
+        )
+    names = [one.get("filename") for one in files if isinstance(one, dict)] if isinstance(files, list) else []
+    return {os.fsencode(name) for name in names if isinstance(name, str)}
+
+
+def _is_there(path: bytes, listed: set[bytes]) -> bool:
+    return path in listed or is_object(path) or os.path.exists(path)
+
+
+def _json_in(folder: bytes, name: bytes) -> dict[str, Any]:
+    """Return an object of JSON in a folder, empty where there is none."""
+    try:
+        with open_listed(list_file(os.path.join(folder, name), b"/"), open_file) as file:
+            found = json.loads(read_at(file)(_MOST_BYTES, 0))
+    except (InputError, SourceError, OSError, ValueError, RecursionError):
+        return {}  # it is not of Hugging Face
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shardmill.pipelines import append, convert
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import SchemaError, TooManyRejects
+
+from ...command_line import Shardmill
+from ...label_numbers import in_numbers
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def label(*names: str) -> dict[str, Any]:
+    return {"names": list(names), "_type": "ClassLabel"}
+
+
+def table(values: dict[str, Any], **features: Any) -> pa.Table:
+    """Return a table with the metadata that Hugging Face's `datasets` writes."""
+    info = json.dumps({"info": {"features": features}})
+    return pa.table(values).replace_schema_metadata({"huggingface": info})
+
+
+def put(name: str, values: dict[str, Any], **features: Any) -> None:
+    pq.write_table(table(values, **features), name)
+
+
+def held(path: str = "out") -> dict[str, list[Any]]:
+    rows: dict[str, list[Any]] = open_dataset(path).to_arrow("train").to_pydict()
+    return rows
+
+
+@pytest.mark.parametrize("form", ["parquet", "file", "stream", "memory"])
+def test_numbers_whose_classes_the_metadata_name_are_labels(form: str) -> None:
+    tags = {"feature": label("O", "B"), "_type": "List"}
+    given = table({"kind": [1, 0, 1], "tags": [[0, 1], [], [1]]}, kind=label("neg", "pos"), tags=tags)
+    if form == "memory":
+        summary = convert(data=given, output="out", name="a")
+    else:
+        makers = {"file": pa.ipc.new_file, "stream": pa.ipc.new_stream}
+        if form == "parquet":
+            pq.write_table(given, "a.parquet")
+        else:
+            with makers[form]("a.arrow", given.schema) as writer:
+                writer.write_table(given)
+        summary = convert("a.parquet" if form == "parquet" else "a.arrow", output="out")
+    dataset = open_dataset("out")
+    assert dataset.labels == {"kind": ("neg", "pos"), "tags": ("O", "B")}
+    assert in_numbers(dataset.to_arrow("train")).to_pydict() == given.to_pydict()
+    assert Path("out/kind.labels.txt").read_text() == "neg\npos\n"
+    features = json.loads(Path("out/features.json").read_text())["featuresDict"]["features"]
+    assert features["kind"]["classLabel"] == {"numClasses": "2"}
+    assert "classes that the files name: kind: neg, pos; tags: O, B" in summary.detected[0]
+
+
+def test_a_number_that_no_class_has_is_a_reject_and_minus_one_is_a_null() -> None:
+    put("a.parquet", {"n": [1, 2, 3, 4], "kind": pa.array([0, -1, 2, None], pa.int8())}, kind=label("neg", "pos"))
+    summary = convert("a.parquet", output="out", max_rejects=1)
+    assert held() == {"kind": ["neg", None, None], "n": [1, 2, 4]}
+    assert "without a class (-1), and so null, are rows of kind" in summary.detected[0]
+    (line,) = map(json.loads, Path("out/rejects/00000001.jsonl").read_text().splitlines())
+    (error,) = line["errors"]
+    assert (line["row"], error["code"], error["column"], error["value"]) == (3, "UNKNOWN_CLASS", "kind", "2")
+    put("b.parquet", {"tags": [[0], [1, -1]]}, tags=[label("O", "B")])
+    with pytest.raises(TooManyRejects, match="the file names the classes 0 to 1"):
+        convert("b.parquet", output="b")
+
+
+def test_classes_of_an_append_are_found_by_name_and_new_ones_come_at_the_end() -> None:
+    tags = {"feature": label("x", "y"), "_type": "Sequence"}
+    put("a.parquet", {"kind": [0, 1], "tags": [[0], [1, 0]]}, kind=label("neg", "pos"), tags=tags)
+    convert("a.parquet", output="out")
+    tags = {"feature": label("y", "z", "x"), "_type": "LargeList"}
+    put("b.parquet", {"kind": [0, 1, 2], "tags": [[0, 2], None, [1]]}, kind=label("pos", "odd", "neg"), tags=tags)
+    append("b.parquet", output="out")
+    assert open_dataset("out").labels == {"kind": ("neg", "pos", "odd"), "tags": ("x", "y", "z")}
+    assert held() == {
+        "kind": ["neg", "pos", "pos", "odd", "neg"],
+        "tags": [["x"], ["y", "x"], ["y", "x"], None, ["z"]],
+    }
+    verify_dataset("out")
+    put("c.parquet", {"kind": [-1], "tags": [[0]]}, kind=label("neg"), tags=tags)
+    with pytest.raises(TooManyRejects, match="kind"):
+        append("c.parquet", output="out")
+
+
+def test_a_column_that_is_renamed_keeps_its_classes_also_in_an_append() -> None:
+    for name, names in (("a", ("neg", "pos")), ("b", ("pos", "neg"))):
+        put(f"{name}.parquet", {"kind": [0, 1, 1]}, kind=label(*names))
+    convert("a.parquet", output="out", schema__columns__kind__name="label", where="kind == 1")
+    append("b.parquet", output="out")
+    assert open_dataset("out").labels == {"label": ("neg", "pos")}
+    assert held() == {"label": ["pos"] * 3}  # the numbers of `where` are those of the dataset
+
+
+def test_files_that_name_the_classes_of_a_column_otherwise_are_refused() -> None:
+    put("a.parquet", {"kind": [0]}, kind=label("neg", "pos"))
+    put("b.parquet", {"kind": [0]}, kind=label("pos", "neg"))
+    why = 'column "kind": b.parquet names its classes pos, neg, and a.parquet neg, pos; convert one of them, and append'
+    with pytest.raises(SchemaError, match=why):
+        convert(["a.parquet", "b.parquet"], output="out")
+
+
+@pytest.mark.parametrize("option", ["input.detect=none", "schema.columns.kind.type=int64"])
+def test_plain_numbers_are_kept_where_the_user_says_so(option: str, shardmill: Shardmill) -> None:
+    put("a.parquet", {"kind": [0, -1]}, kind=label("neg", "pos"))
+    screen = shardmill("convert", "a.parquet", "-o", "named")
+    assert "; to keep plain numbers: --set schema.columns.kind.type=int64\n" in screen.out
+    assert shardmill("convert", "a.parquet", "-o", "out", "--set", option).code == 0
+    assert (open_dataset("out").labels, held()) == ({}, {"kind": [0, -1]})
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [
+        {"dtype": "int64", "_type": "Value"},
+        {"_type": "ClassLabel"},
+        {"names": ["a", "a"], "_type": "ClassLabel"},
+        {"names": [1, 2], "_type": "ClassLabel"},
+        {"names": "ab", "_type": "ClassLabel"},
+        {"feature": {"feature": label("a"), "_type": "Image"}, "_type": "List"},
+        "ClassLabel",
+        None,
+        [],
+    ],
+)
+def test_metadata_that_name_no_classes_make_no_labels(feature: Any) -> None:
+    put("a.parquet", {"kind": [0, 1]}, kind=feature)
+    put("b.parquet", {"text": ["0"], "kind": [0.5]}, text=label("a"), kind=label("a"), other=label("a"))
+    for name in ("a", "b"):
+        convert(f"{name}.parquet", output=name)
+        assert open_dataset(name).labels == {}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"info": 1}', '{"info": {"features": []}}'])
+def test_metadata_of_another_form_are_nothing(text: str) -> None:
+    pq.write_table(pa.table({"kind": [0]}).replace_schema_metadata({"huggingface": text}), "a.parquet")
+    convert("a.parquet", output="out")
+    assert held() == {"kind": [0]}

@@ -1,0 +1,109 @@
+"""Folders as Hugging Face's `save_to_disk` writes them; `tests/readers/test_hugging_face.py` has them from itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from shardmill.pipelines import append, convert
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import InputError
+
+from ..command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def stream(path: Path, *values: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table({"n": values})
+    with pa.ipc.new_stream(str(path), table.schema) as writer:
+        writer.write_table(table)
+
+
+def saved(folder: str, *parts: list[int], **state: Any) -> None:
+    """Write a folder with a file of each part, and one that `map` left."""
+    names = [f"data-{number:05}-of-{len(parts):05}.arrow" for number in range(len(parts))]
+    for name, values in zip(names, parts, strict=True):
+        stream(Path(folder, name), *values)
+    stream(Path(folder, "cache-0f1e.arrow"), 99)
+    files = [{"filename": name} for name in names]
+    Path(folder, "state.json").write_text(json.dumps({"_data_files": files, "_split": None, **state}))
+    Path(folder, "dataset_info.json").write_text("{}")
+
+
+def saved_dict(folder: str, **splits: list[int]) -> None:
+    for name, values in splits.items():
+        saved(f"{folder}/{name}", values)
+    Path(folder, "dataset_dict.json").write_text(json.dumps({"splits": list(splits)}))
+
+
+def held(path: str = "out") -> dict[str, list[int]]:
+    dataset = open_dataset(path)
+    return {name: dataset.to_arrow(name)["n"].to_pylist() for name in dataset.splits}
+
+
+def test_the_files_that_state_json_names_are_read_and_others_are_left_out_with_a_line(shardmill: Shardmill) -> None:
+    saved("d", [1, 2], [3])
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, held()) == (0, {"train": [1, 2, 3]}), screen.err
+    assert "1 file is left out, which state.json does not name: d/cache-0f1e.arrow" in screen.out
+    convert("d/*.arrow", output="globs")
+    assert held("globs") == {"train": [1, 2, 3]}
+    convert(["d/cache-0f1e.arrow", "d/data-00001-of-00002.arrow"], output="named")
+    assert held("named") == {"train": [99, 3]}
+    convert("d", output="off", input__detect="none")
+    assert held("off") == {"train": [99, 1, 2, 3]}
+
+
+def test_the_splits_of_dataset_dict_json_are_read_whatever_their_names(shardmill: Shardmill) -> None:
+    saved_dict("d", clean=[1, 2], Noisy=[3])
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, held()) == (0, {"clean": [1, 2], "noisy": [3]}), screen.err
+    assert "Detected: splits clean, noisy, from what save_to_disk wrote" in screen.out
+    convert("d", output="one", split="val")
+    assert held("one") == {"val": [3, 1, 2]}
+    saved_dict("more", clean=[4], Noisy=[5])
+    append("more", output="out")
+    assert held() == {"clean": [1, 2, 4], "noisy": [3, 5]}
+
+
+def test_the_one_split_of_a_folder_is_read() -> None:
+    saved("d", [1], _split="test")
+    convert("d", output="out")
+    assert held() == {"test": [1]}
+    for number, split in enumerate(["train+test", "train[:10%]", None, 7]):
+        saved(f"e{number}", [number], _split=split)
+        convert(f"e{number}", output=f"o{number}")
+        assert held(f"o{number}") == {"train": [number]}
+
+
+def test_neighbours_of_what_save_to_disk_writes_are_read_as_any_others() -> None:
+    for number, state in enumerate(["", "[]", "{}", '{"_data_files": 7}', '{"_data_files": [7, {"filename": 1}]}']):
+        stream(Path(f"d{number}/a.arrow"), 1)
+        stream(Path(f"d{number}/cache-1.arrow"), 2)
+        Path(f"d{number}/state.json").write_text(state)
+        convert(f"d{number}", output=f"o{number}")
+        assert held(f"o{number}") == {"train": [1, 2]}
+    saved_dict("d", a=[1], b=[2])
+    Path("d/dataset_dict.json").write_text('{"splits": ["a"]}')
+    convert("d", output="out")
+    assert held() == {"train": [1, 2]}
+
+
+def test_a_folder_without_a_file_that_its_state_names_is_refused() -> None:
+    saved("d", [1], [2])
+    Path("d/data-00001-of-00002.arrow").unlink()
+    with pytest.raises(InputError, match=r"d/state\.json: names data-00001-of-00002\.arrow, which is not there; copy"):
+        convert("d", output="out")
+    saved("e", [1, 2, 3], _indices_data_files=[{"filename": "indices.arrow"}])
+    with pytest.raises(InputError, match=r"e/state\.json: an old release of datasets wrote it, and picks rows"):
+        convert("e", output="out")
