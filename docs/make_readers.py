@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 
 from shardmill.pipelines import convert
-from shardmill.transforms.format.snippets.programs import READERS, program
-from shardmill.transforms.format.snippets.subject import Subject
+from shardmill.transforms.format.sidecars.snippets import READERS, Subject, program
 
 CONFIG = Path(__file__).parent.parent / "configs/quickstart.yaml"
 

@@ -14,10 +14,9 @@ from ...transforms.dataset.generations.history import GenerationInfo, list_histo
 from ...transforms.dataset.integrity.garbage import GarbageReport, collect_garbage
 from ...transforms.dataset.reading.make_index import MadeIndex, make_indexes
 from ...transforms.errors import DamageError, UsageError
-from ...transforms.format.wording.durations import format_duration, parse_duration
 from ...transforms.format.wording.hints import Add, Command
 from ...transforms.format.wording.printable import counted, escaped, printable, printable_path
-from ...transforms.format.wording.sizes import format_size
+from ...transforms.format.wording.sizes import format_duration, format_size, parse_duration
 from ...transforms.sources.tfrecord.inputs import find_inputs
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from ...transforms.errors import ShardmillError
-from ...transforms.format.wording.extras import install_line, reinstall_line
-from ...transforms.format.wording.hints import Add
+from ...transforms.format.wording.hints import Add, install_line, reinstall_line
 from ...transforms.format.wording.printable import counted, escaped, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.stores.common.schemes import STORES

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ...transforms.format.wording.durations import format_duration
 from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import counted, printable_path
-from ...transforms.format.wording.sizes import format_size
+from ...transforms.format.wording.sizes import format_duration, format_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

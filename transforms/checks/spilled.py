@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import SchemaError
-from ..format.buffers.take import take_rows
+from ..format.buffers.arrow_memory import take_rows
 from ..format.encode.encode_rows import RowEncoder
 from ..format.flow.blocks import Frames
 from ..format.flow.observers import LeftOut, Observation, Observer, Seen, Went

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..errors import UsageError
-from ..format.wording.extras import install_line
-from ..format.wording.hints import Set
+from ..format.wording.hints import Set, install_line
 from .bmp import BMP_HEADER_SIZES, check_bmp
 from .facts import Check, Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, unsupported
 from .gif import check_gif

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal
 
-from ..format.wording.extras import install_line
+from ..format.wording.hints import install_line
 from ..format.wording.printable import printable
 from ..limits.turns import PIXELS, taking_turns
 from .exif import orientation_in

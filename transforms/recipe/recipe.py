@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import SchemaError
-from ..format.buffers.take import take_rows
+from ..format.buffers.arrow_memory import take_rows
 from ..format.flow.rejects import CellProblem, Place, warning_at
 from ..format.flow.rows import Notes, Origin, Rows
 from ..format.wording.hints import set_column

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..format.flow.feature_values import FeatureColumn
+from ..format.flow.blocks import FeatureColumn
 from ..format.flow.observers import Observation, Observer, Seen
 from .figures import Level
 from .hashes import keys_of_rows

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..format.flow.feature_values import FeatureColumn
+from ..format.flow.blocks import FeatureColumn
 from .distinct import short_texts, top_of
 from .figures import Bucket, ValueCount
 from .hashes import U64, packed, unpacked

@@ -13,8 +13,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ..format.manifest.strict_json import JsonError, parse_json
-from ..format.manifest.strict_members import ManifestProblem, Take, choice, integer, mapping, object_of
+from ..format.manifest.strict_json import (
+    JsonError,
+    ManifestProblem,
+    Take,
+    choice,
+    integer,
+    mapping,
+    object_of,
+    parse_json,
+)
 from ..format.schema.schema import Schema
 from .figures import FeatureFigures, Statistics
 from .tally import Tally

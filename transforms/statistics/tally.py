@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..format.buffers.views import binary_array_of, words_of
-from ..format.flow.feature_values import FeatureColumn
+from ..format.flow.blocks import FeatureColumn
 from ..format.schema.column_types import column_type
 from ..format.schema.schema import Feature, Schema
 from .counts import Lengths, Numbers

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....transforms.dataset.stage.spec import DatasetSpec
 from ....transforms.errors import RunError, UsageError
-from ....transforms.format.wording.extras import install_line
-from ....transforms.format.wording.hints import Set
+from ....transforms.format.wording.hints import Set, install_line
 from ...config.runners import DataflowRunner
 from ...prepare.prepared import Prepared
 from ...prepare.staged_plan import PLAN_FILE

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError
-from shardmill.transforms.format.columns.bytes import bytes_values
 from shardmill.transforms.format.columns.feature_column import (
     DEFAULT_FIELD_BYTES,
     Conversion,
     absent_column,
+    bytes_values,
     feature_column,
 )
 from shardmill.transforms.format.flow.blocks import Narrowing

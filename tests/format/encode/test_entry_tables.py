@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.buffers.varints import varint
-from shardmill.transforms.format.buffers.views import concatenate
-from shardmill.transforms.format.encode import entry_prefix as module
-from shardmill.transforms.format.encode.entry_prefix import EntryPrefixes, entry_prefix
+from shardmill.transforms.format.buffers.views import concatenate, varint
+from shardmill.transforms.format.encode import example as module
+from shardmill.transforms.format.encode.example import EntryPrefixes, entry_prefix
 
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.format.buffers.views import reference_views
-from shardmill.transforms.format.encode.frame_in_place import NEUTRAL, frame_in_place
+from shardmill.transforms.format.encode.spliced_records import NEUTRAL, frame_in_place
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
 

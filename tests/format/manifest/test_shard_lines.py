@@ -13,7 +13,7 @@ from shardmill.transforms.errors import DamageError
 from shardmill.transforms.format.manifest import parser as manifest_parser
 from shardmill.transforms.format.manifest.manifest import Manifest
 from shardmill.transforms.format.manifest.parser import parse_manifest
-from shardmill.transforms.format.manifest.shard_lines import ShardLists, take_shard_lists
+from shardmill.transforms.format.manifest.parts import ShardLists, take_shard_lists
 
 from .test_manifest import GOLDEN, MANIFEST
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.schema.difference import differing_features, schemas_side_by_side
-from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.schema.schema import Feature, Schema, differing_features, schemas_side_by_side
 
 FARE = Feature("fare", "float", "float64")
 STOPS = Feature("stops", "int64", "int64", (-1,))

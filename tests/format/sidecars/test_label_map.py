@@ -6,7 +6,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.sidecars.label_map import label_map, label_maps
+from shardmill.transforms.format.sidecars.sidecar_files import label_map, label_maps
 
 
 def string_int_label_map() -> Any:

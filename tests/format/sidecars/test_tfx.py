@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.sidecars.tfx import schema_text
+from shardmill.transforms.format.sidecars.sidecar_files import schema_text
 
 
 def text_of(feature: Feature, labels: dict[str, tuple[str, ...]] | None = None) -> str:

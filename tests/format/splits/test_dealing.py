@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.splits.dealing import BLOCK, aside_of, dealt, lacking, spread
+from shardmill.transforms.format.splits.exact import BLOCK, aside_of, dealt, lacking, spread
 
 SHARES = st.lists(st.integers(1, 1000), min_size=2, max_size=6).map(
     lambda weights: [Fraction(weight, sum(weights)) for weight in weights]

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.tfrecord import length_walk
+from shardmill.transforms.format.tfrecord import scan as length_walk
 from shardmill.transforms.format.tfrecord.framing import frame_records
-from shardmill.transforms.format.tfrecord.length_walk import walk_records
+from shardmill.transforms.format.tfrecord.scan import walk_records
 
 few_walks = partial(walk_records, walks=7, least_bytes=512)
 

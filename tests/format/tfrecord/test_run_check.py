@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.format.buffers.payloads import Payloads
 from shardmill.transforms.format.tfrecord.framing import frame_records
-from shardmill.transforms.format.tfrecord.run_check import checksums_hold
-from shardmill.transforms.format.tfrecord.scan import scan_records
+from shardmill.transforms.format.tfrecord.scan import checksums_hold, scan_records
 
 RECORDS = st.lists(st.binary(min_size=4, max_size=60), min_size=1, max_size=40)
 

@@ -19,8 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from ...format.manifest.manifest import Manifest, SplitEntry
-from ...format.schema.difference import feature_text
-from ...format.schema.schema import Feature, Schema
+from ...format.schema.schema import Feature, Schema, feature_text
 from ...format.wording.printable import printable, printable_path
 from ...statistics.figures import Distinct, FeatureFigures, Level, Statistics
 from ..generations.manifest_files import list_generations, read_overview

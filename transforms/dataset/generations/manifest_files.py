@@ -22,8 +22,8 @@ from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, is_shard_path, staged_file
 from ...format.manifest.parser import parse_manifest, parse_overview
 from ...format.manifest.parts import LIMITS, parse_part, parts_named_in
-from ...format.manifest.strict_json import JsonError, parse_json
-from ...format.manifest.strict_members import (
+from ...format.manifest.strict_json import (
+    JsonError,
     ManifestProblem,
     Take,
     choice,
@@ -33,6 +33,7 @@ from ...format.manifest.strict_members import (
     object_of,
     only,
     optional,
+    parse_json,
     text,
 )
 from ...format.wording.hints import Command, Foreign

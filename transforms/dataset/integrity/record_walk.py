@@ -27,8 +27,16 @@ from ...format.buffers.checksum import crc32c, unmask
 from ...format.buffers.payloads import Payloads
 from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from ...format.tfrecord.gzip_members import Form, InflateLimits, inflate
-from ...format.tfrecord.header_search import find_headers, likely_lengths
-from ...format.tfrecord.scan import LARGEST_RECORD_BYTES, WRONG_DATA, Scan, ScanStart, is_record_header, scan_records
+from ...format.tfrecord.scan import (
+    LARGEST_RECORD_BYTES,
+    WRONG_DATA,
+    Scan,
+    ScanStart,
+    find_headers,
+    is_record_header,
+    likely_lengths,
+    scan_records,
+)
 from ...format.wording.printable import printable_path
 from ..records.record_file import Path, open_on_disk
 from ..records.record_scan import HeldPieces, PlainPieces, RecordRun, longest_record, tell_form

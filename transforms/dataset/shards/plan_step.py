@@ -16,8 +16,7 @@ from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.columns.feature_column import columns_of
 from ...format.decode.decode_examples import ExampleDecoder
 from ...format.encode.framed_rows import frames_in_place
-from ...format.flow.blocks import Narrowing
-from ...format.flow.feature_values import FeatureColumn
+from ...format.flow.blocks import FeatureColumn, Narrowing
 from ...format.flow.observers import (
     DEALT,
     Finding,

@@ -20,14 +20,13 @@ import pyarrow as pa
 
 from ...errors import DamageError
 from ..buffers.payloads import Payloads
-from ..buffers.varints import varint
+from ..buffers.views import varint
+from ..encode.example import map_key_order
 from ..encode.example_proto import ExampleMessage, feature_values, other_message, parse_example
-from ..encode.key_order import map_key_order
 from ..schema.arrow_types import WIDEST_FIXED_LIST, arrow_type_of
 from ..schema.schema import Feature, Schema
 from ..wording.printable import printable
-from .values import decode_columns
-from .walk import WORD, FeatureWalkers, Mask, Span, walk_examples
+from .values import WORD, FeatureWalkers, Mask, Span, decode_columns, walk_examples
 
 _NULL_VALUES: Final = 1 << 22
 

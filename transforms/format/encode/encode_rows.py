@@ -22,12 +22,10 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...errors import RunError, SchemaError, UsageError
-from ..buffers.arrow_memory import array_of, joined_arrays, raw_values, true_mask
-from ..buffers.take import take_rows
+from ..buffers.arrow_memory import array_of, joined_arrays, raw_values, take_rows, true_mask
 from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, absent_column, feature_column
-from ..flow.blocks import Block, Frames, Narrowing
-from ..flow.feature_values import FeatureColumn
+from ..flow.blocks import Block, FeatureColumn, Frames, Narrowing
 from ..flow.observers import (
     IMAGE_FORMATS,
     Observer,

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..buffers.arrow_memory import take_rows
 from ..buffers.checksum import record_digests
 from ..buffers.payloads import Payloads
-from ..buffers.take import take_rows
 from ..buffers.views import I64
 from ..columns.feature_column import columns_of
 from ..flow.blocks import Block, EntryCounts, Frames, Narrowing

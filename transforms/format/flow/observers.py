@@ -20,8 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..schema.schema import Schema
-from .blocks import Frames, Narrowing, added
-from .feature_values import FeatureColumn
+from .blocks import FeatureColumn, Frames, Narrowing, added
 from .rows import Notes, Origin
 
 NARROWED: Final = "narrowed"

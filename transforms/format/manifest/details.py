@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..wording.printable import printable
 from .naming import index_path
-from .strict_members import ManifestProblem, Take, choice, integer, items, mapping, object_of, only, text
+from .strict_json import ManifestProblem, Take, choice, integer, items, mapping, object_of, only, text
 
 _LEAF: Final = re.compile(
     r"null|bool|u?int(8|16|32|64)|float(16|32|64)|string|binary|date|decimal\([1-9][0-9]?, -?[0-9]{1,2}\)|"

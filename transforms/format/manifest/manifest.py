@@ -17,9 +17,8 @@ from typing import Any, Final
 from ..flow.blocks import Narrowing
 from ..schema.schema import Schema
 from .details import ColumnEntry, Details, shortened
-from .parts import PartEntry, behind_parts, in_parts
-from .shard_entry import ShardEntry as ShardEntry
-from .shard_entry import shard_list
+from .parts import PartEntry, behind_parts, in_parts, shard_list
+from .parts import ShardEntry as ShardEntry
 
 FORMAT: Final = "shardmill.manifest"
 OWN_PIPELINE: Final = "beam"

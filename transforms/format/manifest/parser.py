@@ -35,10 +35,9 @@ from .naming import (
     is_split_name,
     is_staging_path,
 )
-from .parts import LIMITS, ManifestLimits, PartEntry, is_part_path
-from .shard_lines import ShardLists, take_shard_lists
-from .strict_json import JsonError, parse_json
-from .strict_members import (
+from .parts import LIMITS, ManifestLimits, PartEntry, ShardLists, is_part_path, take_shard_lists
+from .strict_json import (
+    JsonError,
     ManifestProblem,
     Take,
     choice,
@@ -49,6 +48,7 @@ from .strict_members import (
     object_of,
     only,
     optional,
+    parse_json,
     path,
     text,
 )

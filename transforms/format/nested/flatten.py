@@ -10,26 +10,133 @@ it.
 
 from __future__ import annotations
 
+import base64
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
+from ...errors import SchemaError
 from ..buffers.arrow_memory import array_of
 from ..buffers.views import I64
 from ..columns.lists import lists_of, plain_array
 from ..flow.rejects import CellError, CellProblem
 from ..schema.arrow_checks import run_values
-from ..wording.hints import set_column
-from .as_json import as_json
+from ..schema.column_types import is_string
+from ..schema.schema import ColumnRule
+from ..wording.hints import Add, set_column
+from ..wording.printable import printable
 from .decimals import decimal_floats, decimal_text, scaled_integers
-from .keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, grid_of, is_any_list, is_flat, is_scalar, stored_type
+from .keys import (
+    FLAT_VALUES,
+    PRESENT,
+    ROW_LENGTHS,
+    grid_of,
+    has_digits,
+    is_any_list,
+    is_flat,
+    is_scalar,
+    stored_type,
+    unheld,
+)
+
+# Values of any Arrow type as JSON text.
+
+
+def as_json(values: pa.Array) -> pa.Array:
+    """Return each value as a JSON document; null stays null.
+
+    Maps whose keys are text, each once, are objects; others are lists of pairs. Bytes are base64, and what JSON has no
+    type for is text as Python writes it.
+    """
+    texts = [None if value is None else _text(_plain(value, values.type)) for value in values.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+def has_json(kind: pa.DataType) -> bool:
+    """Return whether pyarrow gives values of a type to Python: of two kinds of intervals and odd decimals it does not.
+
+    >>> has_json(pa.list_(pa.month_day_nano_interval()))
+    True
+    """
+    kind = stored_type(kind)
+    if str(kind) in ("month_interval", "day_time_interval"):  # types that pyarrow has no names for
+        return False
+    if not has_digits(kind):
+        return False
+    return all(has_json(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_other)
+
+
+def _other(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    kind = stored_type(kind)
+    if types.is_map(kind):
+        pairs = [(_plain(key, kind.key_type), _plain(item, kind.item_type)) for key, item in value]
+        named = dict(pairs) if is_string(kind.key_type) else {}
+        return named if len(named) == len(pairs) and is_string(kind.key_type) else pairs
+    if types.is_struct(kind):
+        return {field.name: _plain(value[field.name], field.type) for field in kind}
+    if is_any_list(kind):
+        return [_plain(one, kind.value_type) for one in value]
+    return value
+
+
+# Refuse the columns that no features hold, all of them at once, with what to do.
+
+
+def refuse_unsupported(columns: Iterable[pa.Field], name: str, leave_out: Callable[[Sequence[str]], str]) -> None:
+    """Raise a `SchemaError` with the columns of the source `name` ("" if unknown) that no features hold.
+
+    `leave_out` says how to leave columns out, given their names.
+    """
+    columns = list(columns)
+    found = [(column, why) for column in columns if (why := unheld(column.type)) is not None]
+    if not found:
+        return
+    where = f"{name}: " if name else ""
+    fix = _fix([column for column, _ in found], leave_out if len(found) < len(columns) else None)
+    if len(found) == 1:
+        ((column, why),) = found
+        shown = printable(str(column.type))
+        raise SchemaError(f'{where}column "{printable(column.name)}": {shown} is not supported, {why}; {fix}')
+    lines = "".join(f'  "{printable(c.name)}": {printable(str(c.type))}, {why}\n' for c, why in found)
+    raise SchemaError(f"{where}{len(found)} columns are not supported:\n{lines}{fix}")
+
+
+def _fix(found: Sequence[pa.Field], leave_out: Callable[[Sequence[str]], str] | None) -> str:
+    """Return what to do with columns; `leave_out` is None where there are no others."""
+    one = len(found) == 1
+    them = "it" if one else "them"
+    texts = [column.name for column in found if has_json(column.type)]
+    ways = []
+    if texts:
+        of = them if len(texts) == len(found) else ", ".join(f'"{printable(name)}"' for name in texts)
+        ways.append(f"keep {of} as JSON text: {Add(*(set_column(name, 'as', 'json') for name in texts))}")
+    if leave_out is not None:
+        ways.append(f"leave {them} out: {leave_out([column.name for column in found])}")
+    return ("; or " if one else ", or ").join(ways) or f"convert {them} before"
+
+
+def without_json(columns: Iterable[pa.Field], rules: Mapping[str, ColumnRule]) -> list[pa.Field]:
+    kept = {name for name, rule in rules.items() if rule.as_ == "json"}
+    return [column for column in columns if column.name not in kept or not has_json(column.type)]
+
 
 JSON: Final = "json"
 

@@ -9,16 +9,112 @@ index    index/*.idx, one for each shard (these follow from the shards: see `rec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from ..manifest.manifest import Manifest, SplitEntry
+from ..schema.column_types import column_type
+from ..schema.schema import Feature, Schema
 from .croissant import NAME as CROISSANT
 from .croissant import croissant
-from .label_map import ONE as LABEL_MAP
-from .label_map import label_maps
-from .tfds import SplitShards, tfds_files
-from .tfx import schema_text
+from .tfds import SplitShards, labels_file_name, tfds_files
+
+# `label_map.pbtxt`: the classes of a label as TensorFlow's Object Detection API reads them, a `StringIntLabelMap`.
+#
+#     item {
+#       id: 1
+#       name: "cat"
+#     }
+#
+# Ids are the numbers in the records. Names that only fill the numbers below `input.label_offset` are left out: 0 is
+# the background's there. Source of the format: tensorflow/models,
+# `object_detection/protos/string_int_label_map.proto`.
+
+
+LABEL_MAP: Final = "label_map.pbtxt"
+_UNUSED: Final = "_unused_"
+
+
+def label_maps(schema: Schema, labels: Mapping[str, Sequence[str]]) -> dict[str, bytes]:
+    """Return the label maps of a dataset by the names of their files: that of the one label, or one named by each."""
+    if len(labels) == 1:
+        (names,) = labels.values()
+        return {LABEL_MAP: label_map(names)}
+    stems = {name: labels_file_name(name, schema).removesuffix("labels.txt") for name in labels}
+    return {f"{stem}{LABEL_MAP}": label_map(labels[name]) for name, stem in stems.items()}
+
+
+def has_id_0(data: bytes) -> bool:
+    """Return whether a label map has the id 0, which TensorFlow's Object Detection API refuses.
+
+    >>> has_id_0(label_map(["cat"])), has_id_0(label_map(["_unused_0", "cat"]))
+    (True, False)
+    """
+    return data.startswith(b"item {\n  id: 0\n")
+
+
+def label_map(names: Sequence[str]) -> bytes:
+    r"""Return the label map of classes, which are numbered from 0.
+
+    >>> label_map(["_unused_0", "cat"])
+    b'item {\n  id: 1\n  name: "cat"\n}\n'
+    """
+    named = [(number, name) for number, name in enumerate(names) if name != f"{_UNUSED}{number}"]
+    return "".join(f"item {{\n  id: {number}\n  name: {quoted(name)}\n}}\n" for number, name in named).encode()
+
+
+# `schema.pbtxt`: the schema as TFX and TensorFlow Data Validation read it, a `tensorflow.metadata.v0.Schema` as text.
+#
+# What a feature becomes (tensorflow/metadata, `proto/v0/schema.proto`):
+#
+#     scalar or fixed shape      `shape`, present in every example: a FixedLenFeature
+#     nullable                   `value_count`, since `shape` demands presence: a VarLenFeature
+#     list of any length         `value_count { min: 0 }` without presence: an empty list counts as missing there
+#     bool, labels, integers narrower than int64, dates and timestamps, images      the domain that says so
+
+
+_TYPES: Final = {"int64": "INT", "float": "FLOAT", "bytes": "BYTES"}
+
+_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def schema_text(schema: Schema, labels: Mapping[str, Sequence[str]] | None = None) -> bytes:
+    blocks = [_block("feature", _feature_lines(feature, labels or {})) for feature in schema]
+    return "".join(f"{line}\n" for block in blocks for line in block).encode()
+
+
+def _feature_lines(feature: Feature, labels: Mapping[str, Sequence[str]]) -> list[str]:
+    lines = [f"name: {quoted(feature.name)}", f"type: {_TYPES[feature.kind]}"]
+    values = math.prod(feature.shape)
+    if -1 in feature.shape:
+        lines += ["presence { min_count: 0 }", "value_count { min: 0 }"]
+    elif feature.nullable:
+        lines += ["presence { min_count: 0 }", f"value_count {{ min: {values} max: {values} }}"]
+    else:
+        lines += ["presence { min_fraction: 1.0 min_count: 1 }"]
+        lines += _block("shape", [f"dim {{ size: {size} }}" for size in feature.shape])
+    return lines + _domain_lines(feature, len(labels.get(feature.name, ())))
+
+
+def _domain_lines(feature: Feature, classes: int) -> list[str]:
+    """Return what the values of a feature may be, where its kind does not say it all."""
+    if feature.kind == "int64" and classes:
+        name = quoted(feature.name)
+        return _block("int_domain", [f"name: {name}", "min: 0", f"max: {classes - 1}", "is_categorical: true"])
+    domain = column_type(feature).domains.get(feature.unit or "")
+    return [] if domain is None else [domain]
+
+
+def _block(name: str, lines: Iterable[str]) -> list[str]:
+    body = [f"  {line}" for line in lines]
+    return [f"{name} {{", *body, "}"] if body else [f"{name} {{ }}"]
+
+
+def quoted(text: str) -> str:
+    """Return a string literal of protobuf's text format; control characters are octal escapes."""
+    return '"' + "".join(_ESCAPES.get(c, f"\\{ord(c):03o}" if ord(c) < 32 or ord(c) == 127 else c) for c in text) + '"'
+
 
 _LAST: Final = ("features.json", "dataset_info.json")
 """TFDS opens a folder by `dataset_info.json`: it is replaced when everything that it leads to is there."""

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from ...errors import UsageError
 from ..buffers.views import I64
-from ..flow.feature_values import FeatureColumn
+from ..flow.blocks import FeatureColumn
 from ..flow.observers import Summaries, notes_summary
 from ..schema.schema import Schema
 from ..wording.printable import printable

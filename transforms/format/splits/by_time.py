@@ -22,7 +22,7 @@ from pyarrow import types
 
 from ...errors import SchemaError
 from ..buffers.views import I64
-from ..flow.feature_values import FeatureColumn
+from ..flow.blocks import FeatureColumn
 from ..flow.rejects import CellError
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import is_binary, is_string

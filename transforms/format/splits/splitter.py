@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from ...errors import SchemaError
 from ..buffers.views import I64
-from ..flow.feature_values import FeatureColumn
+from ..flow.blocks import FeatureColumn
 from ..flow.rejects import CellError
 from ..schema.schema import Feature, Schema
 from ..wording.hints import Add

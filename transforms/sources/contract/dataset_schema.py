@@ -16,8 +16,7 @@ from ...format.nested.keys import is_flat
 from ...format.nested.type_documents import type_of_document
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import TYPES
-from ...format.schema.difference import differing_features, schemas_side_by_side
-from ...format.schema.schema import Feature, Schema
+from ...format.schema.schema import Feature, Schema, differing_features, schemas_side_by_side
 from ...format.wording.hints import Add, Set, set_column
 from .selection import UNITE
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
 from ...format.flow.rows import RowOrigin, Rows
+from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
-from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.class_names import classes_in, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Schema

@@ -28,8 +28,7 @@ from ...format.nested.type_documents import type_of_document
 from ...format.schema.arrow_checks import common_type, in_unit, meaning, promoted_type, without_nulls
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
-from ...format.schema.difference import same_feature
-from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
+from ...format.schema.schema import Choice, ColumnRule, Feature, Schema, same_feature
 from ...format.wording.printable import printable
 from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of, in_splits

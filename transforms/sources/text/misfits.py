@@ -23,8 +23,7 @@ import pyarrow as pa
 
 from ...format.flow.rows import Rows
 from ...format.schema.column_types import DEFAULT_UNIT, column_type
-from ...format.schema.difference import same_feature
-from ...format.schema.schema import ColumnRule, Feature, Schema
+from ...format.schema.schema import ColumnRule, Feature, Schema, same_feature
 from ...format.wording.hints import Add, Set, set_column
 from ...recipe.step import Column
 from ..contract.dataset_schema import DatasetSchema, refuse_others

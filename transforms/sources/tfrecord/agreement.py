@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from ...errors import SchemaError
 from ...format.manifest.details import ColumnEntry
-from ...format.schema.difference import differing_features, schemas_side_by_side
-from ...format.schema.schema import Feature, Schema
+from ...format.schema.schema import Feature, Schema, differing_features, schemas_side_by_side
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from .inputs import InputDataset

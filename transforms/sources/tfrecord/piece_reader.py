@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from ...dataset.records.record_scan import ChecksummedFile, RecordRun, scan_file
 from ...errors import SourceError
+from ...format.buffers.arrow_memory import take_rows
 from ...format.buffers.payloads import Payloads
-from ...format.buffers.take import take_rows
 from ...format.decode.decode_examples import NO_EXAMPLE, ExampleDecoder
 from ...format.encode.framed_rows import FramedRows, empty_batch
 from ...format.flow.observers import ReadRange

@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 
 from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
-from ...format.tfrecord.header_search import find_headers
-from ...format.tfrecord.scan import is_record_header
+from ...format.tfrecord.scan import find_headers, is_record_header
 from ..files.open_file import ReadAt
 
 _WINDOW_BYTES: Final = 256 << 10

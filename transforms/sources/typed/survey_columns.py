@@ -9,8 +9,8 @@ from typing import Final, Protocol, TypeAlias
 import pyarrow as pa
 
 from ...errors import SchemaError
+from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
-from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_checks import PERIOD, common_type, meaning, promoted_type
 from ...format.schema.arrow_types import feature_of, is_list
 from ...format.schema.class_names import classes_in, named_fields

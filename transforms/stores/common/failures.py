@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from ...errors import StoreAccessError, StoreError
-from ...format.wording.extras import install_line
+from ...format.wording.hints import install_line
 from .schemes import STORES
 from .store_url import StoreUrl
 
