@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ...transforms.errors import InputError
 from ...transforms.format.wording.hints import Add
-from ...transforms.sources.contract.call import Call, typed_path
+from ...transforms.sources.contract.call import Call, shown_path, typed_path
 from ...transforms.sources.files.formats import FORMATS
 from ...transforms.sources.registry.options import InputOfUnknownFormat
 from .errors import problems_of, unknown_format
@@ -24,17 +24,19 @@ if TYPE_CHECKING:
 
 def fill_input(document: Document, section: dict[str, Any], base: str, command: str) -> None:
     """Set the format of a section, and what its files show; what is wrong with it is added to the problems."""
+    output = document.section("output").get("path")
+    shown = typed_path(output) if isinstance(output, str) and output else Call().output
+    call = Call(command, shown, tuple(document.given))
     try:
         known = InputOfUnknownFormat.model_validate(section)
         paths = [below(path, base) for path in known.paths]
+        if known.detect is None:
+            paths = _snapshots(document, paths, base, call)
     except ValidationError as error:
         document.problems += problems_of(error, document, ("input",))
         paths = []
     else:
         section["paths"] = paths
-    output = document.section("output").get("path")
-    shown = typed_path(output) if isinstance(output, str) and output else Call().output
-    call = Call(command, shown, tuple(document.given))
     if section.get("format") is None:
         section.pop("format", None)
         if paths:
@@ -53,6 +55,24 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
             input_of_any_format().model_validate(section)
         except ValidationError as error:
             document.problems += problems_of(error, document, ("input",))
+
+
+def _snapshots(document: Document, paths: list[str], base: str, call: Call) -> list[str]:
+    """Return paths with the snapshot to read in place of a repository in a cache of Hugging Face's hub."""
+    if not any("--" in os.path.abspath(os.path.join(base, path)) for path in paths):
+        return paths
+    from ...transforms.recognise.hugging_face import snapshot_of  # it takes pyarrow
+
+    found = []
+    for path in paths:
+        try:
+            chosen = None if is_url(path) else snapshot_of(os.path.abspath(os.path.join(base, path)), call)
+        except InputError as error:
+            document.problems.append(Problem(document.place(("input", "paths")), f"input.paths: {error}"))
+            return paths
+        document.notes += [] if chosen is None else [f"a cache of the Hugging Face hub: read is {shown_path(chosen)}"]
+        found.append(path if chosen is None else below(chosen, base))
+    return found
 
 
 def _resolve(

@@ -1,13 +1,18 @@
-"""Folders as Hugging Face's `save_to_disk` writes them; `tests/readers/test_hugging_face.py` has them from itself."""
+"""Folders as Hugging Face's libraries write them; `tests/readers/test_hugging_face.py` has them from `datasets`."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import InputError
@@ -107,3 +112,87 @@ def test_a_folder_without_a_file_that_its_state_names_is_refused() -> None:
     saved("e", [1, 2, 3], _indices_data_files=[{"filename": "indices.arrow"}])
     with pytest.raises(InputError, match=r"e/state\.json: an old release of datasets wrote it, and picks rows"):
         convert("e", output="out")
+
+
+def cached(repository: str, snapshot: str, name: str, data: bytes) -> None:
+    """Write a file as huggingface_hub keeps it: a link to a blob."""
+    blob = Path(repository, "blobs", hashlib.sha256(data).hexdigest())
+    link = Path(repository, "snapshots", snapshot, name)
+    for path in (blob, link):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    blob.write_bytes(data)
+    link.symlink_to("../" * len(link.relative_to(repository).parent.parts) + f"blobs/{blob.name}")
+
+
+def cached_table(repository: str, snapshot: str, name: str, *values: int) -> None:
+    pq.write_table(pa.table({"n": values}), "made.parquet")
+    cached(repository, snapshot, name, Path("made.parquet").read_bytes())
+
+
+def cached_pictures(repository: str) -> dict[str, bytes]:
+    pictures = {}
+    for number, name in enumerate(("train/cat/0.png", "train/dog/1.png", "test/cat/2.png")):
+        Image.new("RGB", (4, 3 + number)).save("made.png")
+        pictures[name] = Path("made.png").read_bytes()
+        cached(repository, "1f2e", name, pictures[name])
+    cached(repository, "1f2e", "README.md", b"# Pets")
+    Path(repository, "refs").mkdir()
+    Path(repository, "refs/main").write_text("1f2e")
+    return pictures
+
+
+@pytest.mark.parametrize("below", ["", "/snapshots", "/snapshots/1f2e", "/snapshots/1f2e/"])
+def test_the_links_of_a_cache_of_the_hub_are_read_as_pictures_and_its_blobs_are_not(
+    below: str, shardmill: Shardmill
+) -> None:
+    pictures = cached_pictures("hub/datasets--me--pets")
+    screen = shardmill("convert", f"hub/datasets--me--pets{below}", "-o", "out")
+    assert screen.code == 0, screen.err
+    dataset = open_dataset("out")
+    rows = {
+        f"{split}/{row['image/filename'].removeprefix(f'{split}/')}": row["image/encoded"]
+        for split in dataset.splits
+        for row in dataset.to_arrow(split).to_pylist()
+    }
+    assert (rows, dataset.labels) == (pictures, {"image/class/label": ("cat", "dog")})
+    said = "Detected: a cache of the Hugging Face hub: read is hub/datasets--me--pets/snapshots/1f2e\n" in screen.out
+    assert said == (below in ("", "/snapshots"))
+
+
+def test_pictures_that_a_table_in_a_cache_names_are_read(shardmill: Shardmill) -> None:
+    pictures = cached_pictures("hub/datasets--me--pets")
+    lines = "".join(json.dumps({"file_name": f"cat/{n}.png", "n": n}) + "\n" for n in (0,))
+    cached("hub/datasets--me--pets", "1f2e", "train/metadata.jsonl", lines.encode())
+    convert("hub/datasets--me--pets/snapshots/1f2e/train", output="out")
+    assert open_dataset("out").to_arrow("train")["image/encoded"].to_pylist() == [pictures["train/cat/0.png"]]
+
+
+def test_of_several_snapshots_that_of_main_is_read_or_one_is_asked_for_with_commands(shardmill: Shardmill) -> None:
+    for number, snapshot in enumerate(("1f2e", "3c4d")):
+        cached_table("datasets--me--tab", snapshot, "data/train-00000-of-00001.parquet", number)
+    screen = shardmill("convert", "datasets--me--tab", "-o", "out")
+    assert (screen.code, "datasets--me--tab: holds 2 snapshots; choose one of\n" in screen.err) == (2, True)
+    commands = [shlex.split(one) for one in re.findall(r"^  shardmill (.*)$", screen.err, re.M)]
+    for number, args in enumerate(commands):
+        args[args.index("-o") + 1] = f"o{number}"
+        assert shardmill(*args).code == 0
+        assert held(f"o{number}") == {"train": [number]}
+    assert len(commands) == 2
+    Path("datasets--me--tab/refs").mkdir()
+    Path("datasets--me--tab/refs/main").write_text("3c4d")
+    convert("datasets--me--tab", output="out")
+    assert held() == {"train": [1]}
+    convert("datasets--me--tab", output="off", input__detect="none")
+    assert held("off") == {"train": [0, 1]}
+
+
+def test_other_links_out_of_a_folder_are_rejects_as_ever(shardmill: Shardmill) -> None:
+    cached_pictures("datasets--me--pets")
+    cached_pictures("other--pets")
+    Path("datasets--me--pets/snapshots/1f2e/train/cat/8.png").symlink_to(Path("made.png").resolve())
+    blob = next(Path("other--pets/blobs").iterdir())
+    Path("datasets--me--pets/snapshots/1f2e/train/cat/9.png").symlink_to(blob.resolve())
+    for folder, count in (("datasets--me--pets", "OUTSIDE_ROOT 2"), ("other--pets/snapshots/1f2e", "OUTSIDE_ROOT 3")):
+        screen = shardmill("convert", folder, "-o", "out")
+        assert (screen.code, count in screen.err) == (4, True), screen.err
+    assert shardmill("convert", "datasets--none", "-o", "out").code == 2

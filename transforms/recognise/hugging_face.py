@@ -13,8 +13,11 @@
     dict/clean/data-00000-of-00001.arrow
     dict/clean/cache-1f2e.arrow         what map or filter left: the same rows again
 
+    datasets--me--pets/refs/main        1f2e                                                        a cache of the hub
+    datasets--me--pets/snapshots/1f2e/1.jpg -> ../../blobs/3c4d
+
 Source of the forms: huggingface.co/docs/hub/datasets-manual-configuration, where `*` ends at a slash as here;
-huggingface/datasets, `arrow_dataset.py` and `dataset_dict.py`.
+huggingface/datasets, `arrow_dataset.py` and `dataset_dict.py`; of caches: huggingface_hub, `file_download.py`.
 """
 
 from __future__ import annotations
@@ -31,17 +34,19 @@ from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable
-from ..sources.contract.call import shown_path
+from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Listing
 from ..sources.files.listing import list_file
 from ..sources.files.object_listing import compiled, part_pattern
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
+from .beside import head_of
 from .names import Globs
 
 _MOST_BYTES: Final = 1 << 20
 _FRONT: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _MOST_STORE_FOLDERS: Final = 100
 _OF_FOLDER: Final = b"state.json"
+_REPOSITORY: Final = re.compile(r"(?:datasets|models|spaces)--.+")
 _OF_ALL: Final = b"dataset_dict.json"
 _SPLIT: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -83,6 +88,25 @@ def stated_in(notable: Iterable[bytes], root: str) -> tuple[Stated, ...]:
     except (InputError, SourceError, OSError):
         return ()  # it is no file that is read
     return tuple(_configs(text, shown_path(path)))
+
+
+def snapshot_of(path: str, call: Call) -> str | None:
+    """Return the snapshot that `refs/main` names, where a path is a repository in a cache of the hub; else None.
+
+    Raises:
+        InputError: there are several snapshots, and it names none of them.
+    """
+    stem = path.rstrip("/").removesuffix("/snapshots")
+    inner = os.path.join(stem, "snapshots")
+    if not _REPOSITORY.fullmatch(os.path.basename(stem)) or not os.path.isdir(inner):
+        return None
+    found = sorted(one for one in os.listdir(inner) if os.path.isdir(os.path.join(inner, one)))
+    main = head_of(os.fsencode(os.path.join(stem, "refs", "main"))).decode("utf-8", "replace").strip()
+    chosen = [main] if main in found else found
+    if len(chosen) > 1:
+        commands = "".join(f"\n  {call.reading([typed_path(os.path.join(inner, one))])}" for one in chosen)
+        raise InputError(f"{shown_path(path)}: holds {len(chosen)} snapshots; choose one of{commands}")
+    return os.path.join(inner, chosen[0]) if chosen else None
 
 
 def without_caches(listing: Listing, named: Iterable[bytes]) -> tuple[Listing, tuple[str, ...]]:

@@ -4,6 +4,8 @@
     ├── a/1.wav          "a/1.wav"
     └── b.wav -> /x.wav  a link that leaves the root, as "../x.wav", "/x.wav" and URLs do: OUTSIDE_ROOT
 
+    datasets--me--pets/snapshots/1f2e/b.wav -> ../../blobs/3c4d    a cache of Hugging Face's hub: its own file
+
 Nothing is opened but a regular file: a named pipe would block, and a device has no end.
 """
 
@@ -28,6 +30,9 @@ OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SNAPSHOT: Final = re.compile(rb"(.*/(?:datasets|models|spaces)--[^/]+)/snapshots/[^/]+(?:/|\Z)", re.DOTALL)
+"""A snapshot in a cache of the hub holds links to the blobs of its repository: huggingface_hub, `file_download.py`."""
+
 _KINDS: Final = {
     stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFBLK: "a device",
     stat.S_IFCHR: "a device",
@@ -173,4 +178,7 @@ def is_inside(path: bytes, root: bytes) -> bool:
 
 
 def _is_below(real: bytes, real_root: bytes) -> bool:
-    return real == real_root or real.startswith(real_root.rstrip(b"/") + b"/")
+    if real == real_root or real.startswith(real_root.rstrip(b"/") + b"/"):
+        return True
+    cache = _SNAPSHOT.match(real_root)
+    return cache is not None and real.startswith(cache[1] + b"/blobs/")
