@@ -11,7 +11,7 @@ from ....transforms.errors import UsageError
 from ....transforms.format.manifest.manifest import Manifest
 from ....transforms.format.manifest.naming import index_path
 from ....transforms.format.sidecars.croissant import NAME as CROISSANT
-from ....transforms.format.sidecars.snippets import READERS, Subject, program
+from ....transforms.format.snippets.programs import READERS, Subject, program
 from ....transforms.format.wording.hints import Command
 from ....transforms.format.wording.printable import printable, printable_path
 
