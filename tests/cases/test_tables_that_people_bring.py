@@ -190,3 +190,30 @@ def test_a_table_of_excel_in_utf_16_is_read_from_the_file_that_the_command_write
     done = shardmill("convert", said[2], "-o", "out", "--format", "csv")
     assert done.code == 0, done.err
     assert rows_of("out") == [{"Name": "M\xfcller", "Ort": "K\xf6ln"}]
+
+
+TITLES = {
+    "Excel": "Report 2024,,\n,,\nRegion,Q1,Note\nNorth,10,ok\nSouth,12,late\n",
+    "a line without a delimiter": "Report 2024\n\nRegion,Q1,Note\nNorth,10,ok\nSouth,12,late\n",
+    "the World Bank": (
+        '"Source","Bank",\n\n"Updated","2024-03-01",\n\n"Region","Q1","Note","a","b","1960",\n'
+        '"North","10","ok","1","","2",\n"South","12","late","1","2","",\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TITLES)
+def test_a_table_below_a_title_is_read_by_the_lines_that_are_to_be_skipped(case: str, shardmill: Shardmill) -> None:
+    make({"a.csv": TITLES[case]})
+    command = ["convert", "a.csv", "-o", "out"]
+    done = follow(shardmill, command, shardmill(*command), "to begin with the header: ")
+    assert done.code == 0, done.err
+    found = [(row["Region"], int(row["Q1"]), row["Note"]) for row in rows_of("out")]
+    assert found == [("North", 10, "ok"), ("South", 12, "late")]
+
+
+@pytest.mark.parametrize("text", ["a,,\n1,2,3\n4,5,6\n", "note\n1,2\n", "a,b\nann,rome,x\nbob,oslo,y\n"])
+def test_a_header_above_data_is_not_said_to_be_a_title(text: str, shardmill: Shardmill) -> None:
+    make({"a.csv": text})
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    assert "looks like a title" not in screen.out + screen.err

@@ -39,6 +39,7 @@ _NULL_NAMES: Final = frozenset((
 _FIGURES: Final = re.compile(r"[+-]?[0-9]+[.:/-][0-9]|[+-]?(?!(?:18|19|20)[0-9]{2}$)[0-9]{3,}$")
 _LINE_CELLS: Final = 20
 _COMMENTED: Final = 20
+_TITLES: Final = 20
 COMMENT: Final = "# "
 """What `numpy.savetxt` writes before its header, and before each line of it."""
 
@@ -92,6 +93,10 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     if not options.header:
         data = begin
     warnings = (*warnings, *_delimiter_warning(cells, entry.name, options.delimiter))
+    is_title = options.header and len(cells) > 1 and not any(cells[1:])
+    if is_title and (lines := title_lines(entry, options, limits, len(cells))):
+        fix = f"the first line looks like a title; to begin with the header: {Set('input.skip_lines', lines)}"
+        warnings = (*warnings, f"{entry.name}: {fix}")
     return FileHead(entry.name, form, names, data, warnings, cells, skipped, sep)
 
 
@@ -142,6 +147,11 @@ def _may_be_data(cell: str) -> bool:
     return not cell or cell in _NULL_NAMES or cell.lower() in ("true", "false") or bool(_FIGURES.match(cell))
 
 
+def _is_name(cell: str) -> bool:
+    number = _number(cell)
+    return not _may_be_data(cell) and (number is None or number in _YEARS)
+
+
 def header_warnings(heads: Sequence[FileHead]) -> list[str]:
     files: dict[str, list[str]] = {}
     for head in heads:
@@ -169,7 +179,19 @@ def commented_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits) ->
         cells = read_head(entry, line, limits).cells
         widths.append(len(cells))
         if not cells or not cells[0].startswith(COMMENT):
-            return lines - 1 if lines > 1 and widths[-2:] == [len(cells)] * 2 else 0
+            found = lines > 1 and widths[-2:] == [len(cells)] * 2
+            return options.skip_lines + lines - 1 if found else 0
+    return 0
+
+
+def title_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits, least: int) -> int:
+    """Return how many lines are to be skipped for a header with so many columns at least; 0 where there is none."""
+    for lines in range(options.skip_lines + 1, options.skip_lines + _TITLES):
+        line = options.model_copy(update={"header": False, "names": None, "skip_lines": lines})
+        cells = read_head(entry, line, limits).cells
+        names = cells[:-1] if cells and not cells[-1] else cells
+        if not cells or (len(cells) >= least and "" not in names):
+            return lines if names and all(map(_is_name, names)) else 0
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import count, groupby
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature
 from ...format.wording.hints import Add, Set
+from ...format.wording.printable import counted
 from ..text.declared import declared_type
 from ..text.open_text import is_transparent
 from .header import NO_HEADER, FileHead
@@ -148,23 +149,32 @@ def refuse_wide_files(
     evidence: Sequence[PieceEvidence],
     heads: Sequence[FileHead],
     commented: Callable[[int], int],
+    titles: Callable[[int, int], int],
 ) -> None:
     """Raise `SourceError` for a file whose rows, all that were read, have more columns than its header.
 
-    `commented` gives the lines of a file before a header that is in comments, 0 where there is none.
+    `commented` gives the lines of a file before a header that is in comments, 0 where there is none; `titles` those
+    before a header of so many columns, where a title is the first line.
     """
     for _, group in groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry):
         pairs = list(group)
         names = pairs[0][0].columns
         rows = sum(found.rows for _, found in pairs)
-        if rows and sum(found.too_wide for _, found in pairs) == rows:
+        too_wide = sum(found.too_wide for _, found in pairs)
+        title = partial(titles, pairs[0][0].entry, 2 * len(names))
+        if rows / 2 <= too_wide < rows and not names[0].startswith("#") and (lines := title()):
+            raise SourceError(
+                pairs[0][0].name,
+                f"most rows have more than the {counted(len(names), 'column')} of the first line, which looks like a "
+                f"title; to begin with the header: {Set('input.skip_lines', lines)}",
+            )
+        if rows and too_wide == rows:
             if lines := commented(pairs[0][0].entry):
                 raise SourceError(
                     pairs[0][0].name,
                     f"the header is the last line of comments, as numpy.savetxt writes it; skip the lines before it: "
                     f"{Set('input.skip_lines', lines)}",
                 )
-            columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
             instead = f"{NO_HEADER} {Set('input.skip_lines', pairs[0][0].header_lines)}"
             if sum(found.trailing for _, found in pairs) == rows:
                 last = next(name for i in count(len(names)) if (name := f"column_{i}") not in names)
@@ -182,16 +192,13 @@ def refuse_wide_files(
                     "; or, if the header lacks the name of the first column, as R writes it: "
                     f"{Set('input.row_names', 'row')}"
                 )
-            before = (
-                Set("input.comment", "#")
-                if heads[pairs[0][0].entry].cells[0].startswith("#")
-                else Set("input.skip_lines", "N")
-            )
+            is_comment = heads[pairs[0][0].entry].cells[0].startswith("#")
+            before = Set("input.comment", "#") if is_comment else Set("input.skip_lines", title() or "N")
             if len(names) == 1 and names[0].isdecimal():  # a count of the rows
                 before, also = Set("input.skip_lines", pairs[0][0].header_lines), ""
             raise SourceError(
                 pairs[0][0].name,
-                f"every row that was read ({rows}) has more than the {columns} of the header; fix the header, skip "
-                f"lines before it ({before}), name the delimiter ({Add('--delimiter', 'SIGN')}), or name the columns "
+                f"every row that was read ({rows}) has more than the {counted(len(names), 'column')} of the header; "
+                f"fix the header, skip lines before it ({before}), name the delimiter ({Add('--delimiter', 'SIGN')}), or name the columns "
                 f"instead ({instead} {Set('input.names', '[a, b, ...]')}){also}",
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -37,6 +37,7 @@ from .header import (
     refuse_names_of_other_headers,
     sep_lines,
     shared_names,
+    title_lines,
     with_plain_quotes,
 )
 from .hints import PandasCall, no_such_column, numbered_notes
@@ -84,7 +85,8 @@ class CsvSource(TableSource):
         again = self.options.repeated_header == "drop"
         pieces = listing.pieces(heads, lambda i, entry, head: file_pieces(i, entry, head, scans.get(i), again=again))
         evidence, whole = self._look(listing, pieces, parser, run)
-        refuse_wide_files(pieces, evidence, heads, partial(self._commented_lines, listing.entries))
+        of_file = partial(self._lines_before, listing.entries)
+        refuse_wide_files(pieces, evidence, heads, partial(of_file, commented_lines), partial(of_file, title_lines))
         if whole:  # the rows of streams are known by now
             pairs = zip(pieces, evidence, strict=True)
             pieces = tuple(replace(p, rows=f.rows) if p.streamed else p for p, f in pairs)
@@ -151,9 +153,8 @@ class CsvSource(TableSource):
                     )
                 ordinal += 1
 
-    def _commented_lines(self, entries: Sequence[SourceEntry], index: int) -> int:
-        lines = commented_lines(entries[index], self.options, self.limits)
-        return lines and lines + self.options.skip_lines
+    def _lines_before(self, entries: Sequence[SourceEntry], find: Callable[..., int], index: int, *more: int) -> int:
+        return find(entries[index], self.options, self.limits, *more) if self.options.header else 0
 
     @property
     def _has_bytes(self) -> bool:
