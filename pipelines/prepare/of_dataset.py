@@ -206,7 +206,7 @@ def _with_split_of(config: Config, latest: Manifest, where: str) -> tuple[Config
 class _Recognised(BaseModel):
     """How files got their splits, as a manifest states it."""
 
-    rule: Literal["folders", "roots", "names", "readme", "lists", "words", "globs", "off", "unused"]
+    rule: Literal["folders", "roots", "names", "readme", "lists", "tfds", "words", "globs", "off", "unused"]
     arguments: dict[str, Any] = {}
 
 

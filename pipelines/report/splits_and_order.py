@@ -26,6 +26,7 @@ FOUND_BY: Final = {
     "names": "names that tools write",
     "readme": "README.md",
     "lists": "lists of pictures",
+    "tfds": "dataset_info.json",
     "words": "words in names",
     "globs": "input.splits",
     "off": "none (input.splits)",

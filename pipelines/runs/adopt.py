@@ -10,13 +10,13 @@ The schema is what all records were seen to hold: what an int64 means (a class, 
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from ...transforms.dataset.commit.put_manifest import Documents
@@ -57,14 +57,22 @@ from ...transforms.format.wording.printable import counted, printable, printable
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
 from ...transforms.recognise.names import FileSplits, split_in_name
 from ...transforms.recognise.rules import recognise
+from ...transforms.recognise.splits import Seen
+from ...transforms.recognise.strangers import versions_in, which_of
+from ...transforms.recognise.tfds import (
+    StatedFiles,
+    compare_counts,
+    missing_files,
+    stated_of,
+    tfds_folders,
+)
 from ...transforms.sources.contract.call import Call
 from ...transforms.sources.contract.source import Listing
 from ...transforms.sources.files.formats import suffixes_of
 from ...transforms.sources.files.listing import list_entries
-from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together
+from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together, with_types
 from ...transforms.stores.common.store_url import is_store_url
 
-_ONE_OF: Final = re.compile(r"-([0-9]{1,9})-of-([0-9]{1,9})(?![0-9])")
 _NAME: Final = "lowercase letters, digits and _, starting with a letter"
 _READ_BYTES: Final = 4 << 20
 _ZEROS: Final = f"sha256:{'0' * 64}"
@@ -91,8 +99,8 @@ class FileFacts:
 
 def adopt_files(
     folder: str, *, name: str | None = None, split: str | None = None, run: Run = map
-) -> tuple[Manifest, tuple[str, ...]]:
-    """Make a dataset of the TFRecord files in a folder, which are not changed; return its manifest, and notes.
+) -> tuple[str, Manifest, tuple[str, ...]]:
+    """Make a dataset of the TFRecord files in a folder, which are not changed; return the folder, manifest and notes.
 
     `name` is the dataset's, by default the folder's; all files are of `split`, by default of the one that their names
     state, or else `train`. `run` is `map`, or one that works on several files at once. An error of damage names all
@@ -100,18 +108,21 @@ def adopt_files(
     """
     folder = folder.rstrip("/") or folder
     if (begun := _begun(folder)) is not None:
-        return begun, ()
-    listing = _files(folder, name, split)
+        return folder, begun, ()
+    listing, folder = _files(folder, name, split)
     splits = {os.path.basename(os.fsdecode(one.path)): one.split or split or "train" for one in listing.entries}
     names = list(splits)
+    stated = stated_of([os.fsdecode(one.path) for one in listing.entries])
+    look = partial(_look_at, types=stated.types)
     try:
-        facts = list(run(_look_at, [os.path.join(folder, one) for one in names]))
+        facts = list(run(look, [os.path.join(folder, one) for one in names]))
     except SchemaError as error:
         what, _, _ = str(error).rpartition("; ")
         raise SchemaError(f"{what}; merge them as plain bytes: {_merge(folder, '--records', 'opaque')}") from error
     _check(folder, facts)
+    more = compare_counts(((os.path.abspath(one.path), printable_path(one.path), one.records) for one in facts), stated)
     storage = LocalStorage(os.path.abspath(folder))
-    manifest = _manifest(splits, facts, name or dataset_name(os.path.abspath(folder)))
+    manifest, untyped = _manifest(splits, facts, name or dataset_name(os.path.abspath(folder)), stated)
     wanted = sidecar_files(manifest, tuple(_GROUPS), None)
     there = {group for group, own in _GROUPS.items() if any(_is_of_others(storage, one, wanted) for one in own)}
     files = sidecar_files(manifest, [group for group in _GROUPS if group not in there], None)
@@ -131,32 +142,10 @@ def adopt_files(
         storage.replace("manifest.json", storage.read(generation_file("manifests", 1, "json")))
     kept = [file for group in sorted(there) for file in _GROUPS[group] if storage.lies_at(file)]
     stay = (f"{file} was there, and stays as it is" for file in kept)
-    stated = sorted({*filter(None, map(split_in_name, names))} - {split}) if split is not None else []
-    unused = [f"names of files state splits ({', '.join(stated)}), which are not used, since --split is for all files"]
-    return manifest, (*unused[: len(stated)], *listing.recognised.warnings, *missing_files(names), *stay)
-
-
-def missing_files(names: Iterable[str]) -> list[str]:
-    """Return what to say of files of which the names say that there are more.
-
-    >>> missing_files(["a-00000-of-00003", "a-00002-of-00003", "b.tfrecord-1-of-1"])
-    ['a-00001-of-00003 is not here: 2 of 3 files of this name are; if others hold records, the dataset lacks them']
-    """
-    found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
-    for name in names:
-        for match in _ONE_OF.finditer(name):
-            found[name[: match.start()], name[match.end() :], match[2]][int(match[1])] = len(match[1])
-    notes = []
-    for (before, after, total), numbers in found.items():
-        first = int(int(total) in numbers)  # numbered from 1
-        left = next((at for at in range(first, int(total) + first) if at not in numbers), None)
-        if left is not None:
-            name = f"{before}-{left:0{max(numbers.values())}d}-of-{total}{after}"
-            notes.append(
-                f"{name} is not here: {len(numbers):,} of {int(total):,} files of this name are; if others "
-                f"hold records, the dataset lacks them"
-            )
-    return notes
+    others = sorted({*filter(None, map(split_in_name, names))} - {split}) if split is not None else []
+    unused = [f"names of files state splits ({', '.join(others)}), which are not used, since --split is for all files"]
+    said = (*listing.recognised.warnings, *more, *untyped, *missing_files(names))
+    return folder, manifest, (*unused[: len(others)], *said, *stay)
 
 
 def _begun(folder: str) -> Manifest | None:
@@ -186,8 +175,11 @@ def _merge(folder: str, *more: str) -> Command:
     return Command("merge", folder, "-o", f"{folder}-dataset", *more)
 
 
-def _files(folder: str, name: str | None, split: str | None) -> Listing:
-    """Return the files of a folder, each with `split` if it is given, or with the split that its name states."""
+def _files(folder: str, name: str | None, split: str | None) -> tuple[Listing, str]:
+    """Return the files of a folder, each with `split` if it is given, or with the split that its name states.
+
+    Also return their folder: in one of TFDS that of its only version.
+    """
     where = printable_path(folder)
     if is_store_url(folder):
         raise TargetError(
@@ -206,6 +198,11 @@ def _files(folder: str, name: str | None, split: str | None) -> Listing:
     paths = [os.path.relpath(os.fsdecode(entry.path), root) for entry in listing.entries]
     within = sorted({os.path.dirname(path) for path in paths} - {""})
     if within:
+        files = [os.path.join(root, path) for path in paths]
+        if versions := versions_in(Seen.of(files, [root], "/", form="tfrecord")):
+            raise InputError(which_of(versions, lambda one: Command("adopt", one)))
+        if [one.path for one in tfds_folders(files)] == [*{*map(os.path.dirname, files)}]:
+            return _files(os.path.join(folder, within[0]), name, split)
         raise UsageError(
             f"{where}: holds TFRecord files in folders within it ({printable(within[0])}), and a dataset that is "
             f"adopted has its files beside its manifest; to copy them into a dataset, with folders such as train/ and "
@@ -225,12 +222,12 @@ def _files(folder: str, name: str | None, split: str | None) -> Listing:
         )
     one = str(Command("adopt", folder, "--split", "train"))
     how = FileSplits(None if split is None else "none", one_split=one, call=Call("merge", f"{folder}-dataset"))
-    return recognise(listing, [root], "/", how)
+    return recognise(listing, [root], "/", how), folder
 
 
-def _look_at(path: str) -> FileFacts:
+def _look_at(path: str, types: Mapping[str, str]) -> FileFacts:
     shown = printable_path(path)
-    facts = FileFacts(path, seen=Observation(shown))
+    facts = FileFacts(path, seen=Observation(shown, types=types))
     try:
         size = crc = 0
         with open_regular(path, shown) as file:
@@ -298,14 +295,19 @@ def _check(folder: str, facts: Sequence[FileFacts]) -> None:
                 )
 
 
-def _schema(facts: Sequence[FileFacts]) -> Schema | None:
-    """Return the schema of all records, None where any of them is no Example."""
+def _schema(
+    facts: Sequence[FileFacts], stated: StatedFiles
+) -> tuple[Schema | None, dict[str, tuple[str, ...]], list[str]]:
+    """Return the schema of all records, None where any of them is no Example; else as `with_types` does."""
     if any(found.seen.bad for found in facts):
-        return None
-    return observe_together((found.seen for found in facts), "").schema()
+        return None, {}, []
+    seen = [found.seen for found in facts]
+    return with_types(observe_together(seen, "").schema(), seen, stated.features)
 
 
-def _manifest(by_name: Mapping[str, str], facts: Sequence[FileFacts], name: str) -> Manifest:
+def _manifest(
+    by_name: Mapping[str, str], facts: Sequence[FileFacts], name: str, stated: StatedFiles
+) -> tuple[Manifest, list[str]]:
     largest = max(LEAST_SHARD_BYTES, *(found.bytes for found in facts))
     shards: dict[str, list[tuple[ShardEntry, int]]] = defaultdict(list)
     for (one, split), found in zip(by_name.items(), facts, strict=True):
@@ -322,10 +324,10 @@ def _manifest(by_name: Mapping[str, str], facts: Sequence[FileFacts], name: str)
         for key, some in sorted(shards.items())
     }
     records = sum(entry.records for entry in splits.values())
-    schema, run_id = _schema(facts), secrets.token_hex(8)
+    (schema, labels, untyped), run_id = _schema(facts, stated), secrets.token_hex(8)
     created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     # files of other kinds stay in the dataset's folder, and may be what an adoption that was killed has left
-    return Manifest(
+    manifest = Manifest(
         generation=1,
         parent=None,
         operation="create",
@@ -341,13 +343,14 @@ def _manifest(by_name: Mapping[str, str], facts: Sequence[FileFacts], name: str)
         counts=RowCounts(records, records, 0, 0),
         rejects=RejectSummary(None, 0),
         schema=schema,
-        labels={},
+        labels=labels,
         narrowed=(),
         splits=splits,
         sidecars=(),
         run=RunInfo(created, run_id, str(uuid.uuid4()), f".staging/{run_id}", _ZEROS, "local", tool_versions()),
         details=Details(adopted={"files": len(facts)}),
     )
+    return manifest, untyped
 
 
 def _shard_name(splits: dict[str, SplitEntry]) -> str:

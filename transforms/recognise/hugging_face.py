@@ -151,7 +151,7 @@ def saved_splits(root: str, folders: Mapping[str, Any]) -> dict[str, str] | None
     named = _json_in(path, _OF_ALL).get("splits")
     if not isinstance(named, list) or not set(folders) <= {one for one in named if isinstance(one, str)}:
         return None
-    return {one: _split_name(one, shown_path(os.path.join(path, _OF_ALL))) for one in folders}
+    return {one: split_named(one, shown_path(os.path.join(path, _OF_ALL))) for one in folders}
 
 
 def _configs(text: str, shown: str) -> Iterator[Stated]:
@@ -169,7 +169,7 @@ def _configs(text: str, shown: str) -> Iterator[Stated]:
             above = f"{folder.strip('/')}/" if isinstance(folder, str) and folder.strip("./") else ""
             by_split = dict[str, list[str]]()
             for split, paths in _data_files(one["data_files"]):
-                by_split.setdefault(_split_name(split, shown), []).extend(_below(above, path) for path in paths)
+                by_split.setdefault(split_named(split, shown), []).extend(_below(above, path) for path in paths)
             name = str(one.get("config_name", f"config {number + 1}"))
             globs = tuple((split, tuple(paths)) for split, paths in by_split.items() if paths)
             if globs and not any("://" in path for _, paths in globs for path in paths):
@@ -196,7 +196,7 @@ def _below(above: str, path: str) -> str:
     return above + re.sub(r"^(?:\./|/)+", "", path)
 
 
-def _split_name(given: Any, shown: str) -> str:
+def split_named(given: Any, shown: str) -> str:
     name = re.sub(r"[^a-z0-9_]", "_", str(given).lower())
     if not _SPLIT.fullmatch(name):
         raise InputError(

@@ -2,11 +2,10 @@
 
     kinds            the format of paths                                         detected, or the run stops
     picture_tables   what the section `input` means where files name pictures    another section
-    strangers        first bytes that are no data, and tables that have a log    refused
+    strangers        no data, tables with a log, versions and gaps of TFDS       refused
     hugging_face     caches beside what `save_to_disk` wrote                     left out
-    splits           the split of each file (with hugging_face)                  read, or the run stops
-    twice            one content in two files                                    a warning
-    beside           files that may belong to the data                           a line
+    splits           the split of each file (with hugging_face, tfds)            read, or the run stops
+    beside           files that may belong to the data, one content in two       a line, or a warning
 
 They look at the listing that a source has made, at the parents of its paths, and at the first bytes of a few files.
 """
@@ -21,7 +20,7 @@ from typing import Any, Final
 
 from ..sources.contract.call import Call
 from ..sources.contract.source import Listing, Recognised
-from .beside import BESIDE, WARNED, Around
+from .beside import BESIDE, WARNED, Around, content_twice
 from .box_layouts import by_box_layout
 from .hugging_face import without_caches
 from .kinds import KINDS, Paths
@@ -29,7 +28,6 @@ from .names import FileSplits
 from .picture_tables import Resolved, by_given_annotations, by_metadata
 from .splits import CLEAR, UNSURE, Seen, by_lists, find_splits
 from .strangers import REFUSED
-from .twice import content_twice
 
 MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 """The rules of what a section `input` means where files name pictures."""

@@ -30,7 +30,7 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Recognised, SourceEntry
-from .hugging_face import Stated, saved_splits, stated_in
+from .hugging_face import Stated, saved_splits, split_named, stated_in
 from .lists import splits_by_lists
 from .names import (
     HELD_RULE,
@@ -47,6 +47,7 @@ from .names import (
     split_of_folder,
     word_in_name,
 )
+from .tfds import INFO, tfds_folders
 
 T = TypeVar("T")
 
@@ -185,6 +186,20 @@ def by_saved(seen: Seen) -> Found | None:
     return Found("folders", {}, [splits[folder] for folder in seen.folders], "what save_to_disk wrote")
 
 
+def by_tfds(seen: Seen) -> Found | None:
+    """`dataset_info.json` of TFDS states the split of every file.
+
+    Raises `InputError` where a split has a name that no split may have.
+    """
+    stated = {
+        os.path.join(one.path, name): split_named(split, shown_path(os.path.join(one.path, INFO)))
+        for one in (tfds_folders(seen.files) if seen.form == "tfrecord" else ())
+        for name, (split, _) in one.shards.items()
+    }
+    splits = [stated.get(file, "") for file in seen.files]
+    return Found("tfds", {}, splits, INFO) if all(splits) else None
+
+
 def by_folders(seen: Seen) -> Found | Mixed | None:
     """Every folder of one level has the name of a split: the first level of two splits, or else of one."""
     found = level_of(seen.parts.values())
@@ -259,8 +274,10 @@ def by_lists(seen: Seen) -> Found | None:
     return None if isinstance(own, Found) and len(own.kinds) > 1 else Found("lists", {}, splits, where)
 
 
-CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (by_readme, by_saved, by_folders, by_roots, by_names)
-"""The rules that are read where they are clear; what README.md or `save_to_disk` states is all."""
+CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (
+    by_tfds, by_readme, by_saved, by_folders, by_roots, by_names,
+)  # fmt: skip
+"""The rules that are read where they are clear; what TFDS, README.md or `save_to_disk` states is all."""
 
 UNSURE: Final[tuple[Callable[[Seen], Mixed | None], ...]] = (by_folder_words, by_words)
 """The rules that stop a run, unless another one is clear of two splits."""
@@ -272,6 +289,7 @@ OFF, UNUSED, WORDS, GLOBS = "off", "unused", "words", "globs"
 KINDS_OF_RULES: Final = {
     **{rule: rule for rule in ("folders", "names", "readme", "lists", OFF, UNUSED, WORDS, GLOBS)},
     "roots": "folders",
+    "tfds": "names",
 }
 """What a dataset remembers of how its files got their splits; rules of one kind are one decision."""
 
@@ -298,8 +316,8 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
             rule, arguments = GLOBS, {split: list(globs) for split, globs in how.wanted}
             splits = _by_globs(seen, how.wanted, all_match=how.held != GLOBS)
         return Recognised(rule, arguments, (_line(splits, "input.splits"),)), splits
-    readme, saved, *others = CLEAR
-    one = listed or readme(seen) or saved(seen)
+    tfds, readme, saved, *others = CLEAR
+    one = listed or tfds(seen) or readme(seen) or saved(seen)
     found: list[Found | Mixed | None] = [one] if one else [rule(seen) for rule in others]
     unsure = () if one else UNSURE
     if how.held == "folders" and not any(found):

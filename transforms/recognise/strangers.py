@@ -1,4 +1,6 @@
-"""Refuse what is not the file that its name says: pointers, web pages, errors of stores; and tables that have a log.
+"""Refuse what is not the file that its name says, and what is more or less than one set of rows.
+
+Pointers, web pages, errors of stores; tables that have a log; several versions of TFDS, or one that lacks a shard:
 
     delta/_delta_log/  iceberg/metadata/*.metadata.json  .hoodie/    their files also hold rows that are no longer there
     version https://git-lfs.github.com/spec/v1                       a file that was not fetched
@@ -18,14 +20,19 @@ from itertools import islice
 from typing import Final
 
 from ..errors import InputError, SourceError
-from ..format.wording.hints import Foreign, Set
-from ..format.wording.printable import printable, printable_path
-from ..sources.contract.call import typed_path
+from ..format.wording.hints import Command, Foreign, Set
+from ..format.wording.nearest import first_names
+from ..format.wording.printable import counted, printable, printable_path
+from ..sources.contract.call import shown_path, typed_path
 from ..sources.contract.source import SourceEntry
+from ..sources.files.formats import format_of_name
+from ..sources.files.listing import list_file
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..stores.common.store_url import parse_store_url
 from ..stores.connect import store_at
+from .names import MAGIC
 from .splits import Seen
+from .tfds import INFO, tfds_folders
 
 MOST_HEADS: Final = 16
 """How many files are opened: a clone without its files has pointers everywhere, and a download is one file."""
@@ -42,6 +49,7 @@ _MOST_FOLDERS: Final = 1000
 """So many folders of a disk are asked for a log: a table has its log above all of its partitions."""
 
 _MOST_STORE_FOLDERS: Final = 4
+_SHOWN: Final = 6
 _ABOVE: Final = 3
 """Levels above the files that are named: a partition or two, and `data/` of Iceberg."""
 
@@ -166,7 +174,68 @@ def refuse_tables(seen: Seen) -> None:
     raise InputError(f"{what}; {how}; to read all files as they are: {Set('input.detect', 'none')}")
 
 
-REFUSED: Final = (refuse_strangers, refuse_tables)
+def refuse_several(seen: Seen) -> None:
+    """Refuse several versions or configs of TFDS, or executions of TFX, in one folder: they repeat records.
+
+    Raises:
+        InputError: it names them, with the command that reads each.
+    """
+    if seen.form == "tfrecord" and (places := versions_in(seen)):
+        raise InputError(which_of(places, lambda one: seen.call.reading([one])))
+
+
+def versions_in(seen: Seen) -> list[str]:
+    """Return the folders of versions; none where there is one, or the user named each."""
+    places = dict.fromkeys(one.path for one in tfds_folders(seen.files))
+    for parts in seen.parts.values():
+        at = next((at for at, part in enumerate(parts) if part.startswith("Split-")), 0)
+        if at and parts[at - 1].isdigit():
+            places.setdefault(os.path.join(seen.root, *parts[:at]))
+    return list(places) if len(places) > 1 and not places.keys() <= {*seen.roots} else []
+
+
+def which_of(places: Sequence[str], command: Callable[[str], Command]) -> str:
+    typed = list(map(typed_path, places))
+    lines = "".join(f"\n  {command(one)}" for one in typed[:_SHOWN])
+    return (
+        f"the folder holds {len(typed)} datasets or versions of one ({first_names(typed, _SHOWN)}), and one is read "
+        f"at a time; choose{lines}"
+    )
+
+
+def refuse_missing(seen: Seen) -> None:
+    """Refuse a folder of TFDS that lacks a shard, unless the user named files in it.
+
+    Raises:
+        InputError: it names the shard.
+    """
+    if seen.form != "tfrecord" or any(MAGIC.search(one) or format_of_name(one) for one in seen.typed):
+        return
+    listed = set(seen.files)
+    for one in tfds_folders(seen.files):
+        places = {os.path.join(one.path, name): records for name, (_, records) in one.shards.items()}
+        missing = [place for place in places if place not in listed and not _is_there(place)]
+        if missing:
+            others = f" (so are {len(missing) - 1:,} of {len(places) - 1:,} others)" if len(missing) > 1 else ""
+            there = seen.call.reading([os.path.join(typed_path(one.path), "*tfrecord*")])
+            raise InputError(
+                f"{shown_path(missing[0])}: is missing{others}, and {INFO} states "
+                f"{counted(places[missing[0]], 'record')} in it; copy or download it again, or read only the files "
+                f"that are there: {there}"
+            )
+
+
+def _is_there(path: str) -> bool:
+    if not is_object(os.fsencode(path)):
+        return os.path.lexists(path)
+    try:
+        list_file(os.fsencode(path), b"/")
+    except InputError:
+        return False
+    return True
+
+
+REFUSED: Final = (refuse_strangers, refuse_tables, refuse_several, refuse_missing)
 
 
 def _folders(files: Sequence[str], roots: Iterable[str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ def adopt_command(folder: str, name: str | None, split: str | None, screen: Scre
     from ...screens.summary_screen import print_shares
     from ...screens.terminal import shown_path
 
-    manifest, notes = adopt_files(folder, name=name, split=split, run=_spread)
+    folder, manifest, notes = adopt_files(folder, name=name, split=split, run=_spread)
     screen.done = f"{shown_path(folder)} was adopted"
     if screen.as_json:
         splits = {key: {"records": one.records, "files": len(one.shards)} for key, one in manifest.splits.items()}

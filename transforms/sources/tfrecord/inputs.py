@@ -23,6 +23,7 @@ from ...dataset.generations.opened_generation import OpenedGeneration
 from ...errors import InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.wording.hints import Command
+from ...recognise.tfds import StatedFiles
 from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import Recognised, SourceEntry
@@ -69,6 +70,7 @@ class Inputs:
     datasets: list[InputDataset] = field(default_factory=list)
     left: LeftOut = field(default_factory=LeftOut)
     recognised: Recognised = field(default_factory=lambda: Recognised("none"))
+    stated: StatedFiles = field(default_factory=StatedFiles)
 
     def whole_datasets(self) -> Iterator[tuple[str, int]]:
         """Yield the folder and the generation of each dataset of which all shards are read."""

@@ -9,19 +9,25 @@ Records whose keys are sorted are decoded together; others, like TensorFlow's ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Final, cast
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
 from ...format.buffers.payloads import Payloads
 from ...format.decode.decode_examples import ExampleDecoder
 from ...format.encode.example_proto import feature_values, iter_features, other_message, parse_example
+from ...format.schema.column_types import is_kept_as
 from ...format.schema.schema import Feature, Kind, Schema
+from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...recognise.tfds import StatedFeature
 
 _TYPES: Final[dict[str, str]] = {"int64": "int64", "float": "float32", "bytes": "binary"}
 
@@ -31,12 +37,38 @@ _FIRST_RECORDS: Final = 64
 
 @dataclass(slots=True)
 class _Seen:
-    """One feature: its kind, in how many records it is, and the fewest and the most values that it has."""
+    """One feature: its kind, in how many records it is, and the fewest and the most values that it has.
+
+    Where its type is stated, also the `least` and the `greatest` integer, and whether all bytes are text.
+    """
 
     kind: str
     records: int = 0
     fewest: int = 1 << 62
     most: int = 0
+    least: int = 0
+    greatest: int = 0
+    is_text: bool = True
+
+    def look(self, values: Sequence[Any] | pa.Array) -> None:
+        """Look at the values of a feature whose type is stated."""
+        if self.kind == "int64" and len(values):
+            ends = pc.min_max(values).as_py() if isinstance(values, pa.Array) else None
+            least, greatest = (min(values), max(values)) if ends is None else (ends["min"], ends["max"])
+            self.least, self.greatest = min(self.least, least), max(self.greatest, greatest)
+        elif self.kind == "bytes" and self.is_text:
+            self.is_text = _is_utf8(values if isinstance(values, pa.Array) else pa.array(values, pa.large_binary()))
+
+    def why_not(self, stated: StatedFeature) -> str | None:
+        """Return what is there that is not of the stated type, None where all is."""
+        if self.kind == "bytes":
+            return "bytes that are not UTF-8" if stated.type == "string" and not self.is_text else None
+        if self.kind != "int64":
+            return None
+        low, high = 0, len(stated.names) - 1 if stated.type == "label" else 1
+        if stated.type not in ("label", "bool"):
+            low, high = int(np.iinfo(stated.type).min), int(np.iinfo(stated.type).max)
+        return next((str(one) for one in (self.least, self.greatest) if not low <= one <= high), None)
 
     def add(self, records: int, fewest: int, most: int) -> None:
         self.records += records
@@ -47,7 +79,7 @@ class _Seen:
 class Observation:
     """What Examples were seen to hold; `name` is the file's. `bad` counts records that are not Examples.
 
-    `other` is what one of these is: a SequenceExample, or an ExampleListWithContext.
+    `other` is what one of these is: a SequenceExample, or an ExampleListWithContext. `types` are those that are stated.
     """
 
     name: str
@@ -55,6 +87,7 @@ class Observation:
     bad: int = 0
     other: str | None = None
     features: dict[str, _Seen] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
     _decoder: ExampleDecoder | None = None
 
     @property
@@ -80,6 +113,7 @@ class Observation:
             sizes = pc.min_max(pc.list_value_length(column)).as_py()
             if sizes["min"] is not None:
                 self.features[name].add(len(column) - column.null_count, sizes["min"], sizes["max"])
+                self._look(name, column.flatten())
         self.records += len(payloads) - int(odd.sum())
         self._add_one_by_one(payloads, odd.nonzero()[0].tolist())
 
@@ -96,6 +130,11 @@ class Observation:
                 kind, values = feature_values(feature)
                 if kind != "none":
                     self._seen(name, kind).add(1, len(values), len(values))
+                    self._look(name, values)
+
+    def _look(self, name: str, values: Sequence[Any] | pa.Array) -> None:
+        if self.types.get(name, "image") != "image":
+            self.features[name].look(values)
 
     def _seen(self, name: str, kind: str) -> _Seen:
         seen = self.features.get(name)
@@ -131,4 +170,44 @@ def observe_together(observations: Iterable[Observation], name: str) -> Observat
         for feature, seen in one.features.items():
             known = total.features.setdefault(feature, _Seen(seen.kind))
             known.add(seen.records, seen.fewest, seen.most)
+            known.least, known.greatest = min(known.least, seen.least), max(known.greatest, seen.greatest)
+            known.is_text = known.is_text and seen.is_text
     return total
+
+
+def with_types(
+    schema: Schema, observations: Iterable[Observation], stated: Mapping[str, StatedFeature]
+) -> tuple[Schema, dict[str, tuple[str, ...]], list[str]]:
+    """Return the schema with the types that are stated, the names of classes, and which types the values are not of."""
+    seen = observe_together(observations, "").features if stated else {}
+    features, labels, said = [], dict[str, tuple[str, ...]](), []
+    for feature in schema:
+        one = stated.get(feature.name)
+        if one is None or not is_kept_as(one.type, feature.kind):
+            features.append(feature)
+            continue
+        why = seen[feature.name].why_not(one)
+        if why is not None:
+            said.append(
+                f'feature "{printable(feature.name)}" is {one.type} in features.json, and holds {why}: it is read as '
+                f"{feature.type}{', without names of classes' if one.names else ''}"
+            )
+        elif one.type == "label":
+            labels[feature.name] = one.names
+        kind = feature.type if why else one.type
+        file = labels_file_name(feature.name) if kind == "label" else None
+        shape = one.shape if one.shape == (-1,) or math.prod(one.shape) == _values(feature) else feature.shape
+        features.append(replace(feature, type=kind, shape=shape, labels=file))
+    return Schema(tuple(features)), labels, said
+
+
+def _values(feature: Feature) -> int | None:
+    return None if feature.shape == (-1,) else math.prod(feature.shape)
+
+
+def _is_utf8(values: pa.Array) -> bool:
+    try:
+        values.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True

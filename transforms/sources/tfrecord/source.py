@@ -10,8 +10,10 @@ states (`val-00001-of-00010.tfrecord`), or the folder that it is in (`val/a.tfre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +24,7 @@ from ...format.splits.splitter import DEFAULT_SPLIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recognise.rules import recognise
+from ...recognise.tfds import compare_counts, missing_files, stated_of
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..files.stamp import check_stamp
@@ -38,7 +41,7 @@ from .agreement import (
     stated_by,
 )
 from .inputs import InputFile, Inputs, find_inputs
-from .observed_schema import Observation
+from .observed_schema import Observation, with_types
 from .piece_reader import PieceReader, pass_over, read_runs, rows_without
 from .pieces import RecordsPiece, cut_run, is_compressed, whole_file
 
@@ -55,6 +58,7 @@ class _Agreement:
     checked: frozenset[bytes] = frozenset()
     opaque: bool = False
     columns: tuple[ColumnEntry, ...] = ()
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +147,8 @@ class TfrecordSource(FileSource):
         listing = Listing("tfrecord", entries, len(entries), 0, notable=tuple(sorted(inputs.left.notable)))
         listing = recognise(listing, paths, base, self.settings.splits)
         inputs.recognised = listing.recognised
+        if self.settings.splits.looks:
+            inputs.stated = stated_of([os.fsdecode(entry.path) for entry in entries])
         for index, entry in zip(foreign, listing.entries, strict=True):
             inputs.files[index] = replace(inputs.files[index], stated=entry.split)
         if not self.in_turn:
@@ -157,22 +163,31 @@ class TfrecordSource(FileSource):
         if self.options.records == "opaque" or (bare and stated):
             return _OPAQUE
         datasets = [*([self.dataset] if self.dataset else []), *stated]
-        labels = agree_on_labels(datasets)
+        beside = [Stated(name, None, labels) for name, labels in inputs.stated.folders.items()]
+        labels = agree_on_labels([*datasets, *beside])
         known = agree_on_schema(datasets) if datasets else None
-        observed = run(self._observe, foreign, heavy=True)
+        observed = run(partial(self._observe, types=inputs.stated.types), foreign, heavy=True)
+        counted = [(file, one.records + one.bad) for file, one in zip(foreign, observed, strict=True)]
+        found = [(os.fsdecode(file.entry.path), file.entry.name, records) for file, records in counted]
+        said = compare_counts(found, inputs.stated)
         if not self._is_told and known is None and hold_no_examples(observed):
-            return _OPAQUE
+            return replace(_OPAQUE, said=tuple(said))
         if self.dataset is not None:
             known = self.dataset.schema
         schema = agree_with_files(datasets[0].name if datasets else "these files", known, observed)
+        if not datasets:
+            schema, labels, untyped = with_types(schema, observed, inputs.stated.features)
+            said += untyped
+        labels = {feature.name: labels[feature.name] for feature in schema if feature.name in labels}
         unproven = {file.entry.path for file, one in zip(foreign, observed, strict=True) if datasets or one.bad}
         loose = {index for index, one in enumerate(stated) if allows_more(one, schema)}
         unproven |= {file.entry.path for file in inputs.files if file.dataset in loose}
-        return _Agreement(schema, labels, frozenset(unproven), columns=agree_on_columns(datasets))
+        columns = agree_on_columns(datasets)
+        return _Agreement(schema, labels, frozenset(unproven), columns=columns, said=tuple(said))
 
-    def _observe(self, file: InputFile) -> Observation:
+    def _observe(self, file: InputFile, types: Mapping[str, str]) -> Observation:
         """Read a foreign file for its schema; records with damaged data are left to the second reading."""
-        seen = Observation(file.entry.name)
+        seen = Observation(file.entry.name, types=types)
         for run in read_runs(file.entry, on_damage=pass_over, record_bytes_limit=self.settings.limits.record_bytes):
             payloads = run.payloads
             if run.damaged:
@@ -207,11 +222,19 @@ class TfrecordSource(FileSource):
         return pieces, tuple(tasks)
 
     def _warnings(self, inputs: Inputs, found: _Agreement) -> Iterator[str]:
+        yield from found.said
         foreign = [file.entry.name for file in inputs.files if file.dataset is None]
-        if foreign:
-            more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
+        yield from missing_files(foreign)
+        counts = inputs.stated.counts
+        unknown = [
+            file.entry.name
+            for file in inputs.files
+            if file.dataset is None and os.fsdecode(file.entry.path) not in counts
+        ]
+        if unknown:
+            more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
             yield (
-                f"{foreign[0]}{more}: no manifest states the number of records: a file that was cut between two "
+                f"{unknown[0]}{more}: no manifest states the number of records: a file that was cut between two "
                 f"records looks whole"
             )
         if found.opaque and not self._is_told and foreign:
@@ -232,7 +255,7 @@ class TfrecordSource(FileSource):
                         f"{dataset.name}: is split again, so that records of one of its splits ({', '.join(splits)}) "
                         f"may go to another; to cut one of them: {Set('split.of', cut)}"
                     )
-        if foreign and found.labels:
+        if unknown and found.labels:
             names = ", ".join(map(printable, sorted(found.labels)))
             yield f"{names}: the numbers in foreign files are taken for the labels of the datasets"
 

@@ -1,0 +1,141 @@
+"""Folders that TensorFlow Datasets wrote are converted and adopted, and it reads the same rows of both."""
+
+from __future__ import annotations
+
+import importlib.resources.abc
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+from shardmill.pipelines import open_dataset
+
+from ..command_line import Shardmill
+from ..tfds_folder import FEATURES, LABELS, example, write_tfds
+
+SPLITS = {"train": range(25), "test": range(25, 30), "corrupt_2": range(30, 33)}
+
+
+@pytest.fixture(autouse=True)
+def _resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TFDS 4.9 imports the package that the standard library has since Python 3.9."""
+    monkeypatch.setitem(sys.modules, "importlib_resources", importlib.resources)
+
+
+def row(number: int) -> dict[str, Any]:
+    pixels = np.random.RandomState(number).randint(0, 255, (4, 6, 3)).astype(np.uint8)
+    count = number % 3
+    return {
+        "age": number,
+        "deep": [[1] * count, [2]],
+        "half": number / 2,
+        "image": pixels,
+        "label": count,
+        "name": f"näme {number}",
+        "nest": {"a": {"b": -number}},
+        "numbers": np.arange(count, dtype=np.int16),
+        "objects": [{"bbox": tfds.features.BBox(0.25, 0.5, 0.75, 1.0), "label": "far"}] * count,
+        "ok": number % 2 == 1,
+        "pair": np.arange(6, dtype=np.int32).reshape(2, 3),
+        "raw": b"\xff",
+    }
+
+
+def features() -> Any:
+    kinds = tfds.features
+    return kinds.FeaturesDict({
+        "age": kinds.Scalar(np.uint8),
+        "deep": kinds.Sequence(kinds.Sequence(np.int8)),
+        "half": np.float16,
+        "image": kinds.Image(shape=(4, 6, 3)),
+        "label": kinds.ClassLabel(names=LABELS["label"]),
+        "name": kinds.Text(),
+        "nest": {"a": {"b": np.int8}},
+        "numbers": kinds.Tensor(shape=(None,), dtype=np.int16),
+        "objects": kinds.Sequence({"bbox": kinds.BBoxFeature(), "label": kinds.ClassLabel(names=["near", "far"])}),
+        "ok": kinds.Scalar(np.bool_),
+        "pair": kinds.Tensor(shape=(2, 3), dtype=np.int32),
+        "raw": kinds.Tensor(shape=(), dtype=np.str_),
+    })  # fmt: skip
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    builder = tfds.dataset_builders.AdhocBuilder(
+        name="pets",
+        version="1.0.0",
+        features=features(),
+        data_dir=tmp_path / "data",
+        split_datasets={split: [(f"{number}", row(number)) for number in numbers] for split, numbers in SPLITS.items()},
+        file_format="tfrecord",
+    )
+    builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=2))
+    return tmp_path / "data/pets/1.0.0"
+
+
+def rows_of(folder: Path, split: str) -> Iterator[dict[str, Any]]:
+    """Yield rows as TFDS gives them, in the order of the files, with the bytes of pictures."""
+    builder = tfds.builder_from_directory(folder)
+    pictures = isinstance(builder.info.features["image"], tfds.features.Image)
+    config = tfds.ReadConfig(interleave_cycle_length=1)
+    decoders = {"image": tfds.decode.SkipDecoding()} if pictures else None
+    for one in builder.as_dataset(split=split, read_config=config, decoders=decoders):
+        row = plain(one)
+        row["objects"]["bbox"] = np.reshape(row["objects"]["bbox"], (-1, 4)).tolist()
+        yield row
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in sorted(value.items())}
+    found = value.to_list() if hasattr(value, "to_list") else value.numpy()
+    return found.tolist() if hasattr(found, "tolist") else found
+
+
+@pytest.mark.parametrize("command", ["convert", "merge", "adopt"])
+@pytest.mark.parametrize("path", ["data/pets", "data/pets/1.0.0"])
+def test_every_row_class_and_split_of_a_folder_of_tfds_is_what_tfds_reads(
+    pets: Path, shardmill: Shardmill, command: str, path: str
+) -> None:
+    wanted = {split: list(rows_of(pets, split)) for split in SPLITS}
+    before = {one.name: one.read_bytes() for one in pets.iterdir()}
+    screen = shardmill(command, path, *(() if command == "adopt" else ("-o", "out")))
+    assert screen.code == 0, screen.err
+    assert {one: (pets / one).read_bytes() for one in before} == before
+    made = pets if command == "adopt" else pets.parents[2] / "out"
+    dataset = open_dataset(made)
+    assert {split: len(dataset[split]) for split in dataset.splits} == {s: len(n) for s, n in SPLITS.items()}
+    found = tfds.builder_from_directory(made).info
+    assert {split: one.num_examples for split, one in found.splits.items()} == {s: len(n) for s, n in SPLITS.items()}
+    for feature in (found.features["label"], found.features["objects"]["label"]):
+        assert list(feature.names) in list(map(list, dataset.labels.values()))
+    for split in SPLITS:
+        assert list(rows_of(made, split)) == wanted[split]
+        for ours, their in zip(dataset[split], wanted[split], strict=True):
+            assert (ours["image"], ours["raw"]) == (their["image"], their["raw"])
+            assert (ours["name"].encode(), ours["label"]) == (their["name"], LABELS["label"][their["label"]])
+            assert (ours["age"], ours["ok"], ours["half"]) == (their["age"], their["ok"], their["half"])
+            assert ours["nest/a/b"] == their["nest"]["a"]["b"]
+            assert ours["objects/label"] == [["near", "far"][one] for one in their["objects"]["label"]]
+            assert np.reshape(ours["objects/bbox"], (-1, 4)).tolist() == their["objects"]["bbox"]
+            assert ours["numbers"] == their["numbers"]
+            assert np.reshape(ours["pair"], (2, 3)).tolist() == their["pair"]
+
+
+def test_the_folder_of_the_quick_tests_is_what_tfds_writes(pets: Path, tmp_path: Path) -> None:
+    assert json.loads((pets / "features.json").read_text()) == FEATURES
+    write_tfds(tmp_path / "made", {split: [list(map(example, numbers))] for split, numbers in SPLITS.items()})
+    for name in ("label.labels.txt", "objects-label.labels.txt"):
+        assert (tmp_path / "made" / name).read_bytes() == (pets / name).read_bytes()
+    stated = [json.loads((one / "dataset_info.json").read_text()) for one in (pets, tmp_path / "made")]
+    real, made = ({split["name"]: split for split in info["splits"]} for info in stated)
+    assert {**real["test"], "shardLengths": ["5"], "numBytes": "1"} == made["test"]
+    assert stated[0]["fileFormat"] == stated[1]["fileFormat"]
+    for split in SPLITS:
+        ours = [{**one, "image": None} for one in rows_of(tmp_path / "made", split)]
+        theirs = sorted(({**one, "image": None} for one in rows_of(pets, split)), key=lambda one: one["age"])
+        assert ours == theirs

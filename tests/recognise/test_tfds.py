@@ -1,0 +1,332 @@
+"""Folders of TFDS and TFX, and counts in names: read with splits, types and classes, and compared with the files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from shardmill.pipelines import append, open_dataset
+from shardmill.transforms.dataset.reading.open_dataset import Dataset
+from shardmill.transforms.dataset.records.record_file import write_records
+
+from ..command_line import Shardmill
+from ..tfds_folder import LABELS, example, picture, write_tfds
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+TRAIN = [example(number) for number in range(10)]
+TEST = [example(number) for number in range(10, 14)]
+SPLITS = {"train": [TRAIN[:6], TRAIN[6:]], "test": [TEST]}
+TYPES = {
+    "age": ("uint8", ()),
+    "deep/ragged_flat_values": ("int8", (-1,)),
+    "deep/ragged_row_lengths_0": ("int64", (2,)),
+    "half": ("float16", ()),
+    "image": ("image", ()),
+    "label": ("label", ()),
+    "name": ("string", ()),
+    "nest/a/b": ("int8", ()),
+    "numbers": ("int16", (-1,)),
+    "objects/bbox": ("float32", (-1,)),
+    "objects/label": ("label", (-1,)),
+    "ok": ("bool", ()),
+    "pair": ("int32", (2, 3)),
+    "raw": ("binary", ()),
+}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def records(path: str = "out") -> dict[str, list[bytes]]:
+    dataset = open_dataset(path)
+    return {split: list(dataset.records(split)) for split in dataset.splits}
+
+
+def types_of(dataset: Dataset) -> dict[str, tuple[str, tuple[int, ...]]]:
+    assert dataset.schema is not None
+    return {feature.name: (feature.type, feature.shape) for feature in dataset.schema}
+
+
+def put(name: str, rows: list[bytes]) -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    write_records(name, iter(rows), "gzip" if name.endswith(".gz") else "none")
+
+
+def commands(text: str) -> list[list[str]]:
+    return [shlex.split(one)[1:] for one in re.findall(r"\bshardmill (?:convert|merge|adopt) .*$", text, re.M)]
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        *((command, path) for command in ("convert", "merge", "adopt") for path in ("pets/1.0.0", "pets")),
+        ("convert", "pets/1.0.0/*tfrecord*"),
+    ],
+)
+def test_a_folder_of_tfds_is_read_with_splits_types_and_names_of_classes(
+    shardmill: Shardmill, command: str, path: str
+) -> None:
+    shards = write_tfds(Path("pets/1.0.0"), SPLITS)
+    before = {one: one.read_bytes() for one in Path("pets/1.0.0").iterdir()}
+    screen = shardmill(command, path, *(() if command == "adopt" else ("-o", "out")))
+    assert screen.code == 0, screen.err
+    assert ("Warning" in screen.out, "label is" in screen.out) == (False, False)
+    made = "pets/1.0.0" if command == "adopt" else "out"
+    if command == "adopt":
+        assert screen.out.startswith("Adopted pets/1.0.0: 14 records in 3 files")
+        assert {one: one.read_bytes() for one in before} == before
+    dataset = open_dataset(made)
+    assert records(made) == {"test": TEST, "train": TRAIN}
+    assert types_of(dataset) == TYPES
+    assert {name: list(names) for name, names in dataset.labels.items()} == LABELS
+    row = dataset["train"][4]
+    found = (row["image"], row["label"], row["name"], row["age"], row["ok"], row["objects/label"])
+    assert found == (picture(4), "dog", "näme 4", 4, False, ["far"])
+    assert shardmill("verify", made).code == 0
+    assert all(one.exists() for one in shards)
+
+
+def test_stats_shows_the_splits_and_the_classes_of_a_folder_of_tfds(shardmill: Shardmill) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    found = json.loads(shardmill("stats", "pets", "--full", "--json").out)["splits"]
+    assert {name: one["records"] for name, one in found.items()} == {"test": 4, "train": 10}
+    assert "a bird" in json.dumps(found["train"])
+
+
+@pytest.mark.parametrize("split", ["corrupt_2", "10k_rows", "Unlabelled"])
+def test_a_split_that_only_dataset_info_names_is_read(shardmill: Shardmill, split: str) -> None:
+    write_tfds(Path("pets/1.0.0"), {"train": [TRAIN], split: [TEST]}, template="{DATASET}_{SPLIT}.{FILEFORMAT}")
+    screen = shardmill("convert", "pets", "-o", "out")
+    if split[0].isdigit():
+        assert f'pets/1.0.0/dataset_info.json: calls a split "{split}"' in screen.err
+        return
+    assert screen.code == 0, screen.err
+    assert "from dataset_info.json" in screen.out
+    assert records() == {"train": TRAIN, split.lower(): TEST}
+
+
+def test_without_detection_records_are_read_in_one_split_with_the_types_that_they_show(shardmill: Shardmill) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    assert shardmill("convert", "pets", "-o", "out", "--set", "input.detect=none").code == 0
+    dataset = open_dataset("out")
+    assert ({split: len(rows) for split, rows in records().items()}, dict(dataset.labels)) == ({"train": 14}, {})
+    assert types_of(dataset)["age"] == ("int64", ())
+
+
+@pytest.mark.parametrize("rule", ["tfds", "names"])
+def test_an_append_replays_the_splits_and_keeps_the_types_and_classes(shardmill: Shardmill, rule: str) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert "Splits of files: dataset_info.json" in shardmill("info", "out").out
+    if rule == "tfds":
+        write_tfds(Path("more/1.1.0"), {"train": [TRAIN[:2]], "test": [TEST[:1]]})
+    else:
+        put("more/train-00000-of-00001.tfrecord", TRAIN[:2])
+        put("more/test-00000-of-00001.tfrecord", TEST[:1])
+    append("more", output="out")
+    assert records() == {"test": [*TEST, TEST[0]], "train": [*TRAIN, *TRAIN[:2]]}
+    assert types_of(open_dataset("out")) == TYPES
+    assert {name: list(names) for name, names in open_dataset("out").labels.items()} == LABELS
+
+
+def test_an_append_of_classes_in_another_order_is_refused(shardmill: Shardmill) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    write_tfds(Path("more/1.0.0"), {"train": [TRAIN[:2]]})
+    Path("more/1.0.0/label.labels.txt").write_text("dog\ncat\na bird\n")
+    screen = shardmill("append", "more", "-o", "out")
+    assert screen.code != 0
+    assert 'label 0 is "cat" in' in screen.err
+    assert '"dog" in more/1.0.0' in screen.err
+
+
+@pytest.mark.parametrize(
+    ("changed", "feature", "holds", "kept"),
+    [
+        ({"label": [-1]}, "label", "-1", "int64, without names of classes"),
+        ({"label": [3]}, "label", "3", "int64, without names of classes"),
+        ({"age": [256]}, "age", "256", "int64"),
+        ({"ok": [2]}, "ok", "2", "int64"),
+        ({"name": [b"\xff"]}, "name", "bytes that are not UTF-8", "binary"),
+    ],
+)
+@pytest.mark.parametrize("command", ["convert", "adopt"])
+def test_a_type_that_the_values_are_not_of_is_said_and_not_taken(
+    shardmill: Shardmill, command: str, changed: dict[str, list[bytes]], feature: str, holds: str, kept: str
+) -> None:
+    rows = [*TRAIN, example(11, **changed)]
+    write_tfds(Path("pets/1.0.0"), {"train": [rows]})
+    screen = shardmill(*(["convert", "pets", "-o", "out"] if command == "convert" else ["adopt", "pets"]))
+    assert screen.code == 0, screen.err
+    said = f'feature "{feature}" is {TYPES[feature][0]} in features.json, and holds {holds}: it is read as {kept}'
+    assert said in re.sub(r"\s+", " ", screen.out)
+    dataset = open_dataset("out" if command == "convert" else "pets/1.0.0")
+    assert types_of(dataset) == TYPES | {feature: (kept.partition(",")[0], ())}
+    assert dataset["train"].to_arrow().num_rows == len(rows)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"type": "FeaturesDict", "content": {}}', '{"featuresDict": 1}', "\xff"])
+def test_a_features_file_of_another_form_states_nothing(shardmill: Shardmill, text: str) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    Path("pets/1.0.0/features.json").write_bytes(text.encode("latin-1"))
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert records() == {"test": TEST, "train": TRAIN}
+    assert types_of(open_dataset("out"))["age"] == ("int64", ())
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "{}", '{"splits": 1}', '{"splits": [{"shardLengths": ["x"]}]}', '{"splits": {"train": {}}}',
+             '{"name": "x", "splits": [{"name": "train", "shardLengths": ["3"], "filepathTemplate": "{0}{NO}"}]}'],
+)  # fmt: skip
+def test_an_info_file_of_another_form_states_nothing(shardmill: Shardmill, text: str) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    Path("pets/1.0.0/dataset_info.json").write_text(text)
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert records() == {"test": TEST, "train": TRAIN}
+    assert types_of(open_dataset("out"))["age"] == ("int64", ())
+
+
+@pytest.mark.parametrize("gone", ["pets-train.tfrecord-00001-of-00002", "pets-test.tfrecord-00000-of-00001"])
+@pytest.mark.parametrize("command", ["convert", "merge", "adopt"])
+def test_a_shard_that_is_missing_is_named_and_the_command_reads_those_that_are_there(
+    shardmill: Shardmill, command: str, gone: str
+) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    count = 4
+    Path("pets/1.0.0", gone).unlink()
+    screen = shardmill(command, "pets/1.0.0", *(() if command == "adopt" else ("-o", "out")))
+    assert screen.code == 2
+    assert f"pets/1.0.0/{gone}: is missing, and dataset_info.json states {count} records in it" in screen.err
+    assert not Path("out").exists()
+    (read,) = commands(screen.err)
+    assert shardmill(*read).code == 0
+    rows = {"test": TEST, "train": TRAIN}
+    kept = {"test": TEST, "train": TRAIN[:6]} if "train" in gone else {"train": rows["train"]}
+    assert records(read[read.index("-o") + 1]) == kept
+    assert types_of(open_dataset(read[read.index("-o") + 1])) == TYPES
+
+
+def test_shards_that_are_ignored_or_not_named_are_not_missing(shardmill: Shardmill) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    assert shardmill("convert", "pets", "-o", "out", "--set", "input.ignore=[pets-test*]").code == 0
+    assert records() == {"train": TRAIN}
+    assert shardmill("convert", "pets/1.0.0/pets-test.tfrecord-00000-of-00001", "-o", "one").code == 0
+    assert records("one") == {"test": TEST}
+
+
+@pytest.mark.parametrize("command", ["convert", "merge", "adopt"])
+def test_a_shard_with_fewer_records_is_refused_and_one_with_more_is_said(shardmill: Shardmill, command: str) -> None:
+    how = [command, "pets"] if command == "adopt" else [command, "pets", "-o", "out"]
+    shards = write_tfds(Path("pets/1.0.0"), SPLITS)
+    write_records(str(shards[0]), iter(TRAIN[:5]), "none")
+    screen = shardmill(*how)
+    assert screen.code not in (0, 1)
+    assert "train.tfrecord-00000-of-00002 holds 5 records, and dataset_info.json states 6" in screen.err
+    assert (Path("out").exists(), Path("pets/1.0.0/manifest.json").exists()) == (False, False)
+    write_records(str(shards[0]), iter([*TRAIN[:6], TRAIN[0]]), "none")
+    screen = shardmill(*how)
+    assert screen.code == 0, screen.err
+    assert "holds 7 records, and dataset_info.json states 6" in re.sub(r"\s+", " ", screen.out)
+
+
+@pytest.mark.parametrize("versions", [("pets/1.0.0", "pets/2.0.0"), ("pets/big/1.0.0", "pets/small/1.0.0")])
+@pytest.mark.parametrize("command", ["convert", "merge", "adopt"])
+def test_of_several_versions_or_configs_the_run_stops_with_a_command_for_each(
+    shardmill: Shardmill, command: str, versions: tuple[str, str]
+) -> None:
+    for number, version in enumerate(versions):
+        write_tfds(Path(version), {"train": [TRAIN[number:]]})
+    screen = shardmill(command, "pets", *(() if command == "adopt" else ("-o", "out")))
+    assert screen.code == 2
+    assert f"the folder holds 2 datasets or versions of one ({versions[0]}, {versions[1]})" in screen.err
+    for number, words in enumerate(commands(screen.err)):
+        assert words[:2] == [command, versions[number]]
+        if command != "adopt":
+            words[words.index("-o") + 1] = f"o{number}"
+        assert shardmill(*words).code == 0
+        assert records(f"o{number}" if command != "adopt" else versions[number]) == {"train": TRAIN[number:]}
+    if command == "merge":
+        assert shardmill("merge", *versions, "-o", "both").code == 0
+        assert records("both") == {"train": [*TRAIN, *TRAIN[1:]]}
+
+
+def test_executions_of_tfx_are_asked_for_and_one_is_read_with_its_splits(shardmill: Shardmill) -> None:
+    for number in (1, 2):
+        for split, rows in (("train", TRAIN), ("eval", TEST)):
+            put(f"examples/{number}/Split-{split}/data_tfrecord-00000-of-00001.gz", rows[number:])
+    screen = shardmill("convert", "examples", "-o", "out")
+    assert screen.code == 2
+    assert "(examples/1, examples/2)" in screen.err
+    assert shardmill(*commands(screen.err)[1]).code == 0
+    assert records() == {"eval": TEST[2:], "train": TRAIN[2:]}
+    shutil.rmtree("examples/2")
+    assert shardmill("merge", "examples", "-o", "one").code == 0
+    assert records("one") == {"eval": TEST[1:], "train": TRAIN[1:]}
+
+
+def kaggle(*names: str, rows: int | None = None) -> None:
+    for name in names:
+        count = int(re.findall("[0-9]+", name)[-1])
+        put(name, TRAIN[: count if rows is None else rows])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("set/train/00-224x224-3.tfrec", "set/train/01-224x224-2.tfrec", "set/val/00-224x224-4.tfrec"),
+        ("set/train/ld_train00-3.tfrec", "set/train/ld_train01-2.tfrec", "set/test/ld_test00-4.tfrec"),
+    ],
+)
+@pytest.mark.parametrize("command", ["convert", "merge"])
+def test_counts_in_the_names_of_kaggle_are_compared(shardmill: Shardmill, command: str, names: tuple[str, ...]) -> None:
+    kaggle(*names)
+    screen = shardmill(command, "set", "-o", "out")
+    assert (screen.code, "no manifest states" in screen.out) == (0, False), screen.err
+    assert sorted(len(rows) for rows in records().values()) == [4, 5]
+    kaggle(names[1], rows=3)
+    screen = shardmill(command, "set", "-o", "more")
+    said = f"{names[1]} holds 3 records, and its name states 2"
+    assert (screen.code, said in re.sub(r"\s+", " ", screen.out)) == (0, True), screen.err
+    kaggle(names[1], rows=1)
+    screen = shardmill(command, "set", "-o", "less")
+    assert f"{names[1]} holds 1 record, and its name states 2; records are missing" in screen.err
+    assert not Path("less").exists()
+    assert shardmill(command, "set", "-o", "less", "--set", "input.detect=none").code == 0
+
+
+def test_words_of_splits_in_the_names_of_kaggle_are_asked_for_and_their_counts_compared(shardmill: Shardmill) -> None:
+    kaggle("set/train00-5.tfrec", "set/train01-3.tfrec", "set/test00-4.tfrec")
+    screen = shardmill("convert", "set", "-o", "out")
+    assert screen.code == 2
+    assert shardmill(*commands(screen.err)[0]).code == 0
+    assert {split: len(rows) for split, rows in records().items()} == {"train": 8, "test": 4}
+    kaggle("set/test00-4.tfrec", rows=2)
+    for words in (["adopt", "set", "--split", "all"], ["convert", "set", "-o", "o", "--set", "input.splits=names"]):
+        screen = shardmill(*words)
+        assert screen.code not in (0, 1)
+        assert "set/test00-4.tfrec holds 2 records, and its name states 4" in screen.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["day-2024-11.tfrec", "2024-05.tfrec", "a-3.tfrec", "x01-3.tfrec", "part-00000-of-00009.tfrec", "00-3.tfrecord"],
+)
+def test_other_numbers_in_names_are_no_counts(shardmill: Shardmill, name: str) -> None:
+    kaggle(f"set/{name}", rows=1)
+    screen = shardmill("convert", "set", "-o", "out")
+    assert (screen.code, "no manifest states the number of records" in screen.out) == (0, True), screen.err
+
+
+@pytest.mark.parametrize("command", ["convert", "merge"])
+def test_files_whose_names_say_that_there_are_more_are_said(shardmill: Shardmill, command: str) -> None:
+    put("set/data-00000-of-00003.tfrecord", TRAIN)
+    screen = shardmill(command, "set", "-o", "out")
+    assert screen.code == 0
+    assert "set/data-00001-of-00003.tfrecord is not here: 1 of 3 files" in re.sub(r"\s+", " ", screen.out)

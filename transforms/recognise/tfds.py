@@ -1,0 +1,216 @@
+"""What is stated of TFRecord files beside their records, and compared with them.
+
+mnist/3.0.1/dataset_info.json     TFDS: the shards of each split, with the records of each
+mnist/3.0.1/features.json         TFDS: the types of features; label.labels.txt the names of classes
+examples/2/Split-train/           TFX: one of several executions
+flowers/train/00-224x224-798.tfrec, train00-1338.tfrec    Kaggle: the number of records, last in the name
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from ..errors import DamageError, InputError, SourceError
+from ..format.schema.column_types import TYPES
+from ..format.sidecars.tfds import labels_file_name
+from ..format.wording.printable import counted
+from ..sources.contract.call import shown_path
+from ..sources.files.listing import list_file
+from ..sources.files.open_file import open_file, open_listed, read_at
+
+INFO: Final = "dataset_info.json"
+_FEATURES: Final = "features.json"
+_TEMPLATE: Final = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+_MOST_BYTES: Final = 64 << 20
+_MOST_FOLDERS: Final = 64
+_SHOWN: Final = 6
+_TYPE_OF: Final = {one.tfds: one.name for one in TYPES.values() if one.tfds}
+"""Our types by the dtypes of TFDS; others are what records hold: it keeps float64 as float32, for one."""
+
+_COUNTED: Final = re.compile(r"([A-Za-z_]*)([0-9]{2,5})-(?:[0-9]+x[0-9]+-)?([1-9][0-9]*)\.tfrec")
+_ONE_OF: Final = re.compile(r"-([0-9]{1,9})-of-([0-9]{1,9})(?![0-9])")
+
+
+class StatedFeature(NamedTuple):
+    """The type and the shape of a feature, and the names of its classes; (-1,) is a list of any length."""
+
+    type: str
+    shape: tuple[int, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TfdsFolder:
+    """A folder that TFDS wrote: `shards` are the files that it states, each with its split and its records."""
+
+    path: str
+    shards: Mapping[str, tuple[str, int]]
+
+    def features(self) -> dict[str, StatedFeature]:
+        """Return what features.json states, by the keys of records."""
+        try:
+            tree = json.loads(_read(os.path.join(self.path, _FEATURES)) or b"{}")
+            stated = dict(_features_of(tree, "", ()))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {}  # of another version of TFDS: the types are those that the records show
+        return {key: one for key, one in map(self._with_names, stated.items()) if one.type != "label" or one.names}
+
+    def _with_names(self, item: tuple[str, StatedFeature]) -> tuple[str, StatedFeature]:
+        key, one = item
+        text = _read(os.path.join(self.path, labels_file_name(key))) if one.type == "label" else None
+        lines = text.decode("utf-8", "replace").split("\n") if text else ()
+        return key, one._replace(names=tuple(name for line in lines if (name := line.strip())))
+
+
+class StatedCount(NamedTuple):
+    """How many records a file should have, and who says so."""
+
+    records: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFiles:
+    """What is stated of files: the records of each by its path, features, and the classes of each folder by its name.
+
+    Features of which two folders state different things have no place in it.
+    """
+
+    counts: Mapping[str, StatedCount] = field(default_factory=dict)
+    features: Mapping[str, StatedFeature] = field(default_factory=dict)
+    folders: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    @property
+    def types(self) -> dict[str, str]:
+        return {key: one.type for key, one in self.features.items()}
+
+
+def stated_of(files: Sequence[str]) -> StatedFiles:
+    counts = dict(_counts_in_names(files))
+    alike, folders = dict[str, StatedFeature | None](), dict[str, dict[str, tuple[str, ...]]]()
+    for one in tfds_folders(files):
+        counts |= {os.path.join(one.path, name): StatedCount(n, INFO) for name, (_, n) in one.shards.items()}
+        features = one.features()
+        for key, found in features.items():
+            alike[key] = found if alike.setdefault(key, found) == found else None
+        folders[shown_path(one.path)] = {key: found.names for key, found in features.items() if found.names}
+    return StatedFiles(counts, {key: found for key, found in alike.items() if found is not None}, folders)
+
+
+def tfds_folders(files: Iterable[str]) -> list[TfdsFolder]:
+    """Return the folders of files that TFDS wrote."""
+    paths = list(dict.fromkeys(map(os.path.dirname, files)))[:_MOST_FOLDERS]
+    return [TfdsFolder(path, shards) for path in paths if (shards := _shards_in(path))]
+
+
+def _shards_in(folder: str) -> dict[str, tuple[str, int]]:
+    shards: dict[str, tuple[str, int]] = {}
+    try:
+        info = json.loads(_read(os.path.join(folder, INFO)) or b"{}")
+        for split in info.get("splits", ()) if info.get("fileFormat", "tfrecord") == "tfrecord" else ():
+            lengths = list(map(int, split.get("shardLengths", ())))
+            words = {"DATASET": info["name"], "SPLIT": split["name"], "FILEFORMAT": "tfrecord"}
+            for index, records in enumerate(lengths):
+                shard = {"SHARD_INDEX": f"{index:05d}", "NUM_SHARDS": f"{len(lengths):05d}"}
+                shard["SHARD_X_OF_Y"] = "{SHARD_INDEX}-of-{NUM_SHARDS}".format_map(shard)
+                name = (split.get("filepathTemplate") or _TEMPLATE).format_map(words | shard)
+                if records:
+                    shards[name] = split["name"], records
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        return {}  # another program has written a file of this name
+    return shards
+
+
+def _features_of(node: Mapping[str, Any], key: str, outer: tuple[int, ...]) -> Iterator[tuple[str, StatedFeature]]:
+    """Yield the features below a node of features.json; `outer` are the lengths of the sequences around it."""
+    if "featuresDict" in node:
+        for name, child in node["featuresDict"]["features"].items():
+            yield from _features_of(child, f"{key}/{name}" if key else name, outer)
+    elif "sequence" in node:
+        length = int(node["sequence"].get("length", -1))
+        yield from _features_of(node["sequence"]["feature"], key, (*outer, length))
+    elif (kind := _type_in(node, outer)) is not None:
+        (own,) = ([one for one in node.values() if isinstance(one, dict)] or [{}])[:1]
+        sizes = own.get("shape", {}).get("dimensions", ()) if kind not in ("image", "label", "string") else ()
+        shape = (*outer, *map(int, sizes))
+        yield (
+            f"{key}/ragged_flat_values" if shape.count(-1) > 1 else key,
+            StatedFeature(kind, (-1,) if -1 in shape else shape),
+        )
+
+
+def _type_in(node: Mapping[str, Any], outer: tuple[int, ...]) -> str | None:
+    if "classLabel" in node:
+        return "label"
+    if "text" in node:
+        return "string"
+    if "image" in node:
+        return None if outer else "image"
+    tensor = node.get("tensor", {})
+    return _TYPE_OF.get(tensor.get("dtype")) if tensor.get("encoding", "none").lower() == "none" else None
+
+
+def _read(path: str) -> bytes | None:
+    """Return a file, or an object; None where there is none."""
+    try:
+        with open_listed(list_file(os.fsencode(path), b"/"), open_file) as file:
+            return read_at(file)(_MOST_BYTES, 0)
+    except (InputError, SourceError, OSError):
+        return None
+
+
+def _counts_in_names(files: Sequence[str]) -> Iterator[tuple[str, StatedCount]]:
+    """Yield the counts in the names of files of a folder that are numbered from 0 on."""
+    groups = defaultdict[tuple[str, str], list[tuple[int, str, int]]](list)
+    for file in files:
+        folder, name = os.path.split(file)
+        if found := _COUNTED.fullmatch(name):
+            groups[folder, found[1]].append((int(found[2]), file, int(found[3])))
+    for group in groups.values():
+        if min(group)[0] == 0:
+            yield from ((file, StatedCount(records, "its name")) for _, file, records in group)
+
+
+def compare_counts(found: Iterable[tuple[str, str, int]], stated: StatedFiles) -> list[str]:
+    """Return what to say of files with more records than is stated; each has a path, a name to show, and its records.
+
+    Raises:
+        DamageError: files have fewer.
+    """
+    wrong = [(name, n, one) for path, name, n in found if (one := stated.counts.get(path)) and one.records != n]
+    said = [f"{name} holds {counted(n, 'record')}, and {one.by} states {one.records:,}" for name, n, one in wrong]
+    if any(n < one.records for _, n, one in wrong):
+        raise DamageError(
+            f"{'; '.join(said[:_SHOWN])}; records are missing: copy or download the "
+            f"{'file' if len(said) == 1 else 'files'} again, or leave them out"
+        )
+    return said
+
+
+def missing_files(names: Iterable[str]) -> list[str]:
+    """Return what to say of files of which the names say that there are more.
+
+    >>> missing_files(["a-00000-of-00003", "a-00002-of-00003", "b.tfrecord-1-of-1"])
+    ['a-00001-of-00003 is not here: 2 of 3 files of this name are; if others hold records, the dataset lacks them']
+    """
+    found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
+    for name in names:
+        for match in _ONE_OF.finditer(name):
+            found[name[: match.start()], name[match.end() :], match[2]][int(match[1])] = len(match[1])
+    notes = []
+    for (before, after, total), numbers in found.items():
+        first = int(int(total) in numbers)  # numbered from 1
+        left = next((at for at in range(first, int(total) + first) if at not in numbers), None)
+        if left is not None:
+            name = f"{before}-{left:0{max(numbers.values())}d}-of-{total}{after}"
+            notes.append(
+                f"{name} is not here: {len(numbers):,} of {int(total):,} files of this name are; if others "
+                f"hold records, the dataset lacks them"
+            )
+    return notes
