@@ -39,8 +39,9 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.check": "how far pictures are checked; `strict` rejects [damaged JPEGs](pictures.md#damaged-jpegs)",
     "input.label_offset": "the number of the first class, at most 1000",
     "input.labels": "the classes in their order, others are rejects; `numeric`: folders named by numbers, in order",
-    "input.annotations": "`{coco: [FILE, ...]}`, `{voc: FOLDER}` or `{yolo: FOLDER}`: files that name the pictures "
-    "and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: false` leaves segmentations out",
+    "input.annotations": "`{coco: [FILE, ...]}`, `{boxes: [TABLE, ...]}`, `{voc: FOLDER}` or `{yolo: FOLDER}`: files "
+    "that name the pictures and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: false` leaves "
+    "segmentations out",
     "input.classes": "the names of classes by number; by default of VOC those found, in their order (`numeric`: that "
     "of whole numbers), and of YOLO those of `data.yaml` or `classes.txt` beside the labels",
     "input.key": "members are of one sample where their names are equal up to the first dot, or the last one; `null` "
@@ -84,6 +85,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "([guide](guide.md#boxes))",
     "schema.files_root": "the folder that such paths begin in and do not leave; relative to the config; by default the "
     "table's",
+    "schema.files_suffix": "what the names of such files end with, where cells leave it out, like `.jpg`",
     "schema.columns.<name>.nullable": "`false`: a null rejects its row",
     "split.fractions": "splits and their shares, like `{train: 0.9, val: 0.1}`; they add up to 1",
     "split.key": "the column whose hash decides: rows of one value stay together; without it that of the record",

@@ -39,7 +39,9 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
         section["paths"] = paths
     if section.get("format") is None:
         section.pop("format", None)
-        if paths:
+        if section.get("annotations") is not None:
+            section["format"] = "images"  # of which alone there are annotations
+        elif paths:
             section["format"] = _detect_format(document, paths, base, call, known.ignore)
     elif format_of(section) is None:
         text = f"input.format: {unknown_format(section['format'])}"

@@ -197,6 +197,7 @@ class SchemaConfig(_Section):
     boxes: Literal["reject", "clip"] = "reject"
     box_format: Literal["xywh", "xyxy"] = "xywh"
     files_root: Annotated[str, AfterValidator(_check_folder)] | None = None
+    files_suffix: Annotated[str, Field(pattern=r"^\.[^/\x00]+$")] | None = None
 
     @property
     def rules(self) -> dict[str, ColumnRule]:

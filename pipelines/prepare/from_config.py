@@ -262,7 +262,7 @@ def _steps_of_columns(config: Config, columns: Sequence[tuple[str, ColumnConfig]
             classes = None if isinstance(rule.label, bool) else rule.label
             steps.append(Label.of(name, classes, nulls=rule.keeps_nulls))
     files = tuple(name for name, rule in features if rule.names_files)
-    if files or config.schema_.files_root is not None:
+    if files or config.schema_.files_root is not None or config.schema_.files_suffix is not None:
         steps.append(_files(config, files, tuple(name for name, rule in features if rule.image == "path")))
     steps += [step for of_file, step in nulls if of_file]
     return [*steps, *(FromBase64(name) for name, rule in features if rule.image == "base64")]
@@ -297,11 +297,10 @@ def _nulls(column: str, null: str | Fill) -> Nulls:
 
 def _files(config: Config, names: tuple[str, ...], pictures: tuple[str, ...]) -> Files:
     """Return the step that reads the files that columns name; in a store files are not read."""
-    root = config.schema_.files_root
+    root, suffix = config.schema_.files_root, config.schema_.files_suffix
     if not names:
-        raise UsageError(
-            f"schema.files_root: no column names files; say which: {Set('schema.columns.NAME.file', 'path')}"
-        )
+        key = "files_root" if root is not None else "files_suffix"
+        raise UsageError(f"schema.{key}: no column names files; say which: {Set('schema.columns.NAME.file', 'path')}")
     if root is not None:
         root = os.path.join(config.base, root)
         if is_missing_or_empty(os.fsencode(root)):
@@ -313,7 +312,7 @@ def _files(config: Config, names: tuple[str, ...], pictures: tuple[str, ...]) ->
             f"schema.columns: files that a table in a store names ({quoted(names[0])}) are not read from there yet; "
             f"copy them here, and name their folder: {Set('schema.files_root', 'FOLDER')}"
         )
-    return Files(names, min(config.limits.field_bytes, config.limits.record_bytes), root, pictures)
+    return Files(names, min(config.limits.field_bytes, config.limits.record_bytes), root, pictures, suffix or "")
 
 
 def _image_check(level: Check, settings: Settings) -> ImageCheck:

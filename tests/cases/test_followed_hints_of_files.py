@@ -192,14 +192,15 @@ CASES = {
     "classes of VOC that have no names": Case(
         {
             "first/a.jpg": None,
-            "boxes/a.xml": VOC.format("a", "cat", BOX),
+            "boxes/a.txt": "0 0.5 0.5 0.2 0.2\n",
+            "boxes/classes.txt": "cat\ncat\n",
             "in/b.jpg": None,
             "more/b.xml": VOC.format("b", "dog", BOX),
         },
         "in their order: ",
         {"train": 2},
-        ["--set", "input.annotations.voc=more", "--set", "input.label_offset=1"],
-        earlier=("first", ["--set", "input.annotations.voc=boxes", "--set", "input.label_offset=1"]),
+        ["--set", "input.annotations.voc=more"],
+        earlier=("first", ["--set", "input.annotations.yolo=boxes"]),
     ),
 }
 

@@ -134,7 +134,10 @@ def test_classes_of_voc_that_are_numbers_are_told_and_ordered(shardmill: Shardmi
 
 def test_numeric_classes_of_yolo_are_refused_as_its_files_have_numbers(shardmill: Shardmill) -> None:
     screen = shardmill(*yolo(), "--set", "input.annotations.classes=numeric")
-    assert (screen.code, "classes: numeric goes with voc; files of yolo have numbers" in screen.err) == (2, True)
+    assert (screen.code, "classes: numeric goes with voc and boxes; files of yolo have numbers" in screen.err) == (
+        2,
+        True,
+    )
 
 
 def yolo(lines: str = "1 0.5 0.5 0.2 0.2\n") -> list[str]:

@@ -450,13 +450,12 @@ def test_files_of_uci_are_read_by_the_command_that_is_proposed_without_what_lies
     assert open_dataset("alone")["train"].to_arrow().to_pylist() == rows
 
 
-def test_a_table_with_a_row_for_each_box_is_said_to_give_a_record_for_each(shardmill: Shardmill) -> None:
+def test_a_table_with_several_rows_of_a_picture_is_said_to_give_a_record_for_each(shardmill: Shardmill) -> None:
     make({"d/train/a.jpg": None, "d/val/b.jpg": None})
-    header = "filename,width,height,class,xmin,ymin,xmax,ymax\n"
-    make({"d/train/_annotations.csv": header + "a.jpg,8,6,cat,1,1,3,3\na.jpg,8,6,dog,2,2,4,4\n"})
-    make({"d/val/_annotations.csv": header + "b.jpg,8,6,cat,1,1,3,3\n"})
+    make({"d/train/_annotations.csv": "filename,caption\na.jpg,a cat\na.jpg,a pet\n"})
+    make({"d/val/_annotations.csv": "filename,caption\nb.jpg,a cat\n"})
     screen = shardmill("convert", "d", "-o", "out")
-    assert "to read their rows, a record for each row, so that a picture with several boxes comes several" in screen.out
+    assert "to read their rows, a record for each row, so that a picture in several rows comes several" in screen.out
     (words,) = commands_in(screen.out)
     assert shardmill(*words, "--overwrite").code == 0
     assert counts_of("out") == {"train": 2, "val": 1}

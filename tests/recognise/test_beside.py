@@ -162,3 +162,52 @@ def test_nothing_is_said_where_detection_is_turned_off(shardmill: Shardmill) -> 
     shown = shardmill("convert", "pics", "-o", "out", "--format", "images", "--set", "input.detect=none").out
     assert "Detected" not in shown
     assert "Left out: 1 .csv, 1 .txt\n" in shown
+
+
+@pytest.mark.parametrize("table", ["labels.csv", "train.csv"])
+def test_ids_without_the_suffix_of_their_pictures_are_read_by_the_command_on_the_screen(
+    table: str, shardmill: Shardmill
+) -> None:
+    pictures("pets/train/a1.png", "pets/train/b2.png", "pets/test/c3.png")
+    Path(f"pets/{table}").write_text("id,breed\na1,cat\nb2,dog\n")
+    shown = shardmill("convert", "pets", "-o", "out").err
+    follow(next(line for line in shown.splitlines() if f'{table} names pictures in its column "id"' in line), shardmill)
+    rows = open_dataset("again").to_arrow("train").to_pylist()
+    assert [(row["id/filename"], row["breed"], row["id/width"]) for row in rows] == [
+        ("a1.png", "cat", 8),
+        ("b2.png", "dog", 8),
+    ]
+    Path("pets/more.csv").write_text("id,breed\nb2.png,fox\n")
+    done = shardmill("append", "pets/more.csv", "-o", "again", "--set", "schema.files_root=pets/train")
+    assert done.code == 0, done.err
+    assert open_dataset("again").to_arrow("train")["id/filename"].to_pylist() == ["a1.png", "b2.png", "b2.png"]
+
+
+def test_a_path_without_its_suffix_is_a_reject_with_the_option_that_adds_it(
+    shardmill: Shardmill,
+) -> None:
+    pictures("pets/a1.png")
+    Path("t.csv").write_text("id\npets/a1\n")
+    command = ["convert", "t.csv", "-o", "out", "--set", "schema.columns.id.image=path"]
+    shown = shardmill(*command)
+    assert shown.code == 4
+    line = next(line for line in shown.err.splitlines() if '"pets/a1" is not below' in line)
+    assert '"pets/a1.png" is; add the suffix: ' in line
+    done = shardmill(*command, *shlex.split(line.rpartition("add the suffix: ")[2]))
+    assert done.code == 0, done.err
+    assert open_dataset("out").to_arrow("train")["id/filename"].to_pylist() == ["pets/a1.png"]
+
+
+def test_suffixes_are_added_to_each_path_of_a_list_and_to_nothing_without_files(shardmill: Shardmill) -> None:
+    pictures("pets/a1.png", "pets/b2.png")
+    Path("t.jsonl").write_text('{"ids": ["a1", "b2.PNG"]}\n{"ids": []}\n')
+    Path("pets/b2.png").rename("pets/b2.PNG")
+    options = ["--set", "schema.files_suffix=.png", "--set", "schema.files_root=pets"]
+    done = shardmill("convert", "t.jsonl", "-o", "out", "--set", "schema.columns.ids.image=path", *options)
+    assert done.code == 0, done.err
+    assert [row["ids/filename"] for row in open_dataset("out").to_arrow("train").to_pylist()] == [
+        ["a1.png", "b2.PNG"],
+        [],
+    ]
+    refused = shardmill("convert", "t.jsonl", "-o", "out", *options[:2])
+    assert (refused.code, "schema.files_suffix: no column names files" in refused.err) == (2, True)

@@ -368,7 +368,7 @@ def test_a_picture_in_two_lists_of_a_data_yaml_is_an_error_that_names_it(shardmi
     write("pets/val.txt", "./images/b.jpg\n")
     refused = shardmill("convert", "pets", "-o", "out")
     assert refused.code == 2
-    assert 'pets/labels/b" is in train.txt too' in refused.err
+    assert 'pets/val.txt: "b" is in train.txt too' in refused.err
 
 
 def test_coco_s_years_are_no_part_of_the_splits(shardmill: Shardmill) -> None:

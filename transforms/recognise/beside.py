@@ -38,9 +38,11 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import SourceEntry
+from ..sources.files.formats import FORMATS
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
 from .names import is_split_folder, split_in_words, split_of_folder
+from .picture_tables import box_columns
 
 _MOST: Final = 8
 _MOST_FOLDERS: Final = 1000
@@ -151,7 +153,7 @@ def _picture_key(path: bytes) -> str | None:
 def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
     if around.form != "images":
         return
-    alike = defaultdict[tuple[str, str], list[str]](list)
+    alike, boxes = defaultdict[tuple[str, str, str], list[str]](list), list[str]()
     all_tables = [one for one in notable if os.fsdecode(one).lower().endswith(_TABLES)]
     for number, path in enumerate(all_tables[:_MOST_FOLDERS]):
         found = _picture_column(path, around)
@@ -159,38 +161,48 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
             if around.others and number < _MOST:
                 yield f"{shown_path(path)} is a table beside pictures, and is not read"
             continue
-        column, root = found
+        column, root, suffix = found
         table = typed_path(os.fsdecode(path))
-        alike[column, "" if root == os.path.dirname(os.fsdecode(path)) else typed_path(root)].append(table)
-    groups: list[tuple[str, str, list[str]]] = []
-    for (column, root), tables in alike.items():
+        columns = box_columns(_rows_in(path)[0])
+        if columns is not None and columns.picture == column and around.root:
+            boxes.append(table)
+        else:
+            alike[column, "" if root == os.path.dirname(os.fsdecode(path)) else typed_path(root), suffix].append(table)
+    if boxes:
+        option = Set("input.annotations.boxes", boxes[0] if len(boxes) == 1 else boxes)
+        names, are = ("names", "is") if len(boxes) == 1 else ("name", "are")
+        read = Command(around.call.command, typed_path(around.root), "-o", around.call.output, option)
+        what = f"{first_names(boxes, _MOST)} {names} pictures with a box in each row, and {are} not read"
+        yield f"{what}; to read a record for each picture, with its boxes: {read}"
+    groups: list[tuple[str, str, str, list[str]]] = []
+    for (column, root, suffix), tables in alike.items():
         together = not root and len({os.path.dirname(one) for one in tables}) == len(tables)
-        groups += [(column, root, group) for group in ([tables] if together else [[one] for one in tables])]
-    for column, root, group in groups:
+        groups += [(column, root, suffix, group) for group in ([tables] if together else [[one] for one in tables])]
+    for column, root, suffix, group in groups:
         options = [set_column(column, "image", "path")]
         options += [Set("schema.files_root", root)] if root else []
+        options += [Set("schema.files_suffix", suffix)] if suffix else []
         stem = os.path.splitext(os.path.basename(group[0]))[0]
         split = next(filter(None, map(split_of_folder, (stem, _folder_name(group[0]), os.path.basename(root)))), "")
         options += [Set("output.split", split)] if len(group) == 1 and split not in ("", "train") else []
         names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
         shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
         what = f'{shown} {names} pictures in {its} column "{printable(column)}"'
-        alone = len(groups) == 1 or around.call.command == "append"
+        alone = (len(groups) == 1 and not boxes) or around.call.command == "append"
         call = (
             around.call if alone else around.call.apart(re.sub("[./]+", "-", os.path.splitext(group[0])[0]).strip("-"))
         )
         read = Command(call.command, *_in_few_words(group, all_tables), "-o", call.output, *options)
         each = "" if not any(_names_one_again(one, column) for one in group) else ", a record for each row, so that a "
-        each += "picture with several boxes comes several times" if each else ""
+        each += "picture in several rows comes several times" if each else ""
         yield f"{what}, and {are} not read; to read {its} rows{each}: {read}"
 
 
 def _names_one_again(table: str, column: str) -> bool:
     """Return whether the first rows of a table name a picture in several rows, as those of boxes do."""
-    head = head_of(os.fsencode(table)).decode("utf-8-sig", "replace")
-    lines = head.splitlines()[: None if head.endswith("\n") else -1]
-    sign = max("\t,;|", key=lines[0].count) if lines else ","
-    names = [row.get(column) for row in csv.DictReader(lines, delimiter=sign)]
+    header, *rows = _rows_in(os.fsencode(table))
+    at = header.index(column)
+    names = [row[at] for row in rows if len(row) > at]
     return len(set(names)) < len(names)
 
 
@@ -275,28 +287,36 @@ def is_archive(path: bytes) -> bool:
     return _ARCHIVES.search(path) is not None
 
 
-def _picture_column(path: bytes, around: Around) -> tuple[str, str] | None:
-    """Return the column whose value in the first row is a file, and the folder that the file's path begins in.
+def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
+    """Return the column whose value in the first row is a file, the folder of the path, and the suffix it lacks.
 
     Of several folders of pictures that hold such a file, it is that of the table's own name: train/ for train.csv.
     """
-    lines = head_of(path).decode("utf-8-sig", "replace").splitlines()[:2]
-    sign = max("\t,;|", key=lines[0].count) if len(lines) == 2 else ","
-    rows = list(csv.reader(lines, delimiter=sign))
+    rows = _rows_in(path)[:2]
     if len(rows) < 2 or len(rows[0]) != len(rows[1]):
         return None
-    for folder in filter(None, (os.path.dirname(os.fsdecode(path)), around.root)):
-        for column, value in zip(*rows, strict=True):
-            if column and value and "\0" not in value and os.path.isfile(os.path.join(folder, value)):
-                return column, folder
+    named = [(column, value) for column, value in zip(*rows, strict=True) if column and value and "\0" not in value]
     stem = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
-    for column, value in zip(*rows, strict=True):
-        named = column and value and "\0" not in value
-        found = [one for one in around.folders[:_MOST_FOLDERS] if named and os.path.isfile(os.path.join(one, value))]
-        own = [one for one in found if os.path.basename(one) == stem]
-        if own or len(found) == 1:
-            return column, (own or found)[0]
+    for suffix in ("", *FORMATS["images"].suffixes):
+        for folder in filter(None, (os.path.dirname(os.fsdecode(path)), around.root)):
+            for column, value in named:
+                if os.path.isfile(os.path.join(folder, value + suffix)):
+                    return column, folder, suffix
+        for column, value in named:
+            folders = around.folders[:_MOST_FOLDERS]
+            found = [one for one in folders if os.path.isfile(os.path.join(one, value + suffix))]
+            own = [one for one in found if os.path.basename(one) == stem]
+            if own or len(found) == 1:
+                return column, (own or found)[0], suffix
     return None
+
+
+def _rows_in(path: bytes) -> list[list[str]]:
+    """Return the whole rows at the beginning of a table."""
+    head = head_of(path).decode("utf-8-sig", "replace")
+    lines = head.splitlines()[: None if len(head) < _HEAD_BYTES else -1]
+    sign = max("\t,;|", key=lines[0].count) if lines else ","
+    return [*csv.reader(lines, delimiter=sign)] or [[]]
 
 
 def head_of(path: bytes, size: int = _HEAD_BYTES) -> bytes:

@@ -111,7 +111,11 @@ def several_kinds(paths: Paths) -> None:
         if by_format.keys() == {"images", "csv"}:
             tables = [path for path in paths.files if _format_of(path) == "csv"]
             folders = dict.fromkeys(os.path.dirname(os.fsdecode(path)) for path in paths.files if _may_have_notes(path))
-            around = Around(form="images", call=paths.call, notable=tables, folders=list(folders), others=False)
+            root = os.path.join(paths.base, paths.typed[0]) if len(paths.typed) == 1 else ""
+            root = root if os.path.isdir(root) else ""
+            around = Around(
+                form="images", call=paths.call, notable=tables, folders=list(folders), root=root, others=False
+            )
             fix += "".join(f"\n  {line}" for line in tables_of_pictures(around))
         raise UnclearFormat(f"the paths hold several kinds of files ({found}); {fix}")
 

@@ -73,12 +73,13 @@ def _by_config(root: str, files: Sequence[str]) -> list[str]:
     except SourceError:
         return []  # the reader of labels says what is wrong
     places = [(split, place) for split, places in splits.items() for place in places]
+    start = f"{root}/"
     listed = {
-        split: (place, [os.path.splitext(labels_of(one))[0] for one in pictures_in_list(place)])
+        split: (place, [os.path.splitext(labels_of(one))[0].removeprefix(start) for one in pictures_in_list(place)])
         for split, place in places
         if place.endswith(".txt")
     }
-    found = _split_of_each(listed, [os.path.splitext(one)[0] for one in files])
+    found = _split_of_each(listed, [os.path.splitext(one)[0].removeprefix(start) for one in files])
     folders = [(f"{labels_of(place)}/", split) for split, place in places if not place.endswith(".txt")]
     for number, file in enumerate(files):
         found[number] = found[number] or next((split for start, split in folders if file.startswith(start)), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -90,8 +91,8 @@ def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: s
     except ValueError:
         return None  # the model of the section says what is wrong
     annotations = checked.annotations.model_dump()
-    kind = next(key for key in ("coco", "voc", "yolo") if annotations[key] is not None)
-    files = list(annotations["coco"]) if kind == "coco" else [annotations[kind]]
+    kind = next(key for key in ("coco", "boxes", "voc", "yolo") if annotations[key] is not None)
+    files = list(annotations[kind]) if kind in ("coco", "boxes") else [annotations[kind]]
     root = os.path.join(base, paths[0])
     if len(paths) != 1 or "://" in paths[0] or not os.path.isdir(root):
         raise InputError(
@@ -99,7 +100,7 @@ def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: s
             f"{Add('--split', 'val')} where they are another split)"
         )
     section = annotated_section(given, kind, files, [paths[0]])
-    if kind != "voc":
+    if kind in ("coco", "yolo"):
         section["masks"] = annotations["masks"]
     if kind != "coco":
         section["classes"] = annotations["classes"]
@@ -141,6 +142,66 @@ def _section(given: Mapping[str, Any], file: str, columns: Sequence[str], *, ann
     if section.get("columns") is not None:
         section["columns"] = list(dict.fromkeys([*columns, *section["columns"]]))
     return section
+
+
+_NAMING: Final = (
+    "filename", "imagefilename", "imageid", "imagename", "imagepath", "image", "img", "filepath", "path", "file", "id",
+)  # fmt: skip
+_CLASS: Final = (
+    "classname", "labelname", "categoryname", "class", "label", "category", "name", "classid", "labelid", "categoryid",
+)  # fmt: skip
+_CORNERS: Final = (
+    ("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"),
+)  # fmt: skip
+_SIDES: Final = (
+    ("x", "y", "w", "h"), ("x", "y", "width", "height"), ("xmin", "ymin", "width", "height"),
+    ("left", "top", "width", "height"),
+)  # fmt: skip
+_SIZES: Final = (("imagewidth", "imageheight"), ("imgwidth", "imgheight"), ("width", "height"))
+
+
+@dataclass(frozen=True, slots=True)
+class BoxColumns:
+    """The columns of a table with a box in each row: of the picture, the box, and of the class and size if there are.
+
+    `box` are four columns, of the corners or of one corner and the lengths of the sides, or one that holds all.
+    """
+
+    picture: str
+    box: tuple[str, ...]
+    corners: bool
+    label: str | None
+    size: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str | None, ...]:
+        return (self.picture, self.label, *self.box, *self.size)
+
+
+def box_columns(names: Iterable[str | None]) -> BoxColumns | None:
+    """Return which columns say where the box of each row is; None where they are of no boxes.
+
+    >>> box_columns(["ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax"]).box
+    ('XMin', 'YMin', 'XMax', 'YMax')
+    >>> box_columns(["image_id", "width", "height", "bbox"]).size, box_columns(["id", "x", "y", "width"])
+    (('width', 'height'), None)
+    """
+    given = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in names if name}
+    known = {re.sub(r"^(?:bbox|box)(?=.)", "", key): name for key, name in given.items()} | given
+    every = (*_CORNERS, *_SIDES, ("bbox",), ("box",), ("boundingbox",))
+    forms = [form for form in every if all(side in known for side in form)]
+    picture = next((given[one] for one in _NAMING if one in given), None)
+    if picture is None or not forms:
+        return None
+    box = tuple(known[side] for side in forms[0])
+    sizes = (tuple(given[one] for one in size) for size in _SIZES if all(one in given for one in size))
+    return BoxColumns(
+        picture,
+        box,
+        forms[0] in _CORNERS,
+        next((given[one] for one in _CLASS if one in given and given[one] != picture), None),
+        next((size for size in sizes if not {*size} & {*box}), ()),
+    )
 
 
 _ALONE: Final = f"the folders alone: {Set('input.metadata', 'none')}"

@@ -265,7 +265,12 @@ def by_words(seen: Seen) -> Mixed | None:
 
 
 def by_lists(seen: Seen) -> Found | None:
-    """Lists beside annotations name those of each split; those that are in none are left out."""
+    """Lists beside annotations name those of each split; those that are in none are left out.
+
+    Tables of boxes list the pictures of the splits that they have the names of.
+    """
+    if seen.form == "boxes" and len(seen.files) > 1 and all(words := list(map(split_in_words, seen.names))):
+        return Found("lists", {}, [word or "" for word in words], "the names of tables")
     found = None if "://" in seen.root else splits_by_lists(seen.root, seen.files)
     if found is None:
         return None

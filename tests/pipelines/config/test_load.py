@@ -112,6 +112,7 @@ class TestValues:
                 "columns": {},
                 "constants": {},
                 "files_root": None,
+                "files_suffix": None,
                 "boxes": "reject",
                 "box_format": "xywh",
             },
@@ -526,7 +527,8 @@ class TestProblems:
             ("{delimeter: ;}", 'c.yaml:1:23: input.delimeter: unknown key; did you mean "delimiter"?'),
             (
                 "{label_offset: 1}",
-                "c.yaml:1:23: input.label_offset: unknown key for csv; it is a key of images and voc and yolo input",
+                "c.yaml:1:23: input.label_offset: unknown key for csv; it is a key of images and voc and yolo and "
+                "boxes input",
             ),
             ("{header: 'no'}", 'c.yaml:1:23: input.header: "no" is not true or false'),
             (
@@ -593,7 +595,7 @@ class TestProblems:
             "c.yaml: 10 problems",
             "c.yaml:1:1: version: 3 is not a choice; choices: 1",
             'c.yaml:3:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-            "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip",
+            "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, boxes, tar, zip",
             'c.yaml:4:3: input.paths: "data" is not a list: write [data]',
             "c.yaml:5:1: output.path: is missing; say where to write: -o out/",
             'c.yaml:6:3: output.shard_size: "1M": "M" is not a unit of size; write 1MiB or 1MB',
@@ -610,12 +612,12 @@ class TestProblems:
             (
                 "format: cvs",
                 'c.yaml:2:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-                "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip",
+                "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, boxes, tar, zip",
             ),
             (
                 "format: [csv]",
                 "c.yaml:2:3: input.format: a list is not a choice; choices: csv, parquet, images, numpy, tfrecord, "
-                "jsonl, arrow, txt, coco, voc, yolo, tar, zip",
+                "jsonl, arrow, txt, coco, voc, yolo, boxes, tar, zip",
             ),
             ("columns: []", "c.yaml:2:3: input.columns: is an empty list; name at least one, or leave the key out"),
         ],

@@ -42,8 +42,8 @@ _PATHS: Final = 256
 class Files(Step):
     """Read the files that `columns` name, of at most `most` bytes each.
 
-    Paths are relative to the folder `root`, or, where it is None, to that of the file which holds the row. Those of
-    `pictures` are kept as `NAME/filename`.
+    Paths are relative to the folder `root`, or, where it is None, to that of the file which holds the row; where they
+    lack the `suffix`, it is added. Those of `pictures` are kept as `NAME/filename`.
     """
 
     takes_parts = True
@@ -52,6 +52,7 @@ class Files(Step):
     most: int
     root: str | None = None
     pictures: tuple[str, ...] = ()
+    suffix: str = ""
     part_bytes: int = field(default=_PART_BYTES, repr=False, compare=False)
     _table: bytes | None = field(default=None, repr=False, compare=False)
 
@@ -82,6 +83,8 @@ class Files(Step):
         names = [name for name in self.columns if _holds_paths(Column(batch.schema.field(name)))]
         if not names:
             return Stepped(batch), batch.num_rows
+        for name in names if self.suffix else ():
+            batch = with_column(batch, name, _ended(batch[name], self.suffix))
         files = {name: self._files() for name in names}
         values: dict[str, list[Any]] = {name: [] for name in names}
         problems, size, rows = list[CellProblem](), 0, 0
@@ -122,6 +125,18 @@ def _paths(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str | 
     for start in range(0, batch.num_rows, _PATHS):
         some = batch.slice(start, _PATHS)
         yield from zip(*(_texts(some[name]).to_pylist() for name in names), strict=True)
+
+
+def _ended(paths: pa.Array, suffix: str) -> pa.Array:
+    """Return paths of which each ends with a suffix."""
+
+    def ended(path: str | None) -> str | None:
+        return path if path is None or path.lower().endswith(suffix.lower()) else path + suffix
+
+    texts = _texts(paths)
+    if is_any_list(texts.type):
+        return pa.array([None if some is None else [*map(ended, some)] for some in texts.to_pylist()], texts.type)
+    return pa.array(map(ended, texts.to_pylist()), texts.type)
 
 
 def _texts(values: pa.Array) -> pa.Array:

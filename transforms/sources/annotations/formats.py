@@ -1,4 +1,4 @@
-"""COCO's, Pascal VOC's and YOLO's annotations in the registry: their options, and the source that they make."""
+"""COCO's, Pascal VOC's, YOLO's and tables' annotations in the registry: their options, and the source they make."""
 
 from __future__ import annotations
 
@@ -52,12 +52,33 @@ class CocoInput(_Annotations):
     masks: bool = True
 
 
-class VocInput(_Annotations):
-    """VOC's XML files, one for each picture; `classes` are in the order of their numbers."""
+class _NamedClasses(_Annotations):
+    """Files that name classes, and do not number them; `classes` are in the order of their numbers."""
 
-    format: Literal["voc"] = "voc"
     label_offset: Annotated[int, Field(ge=0, le=1000)] = 0
     classes: Literal["numeric"] | list[str] | None = None
+
+    def wanted(self, base: str) -> AnnotationOptions:
+        from .rows import AnnotationOptions
+
+        return AnnotationOptions(
+            label_offset=self.label_offset,
+            names=tuple(self.classes) if isinstance(self.classes, list) else None,
+            folders=self.folders(base),
+            numeric=self.classes == "numeric",
+        )
+
+
+class VocInput(_NamedClasses):
+    """VOC's XML files, one for each picture."""
+
+    format: Literal["voc"] = "voc"
+
+
+class BoxesInput(_NamedClasses):
+    """Tables with a row for each box."""
+
+    format: Literal["boxes"] = "boxes"
 
 
 class YoloInput(_Annotations):
@@ -90,16 +111,16 @@ class VocFormat(Format[VocInput]):
     options = VocInput
 
     def source(self, options: VocInput, settings: Settings) -> Source:
-        from .rows import AnnotationOptions
+        return options.source(options.wanted(settings.base), settings)
 
-        names = tuple(options.classes) if isinstance(options.classes, list) else None
-        wanted = AnnotationOptions(
-            label_offset=options.label_offset,
-            names=names,
-            folders=options.folders(settings.base),
-            numeric=options.classes == "numeric",
-        )
-        return options.source(wanted, settings)
+
+class BoxesFormat(Format[BoxesInput]):
+    """Tables of which each row is a box in the picture that it names."""
+
+    options = BoxesInput
+
+    def source(self, options: BoxesInput, settings: Settings) -> Source:
+        return options.source(options.wanted(settings.base), settings)
 
 
 class YoloFormat(Format[YoloInput]):
@@ -123,4 +144,5 @@ class YoloFormat(Format[YoloInput]):
 
 COCO: Final = CocoFormat()
 VOC: Final = VocFormat()
+BOXES: Final = BoxesFormat()
 YOLO: Final = YoloFormat()

@@ -30,7 +30,10 @@ from ..files.skipped_names import is_other_file
 from ..files.stamp import check_stamp
 from .rows import FILE_NAME, Annotated, AnnotationOptions
 
-KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt"}
+KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt", "boxes": ".csv"}
+_BY_NAMES: Final = ("voc", "boxes")
+"""Kinds whose classes have no numbers in the files."""
+
 
 _ROWS: Final = 256
 """Rows of a piece: as many pictures as a batch of images has at most."""
@@ -82,7 +85,7 @@ class AnnotationSource(Source):
         held = next((names for feature, names in dataset.labels.items() if feature.endswith(CLASS)), None)
         if held is not None:
             return replace(self, dataset=dataset.name, options=replace(self.options, held=held))
-        if self.kind == "voc" and self.options.names is None:
+        if self.kind in _BY_NAMES and self.options.names is None:
             raise SchemaError(
                 f"classes are numbered by the names in these files alone, and {dataset.name} has numbers already; give "
                 f"all classes in their order: {Set('input.annotations.classes', '[cat, dog]')}"
@@ -115,7 +118,7 @@ class AnnotationSource(Source):
         said: tuple[str, ...] = (
             (_PLAIN.format(why),) if names is None and why and found.used and not self.dataset else ()
         )
-        if self.kind == "voc" and self.options.names is None and held is None:
+        if self.kind in _BY_NAMES and self.options.names is None and held is None:
             said = (*said, *numbers_note(names or (), "input.annotations.classes", "classes"))
         frozen = Frozen(schema, labels={} if names is None else {OBJECTS: names})
         return Survey(frozen, choices, pieces, found.warnings, detected=said, fields=tuple(found.schema))
@@ -130,7 +133,7 @@ class AnnotationSource(Source):
             if piece.error:
                 error = CellError(None, "CORRUPT", "", f"a file of {self.kind} annotations", piece.error)
                 rejects = (Reject(piece.entry, Place(piece.name), (error,)),)
-            names = tuple(batch[FILE_NAME].to_pylist()) if self.kind == "coco" else ()
+            names = tuple(batch[FILE_NAME].to_pylist()) if self.kind in ("coco", "boxes") else ()
             origin = PictureOrigin(piece.name, piece.first_row + 1, names)
             yield Rows(task.ordinal, ordinal, piece.entry, batch, origin, rejects=rejects)
 

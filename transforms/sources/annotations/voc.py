@@ -38,6 +38,12 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
         if isinstance(one, Picture)
     ]
     errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
+    classes, warnings = number_by_names(pictures, options)
+    return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
+
+
+def number_by_names(pictures: Sequence[Picture], options: AnnotationOptions) -> tuple[dict[int, str], list[str]]:
+    """Give objects the numbers of their classes, which are in the order of their names; return these, and warnings."""
     found_names = {one["label"] for picture in pictures for one in picture.objects if one["label"] is not None}
     held = options.held or ()
     new = found_names - set(held)
@@ -50,7 +56,7 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
             one["category"] = numbers.get(one["label"])
     others = sorted(found_names - numbers.keys())
     warnings = [f"objects of classes that are not given make their pictures rejects: {first_names(others, 8)}"]
-    return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings if others else ())
+    return classes, warnings if others else []
 
 
 def _read(entry: SourceEntry) -> Picture | str:

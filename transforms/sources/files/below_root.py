@@ -20,6 +20,7 @@ from typing import Final
 from ...errors import SourceError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
+from .formats import FORMATS
 from .stamp import not_here
 
 MACHINE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT})
@@ -154,12 +155,24 @@ class FilesBelow:
             return FileProblem("UNREADABLE", text, "a readable file")
         if is_missing_or_empty(self._root):
             return SourceError(printable_path(self._root), not_here(error, self._root))
+        suffix = self._suffix_of(path)
+        if suffix:
+            text = (
+                f'"{printable(path)}" is not below {self._shown}, and "{printable(path + suffix)}" is; add the suffix'
+            )
+            return FileProblem("MISSING_FILE", f"{text}: {Set('schema.files_suffix', suffix)}")
         slashes = ', and a path has "/" between its folders' if "\\" in path else ""
         text = (
             f'"{printable(path)}" is not below {self._shown}: {reason}{slashes}; restore it, fix the path, or name '
             f"another root: {Set('schema.files_root', 'FOLDER')}"
         )
         return FileProblem("MISSING_FILE", text)
+
+    def _suffix_of(self, path: str) -> str:
+        """Return the suffix with which there is a picture of a name, "" if there is none."""
+        full = os.path.join(self._root, os.fsencode(path))
+        suffixes = (end for end in FORMATS["images"].suffixes if os.path.isfile(full + end.encode()))
+        return next(suffixes, "")
 
 
 def is_missing_or_empty(folder: bytes) -> bool:

@@ -88,6 +88,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "coco": FormatEntry("..annotations.formats:COCO", ()),
     "voc": FormatEntry("..annotations.formats:VOC", ()),
     "yolo": FormatEntry("..annotations.formats:YOLO", ()),
+    "boxes": FormatEntry("..annotations.formats:BOXES", ()),
     "tar": FormatEntry("..archives.format:TAR", (*packed(".tar"), ".tgz"), (b"ustar",), "a tar archive", magic_at=257),
     "zip": FormatEntry("..archives.format:ZIP", (".zip",), _ZIP, "a zip archive", may_be_notes=1),
 }

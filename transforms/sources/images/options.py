@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
@@ -25,17 +25,18 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+_Files: TypeAlias = Annotated[
+    list[InputPath], BeforeValidator(_as_list, json_schema_input_type=str | list[str]), Field(min_length=1)
+]
+
+
 class Annotations(BaseModel):
     """The files that say what is in pictures; without `masks` segmentations are left out."""
 
     model_config = STRICT
 
-    coco: (
-        Annotated[
-            list[InputPath], BeforeValidator(_as_list, json_schema_input_type=str | list[str]), Field(min_length=1)
-        ]
-        | None
-    ) = None
+    coco: _Files | None = None
+    boxes: _Files | None = None
     voc: InputPath | None = None
     yolo: InputPath | None = None
     masks: bool = True
@@ -43,13 +44,13 @@ class Annotations(BaseModel):
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Annotations:
-        given = [key for key in ("coco", "voc", "yolo") if getattr(self, key) is not None]
+        given = [key for key in ("coco", "boxes", "voc", "yolo") if getattr(self, key) is not None]
         if len(given) != 1:
-            raise ValueError("annotations are of one kind: coco (a list of files), voc or yolo (a folder)")
+            raise ValueError("annotations are of one kind: coco or boxes (a list of files), voc or yolo (a folder)")
         if self.classes is not None and self.coco is not None:
-            raise ValueError("classes go with voc and yolo; files of coco list theirs: leave the key out")
-        if self.classes == "numeric" and self.voc is None:
-            raise ValueError("classes: numeric goes with voc; files of yolo have numbers of classes: leave it out")
+            raise ValueError("classes go with voc and yolo and boxes; files of coco list theirs: leave the key out")
+        if self.classes == "numeric" and self.yolo is not None:
+            raise ValueError("classes: numeric goes with voc and boxes; files of yolo have numbers: leave it out")
         return self
 
 

@@ -1,0 +1,162 @@
+"""Read tables with a row for each box: a record for each picture, with all its boxes.
+
+    filename,width,height,class,xmin,ymin,xmax,ymax    corners in pixels, as TensorFlow's and Roboflow's tables
+    ImageID,LabelName,XMin,XMax,YMin,YMax              corners as parts of the picture, as Open Images has them
+    image_id,x,y,w,h,class                             a corner, width and height
+    image_id,width,height,bbox                         "[x, y, width, height]" in a cell
+
+A picture may be named without its suffix, or its folder. A row without numbers says that its picture has no boxes.
+Corners are parts of the picture where no number in any file is over 1.5.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from ...errors import SourceError
+from ...format.wording.nearest import first_names
+from ...format.wording.printable import printable
+from ...recipe.picture_steps.objects import ID
+from ...recognise.names import kind_of, split_in_words
+from ...recognise.picture_tables import BoxColumns, box_columns
+from ..contract.source import ParallelMap, SourceEntry
+from ..files.open_file import open_file, open_listed
+from ..files.skipped_names import pictures_below
+from .rows import Annotated, AnnotationOptions, Picture, annotated
+from .voc import number_by_names
+
+_PART: Final = 1.5
+_NO_CLASS: Final = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    picture: str
+    numbers: tuple[float, ...] | None
+    label: str | None
+    size: tuple[int, int] | None
+
+
+def read_boxes(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
+    """Return what tables say. Raises `SourceError` where one has no columns of boxes, or a row names no picture."""
+    only = options.names[0] if options.names and len(options.names) == 1 else _NO_CLASS
+    tables = run(partial(_read, only=only), entries)
+    numbers = [one for _, rows, _ in tables for row in rows for one in row.numbers or ()]
+    parts = bool(numbers) and max(numbers) <= _PART
+    found, known = list[Picture](), dict[str, _Pictures]()
+    for number, (columns, rows, _) in enumerate(tables):
+        folder = options.folder_of(entries[number])
+        pictures, here = known.get(folder.path) or _pictures_in(folder.path), dict[str, Picture]()
+        known[folder.path] = pictures
+        table = os.path.relpath(os.fsdecode(entries[number].path), folder.path)
+        for at, row in enumerate(rows, 2):
+            name = folder.named(pictures.named(row.picture, table))
+            picture = here.setdefault(name, Picture(number, name, row.picture, None if parts else row.size))
+            if row.numbers is not None:
+                box = _box(row.numbers, corners=columns.corners, parts=parts)
+                picture.objects.append({ID: f"row {at}", "label": row.label} | box)
+        found += here.values()
+    classes, warnings = number_by_names(found, options)
+    unread = Counter(name for _, _, others in tables for name in others)
+    warnings += [f"columns of boxes that are not read: {first_names(list(unread), 8)}"] if unread else []
+    return annotated(found, len(entries), classes, warnings=warnings)
+
+
+def _box(numbers: tuple[float, ...], *, corners: bool, parts: bool) -> dict[str, Any]:
+    """Return the field of a box; of one that has no four numbers a field without a value, which is a reject."""
+    name = "center_box" if parts else "bbox"
+    if len(numbers) != 4:
+        return {name: None}
+    left, top, width, height = numbers
+    if corners:
+        width, height = width - left, height - top
+    return {name: [left + width / 2, top + height / 2, width, height] if parts else [left, top, width, height]}
+
+
+def _read(entry: SourceEntry, only: str) -> tuple[BoxColumns, list[_Row], list[str]]:
+    with open_listed(entry, open_file) as file:
+        text = file.read().decode("utf-8-sig", "replace")
+    first = text.partition("\n")[0]
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max("\t,;|", key=first.count))
+    columns = box_columns(reader.fieldnames or ())
+    if columns is None:
+        shown = first_names([printable(one) for one in reader.fieldnames or ()], 8)
+        raise SourceError(
+            entry.name,
+            f"has no columns of pictures and boxes, but {shown}; name them filename, class, xmin, ymin, xmax, ymax",
+        )
+    rows = []
+    for at, row in enumerate(reader, 2):
+        name = (row[columns.picture] or "").strip()
+        if not name:
+            raise SourceError(entry.name, f'row {at}: "{printable(columns.picture)}" is empty; name the picture')
+        label = only if columns.label is None else (row[columns.label] or "").strip() or None
+        rows.append(_Row(name, _numbers(row, columns), label, _size(row, columns)))
+    others = [one for one in reader.fieldnames or () if one not in columns.all]
+    return columns, rows, others
+
+
+def _numbers(row: Mapping[str, str | None], columns: BoxColumns) -> tuple[float, ...] | None:
+    """Return the numbers of a box, None where its cells are empty; fewer than four where they are none."""
+    cells = [(row[name] or "").strip() for name in columns.box]
+    if len(cells) == 1:
+        cells = re.split(r"[\s,;]+", cells[0].strip("[]() "))
+    if not any(cells) or all(cell.lower() == "nan" for cell in cells):
+        return None
+    try:
+        numbers = tuple(map(float, cells))
+    except ValueError:
+        return ()
+    return numbers if all(map(math.isfinite, numbers)) else ()
+
+
+def _size(row: Mapping[str, str | None], columns: BoxColumns) -> tuple[int, int] | None:
+    cells = [row[name] or "" for name in columns.size]
+    return (int(cells[0]), int(cells[1])) if cells and all(map(str.isdecimal, cells)) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pictures:
+    """The pictures below a folder; by their paths, and by their names alone, each with and without its suffix."""
+
+    paths: dict[str, list[str]] = field(default_factory=dict)
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+    def named(self, value: str, table: str) -> str:
+        """Return the path of a picture that a row of a table names: below its folder, one of its name, or the root.
+
+        Without a folder it may be in any other one, but for that of another split.
+        """
+        value = value.replace("\\", "/").removeprefix("./")
+        folder, stem = os.path.dirname(table), os.path.splitext(os.path.basename(table))[0]
+        for start in dict.fromkeys((folder, os.path.join(folder, stem), stem, "")):
+            there = self.paths.get(os.path.normpath(os.path.join(start, value)), ())
+            if there:
+                return there[0] if len(there) == 1 else value
+        split = split_in_words(os.path.basename(table)) or split_in_words(os.path.basename(folder))
+        alike = [one for one in self.names.get(os.path.basename(value), ()) if split is None or _may_be(one, split)]
+        return alike[0] if len(alike) == 1 else value
+
+
+def _may_be(path: str, split: str) -> bool:
+    others = filter(None, map(split_in_words, path.split("/")[:-1]))
+    return all(kind_of(other) == kind_of(split) for other in others)
+
+
+def _pictures_in(root: str) -> _Pictures:
+    found = _Pictures()
+    for one in pictures_below(os.fsencode(root)):
+        path = os.path.relpath(os.fsdecode(one), root)
+        for known, name in ((found.paths, path), (found.names, os.path.basename(path))):
+            for key in dict.fromkeys((name, os.path.splitext(name)[0])):
+                known.setdefault(key, []).append(path)
+    return found
