@@ -168,7 +168,10 @@ CASES = {
         {"a.csv": "Report\na,b\n1,2\n3,4\n"}, "skip lines before it (", [(1, 2), (3, 4)], fill=("=N", "=1")
     ),
     "lines before the header, one of them a row": Case(
-        {"a.csv": "Report\nof May\na,b\n1,2\n"}, "is further down: ", [(1, 2)], fill=("=N", "=2")
+        {"a.csv": "Report\nof May\nby Ann\nand Bob\na,b\n1,2\n"}, "is further down: ", [(1, 2)], fill=("=N", "=4")
+    ),
+    "a line before the header, which is a row": Case(
+        {"a.csv": "Report\nof May\na,b\n1,2\n"}, "to begin with the header: ", [(1, 2)]
     ),
     "words between blanks": Case(
         {"a.csv": "a b\nx y\nz w\n"}, "records; if it is not: ", [("x y",), ("z w",)], ["--set", "input.trim=true"]

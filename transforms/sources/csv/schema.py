@@ -199,6 +199,6 @@ def refuse_wide_files(
             raise SourceError(
                 pairs[0][0].name,
                 f"every row that was read ({rows}) has more than the {counted(len(names), 'column')} of the header; "
-                f"fix the header, skip lines before it ({before}), name the delimiter ({Add('--delimiter', 'SIGN')}), or name the columns "
-                f"instead ({instead} {Set('input.names', '[a, b, ...]')}){also}",
+                f"fix the header, skip lines before it ({before}), name the delimiter ({Add('--delimiter', 'SIGN')}), "
+                f"or name the columns instead ({instead} {Set('input.names', '[a, b, ...]')}){also}",
             )
