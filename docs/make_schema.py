@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
-from shardmill.pipelines.config.inputs import options_by_format
-from shardmill.pipelines.config.model import Config
+from shardmill.pipelines.config.model import Config, options_by_format
 from shardmill.pipelines.config.runners import RUNNER_ALIASES, RUNNERS
 from shardmill.transforms.format.wording.sizes import parse_size
 from table_words import CONFIG_WORDS

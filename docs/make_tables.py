@@ -24,7 +24,7 @@ from make_readers import reader_programs
 from make_schema import SCHEMA_FILE, schema_text
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
-from shardmill.pipelines.config import inputs as config_inputs
+from shardmill.pipelines.config import model as config_inputs
 from shardmill.pipelines.config import model as config_model
 from shardmill.pipelines.config import pictures as config_pictures
 from shardmill.pipelines.config import runners as config_runners

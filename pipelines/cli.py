@@ -230,7 +230,7 @@ def init(
 
     def body(session: Session) -> None:
         if schema:
-            from .starter.schema_file import write_schema
+            from .starter.starter_config import write_schema
 
             write_schema(output, session.screen)
             return

@@ -68,8 +68,6 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "pipelines/engines/beam_pipeline",
     "pipelines/engines/beam_options",
     "pipelines/engines/dataflow/submission",
-    "pipelines/engines/dataflow/job",
-    "pipelines/engines/read_encode_write",
     "pipelines/engines/staged_run",
     "pipelines/engines/flink/pipeline",
     "pipelines/engines/flink/worker_pool",

@@ -212,8 +212,7 @@ def _small_shards(overview: Overview, where: str) -> str | None:
 
 
 def _print_dataset(overview: Overview, screen: Screen) -> None:
-    from ..screens.checks_screen import print_checks
-    from ..screens.summary_screen import reading_lines
+    from ..screens.summary_screen import print_checks, reading_lines
     from ..screens.terminal import shown_path
 
     manifest, where, conversion = overview.manifest, shown_path(overview.path), dict(overview.manifest.conversion)

@@ -16,8 +16,7 @@ from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import printable
 from ...transforms.sources.files.formats import FORMATS
-from .inputs import input_of_any_format, options_by_format
-from .model import Config
+from .model import Config, input_of_any_format, options_by_format
 from .runners import RUNNERS
 from .splits import Disagreement
 from .yaml_reader import Document, Path, Place, Problem, dotted

@@ -14,7 +14,7 @@ from ...transforms.sources.contract.call import Call, shown_path, typed_path
 from ...transforms.sources.files.formats import FORMATS
 from ...transforms.sources.registry.options import InputOfUnknownFormat
 from .errors import problems_of, unknown_format
-from .inputs import input_of_any_format
+from .model import input_of_any_format
 from .remembered import lay_input
 from .yaml_reader import Document, Problem
 

@@ -22,10 +22,9 @@ from ...transforms.errors import ConfigError, UsageError
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.hints import Python, Set
 from ...transforms.format.wording.printable import printable, printable_path
-from .checks import empty_checks
 from .errors import config_error, problems_of, unused_split
 from .input_section import below, fill_input, format_of, is_url
-from .model import Config
+from .model import Config, empty_checks
 from .remembered import lay_below, lay_sections
 from .runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
 from .yaml_reader import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import (
@@ -16,7 +17,9 @@ from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
+    SerializeAsAny,
     StringConstraints,
+    create_model,
     model_validator,
 )
 
@@ -28,11 +31,10 @@ from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
 from ...transforms.pictures.preprocess.options import Preprocess
-from ...transforms.sources.registry.options import STRICT, Count, check_path
+from ...transforms.sources.files.formats import FORMATS
+from ...transforms.sources.registry.options import STRICT, Count, Options, check_classes, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
-from .checks import check_format, check_label, check_null, check_sign
-from .inputs import InputSection
 from .pictures import ImageConfig as ImageConfig
 from .runners import LocalRunner, RunnerSection
 from .splits import SplitConfig as SplitConfig
@@ -40,6 +42,102 @@ from .splits import SplitName
 
 if TYPE_CHECKING:
     from ...transforms.statistics.figures import Level
+
+    TypeName = str
+else:
+    TypeName = Literal[declarable_names()]
+
+
+# The section `input`: the keys of its format, which the registry knows; of an unknown one those of all.
+
+
+def _options_of(value: object) -> object:
+    """Return a section as the options of its format; what is wrong with them is raised as pydantic does."""
+    if isinstance(value, Options):
+        return value
+    name = value.get("format") if isinstance(value, dict) else None
+    model = FORMATS[name].load().options if name in FORMATS else Options
+    return model.model_validate(value)
+
+
+InputSection: TypeAlias = Annotated[SerializeAsAny[Options], BeforeValidator(_options_of)]
+
+
+def options_by_format() -> dict[str, type[Options]]:
+    return {name: entry.load().options for name, entry in FORMATS.items()}
+
+
+def input_keys() -> frozenset[str]:
+    return frozenset(key for model in options_by_format().values() for key in model.model_fields)
+
+
+def input_of_any_format() -> type[BaseModel]:
+    """Return the model of an input whose format is wrong or unknown: the keys of all formats, each with its bounds."""
+    return create_model("InputOfAnyFormat", __base__=tuple(options_by_format().values()), format=(Any, None))
+
+
+# Values of the config that take several forms: what they may be, and what they are read as.
+
+
+_YEARS: Final = frozenset("Yy")
+_DAYS: Final = frozenset("dmjbB")
+_FORMAT_PARTS: Final = _YEARS | _DAYS | frozenset("HIMSpfzaA")
+"""The parts of a format that Arrow and Python read alike."""
+
+
+_EMPTY_CHECKS: Final = {
+    "duplicates": "write duplicates: {} to compare whole records",
+    "leaks": "write leaks: {columns: [user]} to compare a column",
+}
+
+
+def empty_checks(checks: Mapping[str, object]) -> list[str]:
+    """Return what is wrong with checks that are named, and say nothing: such a key would be no check.
+
+    >>> empty_checks({"duplicates": None, "leaks": {"columns": ["user"]}})
+    ['duplicates: is empty; write duplicates: {} to compare whole records, or leave the key out']
+    """
+    empty = [key for key in _EMPTY_CHECKS if key in checks and checks[key] is None]
+    return [f"{key}: is empty; {_EMPTY_CHECKS[key]}, or leave the key out" for key in empty]
+
+
+def check_sign(value: str) -> str:
+    if len(value) != 1 or value.isalnum() or value in "+-":
+        raise ValueError(f'{quoted(value)} is not one sign, like "," or "."')
+    return value
+
+
+def check_format(value: str | list[str] | None) -> str | list[str] | None:
+    for one in [value] if isinstance(value, str) else value or []:
+        parts = re.findall(r"%(.?)", one.replace("%%", ""))
+        if not parts or not _FORMAT_PARTS.issuperset(parts) or len(set(parts)) < len(parts):
+            raise ValueError(
+                f'{quoted(one)} is no format of dates and times, like "%d.%m.%Y" or "%Y-%m-%d %H:%M:%S"; its parts, '
+                f"each once, are {' '.join(f'%{part}' for part in sorted(_FORMAT_PARTS))}"
+            )
+        if not _YEARS.intersection(parts) and _DAYS.intersection(parts):
+            raise ValueError(f"{quoted(one)} has no year (%Y or %y): a day of no year is no date")
+    if value == []:
+        raise ValueError('is empty; give at least one, like ["%d.%m.%Y"]')
+    return value
+
+
+def check_null(value: object) -> object:
+    words = ("absent", "drop_row", "error", "mask")
+    if isinstance(value, str) and value in words:
+        return value
+    if isinstance(value, dict) and list(value) == ["fill"] and isinstance(value["fill"], str | bool | int | float):
+        return value
+    raise ValueError(f"{quoted(value)} is none of {', '.join(words)}, and not {{fill: VALUE}}")
+
+
+def check_label(value: object) -> bool | str | list[str]:
+    if isinstance(value, bool) or value == "numeric":
+        return value
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{quoted(value)} is neither true nor a list of classes, like [cat, dog], and not numeric")
+    return check_classes(value)
+
 
 _LARGEST_RECORD: Final = 2**31 - 1
 
@@ -84,12 +182,6 @@ OutputPath: TypeAlias = Annotated[str, AfterValidator(_check_output_path)]
 
 class _Section(BaseModel):
     model_config = STRICT
-
-
-if TYPE_CHECKING:
-    TypeName = str
-else:
-    TypeName = Literal[declarable_names()]
 
 
 class Fill(_Section):

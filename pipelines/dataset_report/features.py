@@ -11,8 +11,7 @@ from markupsafe import Markup
 from ...transforms.format.schema.schema import Feature, Schema
 from ...transforms.statistics.figures import FeatureFigures, SplitFigures, Statistics
 from ...transforms.statistics.time_words import TimeWords
-from .charts import Chart, histogram
-from .markup import Table, joined, number, number_in_words, share, shown
+from .markup import Chart, Table, histogram, joined, number, number_in_words, share, shown
 
 MOST_CARDS: Final = 100
 """Features that have a part of their own; of more, all are in one table, so that the page stays small."""

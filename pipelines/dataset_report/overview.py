@@ -13,9 +13,8 @@ from ...transforms.format.wording.printable import counted, printable
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.statistics.figures import FeatureFigures, SplitFigures, Statistics
 from ...transforms.statistics.time_words import TimeWords
-from .charts import Chart, sizes
 from .facts import ReportFacts
-from .markup import NOTHING, Table, joined, number, number_in_words, share_bar, shown
+from .markup import NOTHING, Chart, Table, joined, number, number_in_words, share_bar, shown, sizes
 
 
 def splits_table(facts: ReportFacts) -> Table:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ...transforms.format.wording.printable import escaped
-from ...transforms.stores.common.schemes import scheme_of
+from ...transforms.stores.common.store_url import scheme_of
 from .findings import (
     CORE,
     NAME,

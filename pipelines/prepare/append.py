@@ -38,7 +38,7 @@ from ..report.unchanged import Unchanged
 from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion
 from .convert import run_id_of
-from .known_images import are_images_known, without_held_images
+from .known_images import RejectedBefore, are_images_known, split_unchanged, without_held_images
 from .known_inputs import (
     SortedFiles,
     settle_changed,
@@ -49,7 +49,6 @@ from .known_inputs import (
 )
 from .of_dataset import schema_of
 from .prepared import Prepared
-from .rejected_images import RejectedBefore, split_unchanged
 from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
 

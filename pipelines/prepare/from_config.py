@@ -43,7 +43,7 @@ from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
 from ...transforms.sources.text.cell_lists import CellLists
 from ...transforms.sources.text.written import Written
-from ...transforms.statistics.observe import CountValues
+from ...transforms.statistics.tally import CountValues
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import ChecksConfig, ColumnConfig, Config, Fill, SchemaConfig
 from ..config.remembered import remembered

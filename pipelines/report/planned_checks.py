@@ -8,7 +8,7 @@ from ...transforms.format.flow.observers import Observer
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import printable
-from ...transforms.statistics.observe import STATISTICS
+from ...transforms.statistics.tally import STATISTICS
 
 
 def planned_checks(observers: Sequence[Observer]) -> tuple[str, ...]:

@@ -21,9 +21,8 @@ from ...transforms.pictures.check import ImageCheck
 from ...transforms.recipe.function import Mapped, steps_of
 from ...transforms.sources.contract.source import Source
 from ...transforms.stores.common.store_url import is_store_url
-from ..config.inputs import input_keys
 from ..config.load import load_config, split_sources
-from ..config.model import Config
+from ..config.model import Config, input_keys
 from ..prepare.conversion import Conversion
 from ..prepare.from_config import conversion_of
 from ..prepare.of_dataset import dataset_in

@@ -21,8 +21,14 @@ from ...transforms.format.wording.sizes import format_size
 from ..report.reject_groups import codes_of, rejects_text
 from ..report.summary import PlanReport, Submitted, Summary
 from ..report.unchanged import unchanged_line
-from .run_parts import print_left_out, print_new_classes, print_notes, print_rejected_before, print_schema
-from .summary_screen import print_summary
+from .summary_screen import (
+    print_left_out,
+    print_new_classes,
+    print_notes,
+    print_rejected_before,
+    print_schema,
+    print_summary,
+)
 from .terminal import Terminal, in_lines, plain_table, shown_path
 
 

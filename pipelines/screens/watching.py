@@ -18,7 +18,7 @@ def watch_of(progress: bool | None) -> Watch | None:  # noqa: FBT001  (an argume
     """
     if progress is False or (progress is None and not _may_be_notebook()):
         return None
-    from .surfaces import in_notebook
+    from .progress import in_notebook
 
     return _show if progress or in_notebook() else None
 
@@ -29,8 +29,7 @@ def _may_be_notebook() -> bool:
 
 def _show(staging: str, notes: Sequence[str] = (), count: Count | None = None) -> AbstractContextManager[object]:
     from ..report.summary import Counted
-    from .progress import ProgressWatcher
-    from .surfaces import NotebookSurface, in_notebook, surface_of
+    from .progress import NotebookSurface, ProgressWatcher, in_notebook, surface_of
     from .terminal import Terminal, in_lines
 
     if in_notebook():

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.pictures.notes import BOXES_OF_TURNED, TURNED, TURNED_UNDER_BOXES
+from shardmill.transforms.pictures.facts import BOXES_OF_TURNED, TURNED, TURNED_UNDER_BOXES
 
 from ..command_line import Shardmill
 

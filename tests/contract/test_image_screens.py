@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from shardmill.transforms.pictures.notes import TURNED
+from shardmill.transforms.pictures.facts import TURNED
 from shardmill.transforms.sources.files.formats import FORMATS
 
 pytestmark = pytest.mark.usefixtures("without_engine")

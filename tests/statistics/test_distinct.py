@@ -14,8 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.schema.schema import Feature
-from shardmill.transforms.statistics.distinct import MOST_EXACT, TOP, Values
-from shardmill.transforms.statistics.hashes import hashes_of_bytes, hashes_of_numbers, least_of
+from shardmill.transforms.statistics.distinct import (
+    MOST_EXACT,
+    TOP,
+    Values,
+    hashes_of_bytes,
+    hashes_of_numbers,
+    least_of,
+)
 
 from ..tiers import examples
 

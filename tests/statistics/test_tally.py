@@ -18,8 +18,8 @@ from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.flow.blocks import FeatureColumn
 from shardmill.transforms.format.manifest.strict_json import is_readable
 from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.statistics.distinct import keys_of_rows
 from shardmill.transforms.statistics.figures import Distinct, FeatureFigures, Level
-from shardmill.transforms.statistics.hashes import keys_of_rows
 from shardmill.transforms.statistics.stats_json import STATS_JSON, StatsProblem, parse_stats, stats_json
 from shardmill.transforms.statistics.tally import Tally
 

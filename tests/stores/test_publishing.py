@@ -15,7 +15,7 @@ from shardmill.transforms.dataset.integrity.verify_shard import ShardCheck, Shar
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.storage.storage_at import storage_at
 from shardmill.transforms.stores.common import object_reader
-from shardmill.transforms.stores.common.read_ahead import read_ahead
+from shardmill.transforms.stores.common.object_reader import read_ahead
 
 from .generations import commit
 

@@ -14,8 +14,7 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, StoreAccessError
 from shardmill.transforms.stores.common import failures
-from shardmill.transforms.stores.common.schemes import STORES, StoreEntry
-from shardmill.transforms.stores.common.store_url import StoreUrl, parse_store_url
+from shardmill.transforms.stores.common.store_url import STORES, StoreEntry, StoreUrl, parse_store_url
 from shardmill.transforms.stores.connect import store_at
 
 from ..command_line import Shardmill

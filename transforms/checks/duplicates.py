@@ -9,8 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ..format.flow.observers import Finding, LeftOut, Observation, Seen
-from .digests import DIGEST, digests_of
-from .groups import Groups, find_groups
+from .groups import DIGEST, Groups, digests_of, find_groups
 from .spilled import SpilledRows, encoded, more_of, spilled_of, table_of, tables_of
 
 DUPLICATES: Final = "duplicates"

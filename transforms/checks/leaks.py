@@ -9,8 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..format.flow.observers import Finding, Observation, Seen
-from .digests import DIGEST, digests_of, digests_of_values
-from .groups import Table, find_groups
+from .groups import DIGEST, Table, digests_of, digests_of_values, find_groups
 from .spilled import SpilledRows, encoded, features_of, more_of, spilled_of, tables_of
 
 LEAKS: Final = "leaks"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Final, Literal, NamedTuple
 
 from ..format.flow.rejects import CellError
+from ..format.wording.hints import Set
 from ..format.wording.printable import printable
 
 Content = bytes | memoryview
@@ -75,3 +77,103 @@ def unsupported(kind: str, what: str, value: object = "") -> ImageProblem:
 def too_many_pixels(width: int, height: int, limit: int) -> ImageProblem:
     message = f"{width} x {height} pixels are more than limits.pixels = {limit}; raise it if they are meant"
     return ImageProblem("TOO_MANY_PIXELS", message, value=f"{width}x{height}", expected=f"at most {limit} pixels")
+
+
+# The EXIF orientation of a picture: read from the block that the walks of `jpeg`, `png` and `webp` find, and written.
+#
+#     JPEG    FF E1 len "Exif" 0 0 ...    a segment before the picture's data (CIPA DC-008, 4.5.4)
+#     PNG     len "eXIf" ... CRC          a chunk (PNG, third edition, 11.3.3.3)
+#     WebP    "EXIF" len ...              a chunk of the container (RFC 9649, 2.7.1.4)
+#
+# A block that cannot be read, or a number that is none, is orientation 1.
+
+
+ORIENTATION: Final = 0x0112
+EXIF: Final = b"Exif\x00\x00"
+"""How a block begins in JPEG, and often elsewhere."""
+
+
+def orientation_in(block: Content) -> int:
+    """Return the orientation that an EXIF block states: a TIFF header, then the entries of its first directory."""
+    tiff = block[len(EXIF) :] if block[: len(EXIF)] == EXIF else block
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(bytes(tiff[:4]))
+    if order is None:
+        return UPRIGHT
+    try:
+        (first,) = struct.unpack_from(f"{order}I", tiff, 4)
+        (count,) = struct.unpack_from(f"{order}H", tiff, first)
+        for at in range(first + 2, first + 2 + 12 * count, 12):
+            tag, kind, values, value = struct.unpack_from(f"{order}HHIH", tiff, at)
+            if tag == ORIENTATION:
+                return value if (kind, values) == (3, 1) and 1 <= value <= 8 else UPRIGHT
+    except struct.error:  # the block ends within its directory
+        pass
+    return UPRIGHT
+
+
+def exif_block(orientation: int) -> bytes:
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    return exif.tobytes()
+
+
+def with_orientation(jpeg: bytes, orientation: int) -> bytes:
+    """Return a JPEG file, which begins with its JFIF segment, with the orientation behind that."""
+    block = exif_block(orientation)
+    at = 4 + int.from_bytes(jpeg[4:6], "big")
+    return b"".join((jpeg[:at], b"\xff\xe1", (len(block) + 2).to_bytes(2, "big"), block, jpeg[at:]))
+
+
+# What a user should know of images that are written: counted by file, and shown at the end of a run.
+
+
+ANIMATED: Final = "animated images, of which most readers decode the first frame only"
+APPLY: Final = f"{Set('image.orientation', 'apply')}"
+TURNED: Final = f"images with an EXIF orientation, which TensorFlow decodes without turning them; to turn them: {APPLY}"
+TURNED_UNDER_BOXES: Final = (
+    "images with boxes and an EXIF orientation, which TensorFlow decodes without turning them: boxes that were drawn "
+    f"on the upright image are in the wrong place; to turn images and boxes: {APPLY}"
+)
+BOXES_OF_TURNED: Final = (
+    "images that were turned by EXIF, with boxes that were turned too, as if they were drawn on the stored image; if "
+    f"they were drawn on the upright one: {Set('image.boxes_on', 'turned')}"
+)
+_WRITE_ALL: Final = f"write all as JPEG or PNG ({Set('image.encode.format', 'jpeg')})"
+SEEN: Final = {
+    (
+        "bmp",
+        "P",
+    ): "BMP images with a palette, of which TensorFlow gives the numbers of the colours, not the colours; to "
+    f"write the colours: {Set('image.color', 'rgb')} {Set('image.encode.format', 'png')}",
+    ("png", "P"): "PNG images with a palette, which TensorFlow decodes to 3 channels, or 4 with transparency: "
+    "channels is 1, as stored",
+    (
+        "png",
+        "I;16",
+    ): "PNG images of gray with 16 bits, which TensorFlow decodes to 8 bits where no dtype=tf.uint16 is given",
+    ("png", "LA"): "PNG images of gray with transparency, which TensorFlow decodes to 2 channels where no other number "
+    "is given",
+    ("jpeg", "CMYK"): "JPEG images in CMYK, which TensorFlow decodes to 3 channels: channels is 4, as stored",
+}
+"""What TensorFlow makes of images that are stored in another way than most, by format and mode."""
+
+_PIXELS_IN_TFDS: Final = frozenset({"jpeg", "png", "bmp", "gif"})
+
+
+def notes_of(facts: ImageFacts, *, boxes: bool = False) -> list[str]:
+    """Return what to say of an image as it is written, with `boxes` or without.
+
+    >>> notes_of(ImageFacts("gif", 1, 1, 3, "RGB", animated=True))
+    ['animated images, of which most readers decode the first frame only']
+    """
+    notes = [ANIMATED] if facts.animated else []
+    seen = SEEN.get((facts.format, facts.colorspace))
+    notes += [] if seen is None else [seen]
+    if facts.format not in _PIXELS_IN_TFDS:
+        of_all = "so that it gives image/encoded of all records as bytes, not pixels"
+        notes.append(f"{facts.format} images, which TFDS does not decode, {of_all}; {_WRITE_ALL}")
+    if facts.orientation != UPRIGHT:
+        notes.append(TURNED_UNDER_BOXES if boxes else TURNED)
+    return notes

@@ -15,8 +15,7 @@ import struct
 from typing import Final
 
 from ..format.wording.hints import Set
-from .exif import EXIF, orientation_in
-from .facts import UPRIGHT, Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
+from .facts import EXIF, UPRIGHT, Content, ImageFacts, ImageProblem, corrupt, orientation_in, truncated, unsupported
 
 _SEGMENT: Final = struct.Struct(">BBH").unpack_from
 _FRAME: Final = struct.Struct(">HBHHB").unpack_from

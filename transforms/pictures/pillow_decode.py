@@ -19,8 +19,17 @@ from typing import TYPE_CHECKING, Final, Literal
 from ..format.wording.hints import install_line
 from ..format.wording.printable import printable
 from ..limits.turns import PIXELS, taking_turns
-from .exif import orientation_in
-from .facts import UPRIGHT, Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
+from .facts import (
+    UPRIGHT,
+    Content,
+    ImageFacts,
+    ImageProblem,
+    corrupt,
+    orientation_in,
+    too_many_pixels,
+    truncated,
+    unsupported,
+)
 
 if TYPE_CHECKING:
     import numpy as np

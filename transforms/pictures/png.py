@@ -16,8 +16,7 @@ from typing import Final
 from isal.isal_zlib import crc32  # several times as fast as zlib's own
 
 from ..format.wording.printable import printable
-from .exif import orientation_in
-from .facts import CHANNELS, UPRIGHT, Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
+from .facts import CHANNELS, UPRIGHT, Content, ImageFacts, ImageProblem, corrupt, orientation_in, truncated, unsupported
 
 PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _HEADER: Final = struct.Struct(">I4sIIBBBBBI").unpack_from

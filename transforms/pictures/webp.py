@@ -12,8 +12,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from .exif import orientation_in
-from .facts import UPRIGHT, Content, ImageFacts, corrupt, truncated
+from .facts import UPRIGHT, Content, ImageFacts, corrupt, orientation_in, truncated
 
 _CHUNK: Final = struct.Struct("<4sI").unpack_from
 _SIZE: Final = struct.Struct("<I").unpack_from

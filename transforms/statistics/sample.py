@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..format.flow.blocks import FeatureColumn
-from .distinct import short_texts, top_of
+from .distinct import U64, packed, short_texts, top_of, unpacked
 from .figures import Bucket, ValueCount
-from .hashes import U64, packed, unpacked
 
 ROWS: Final = 1024
 """Rows of a sample: a quantile is at most 3 % of the rows away, in 95 of 100 samples."""

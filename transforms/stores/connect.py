@@ -7,8 +7,7 @@ import threading
 from importlib import import_module
 
 from .common.object_store import ObjectStore
-from .common.schemes import STORES
-from .common.store_url import StoreUrl
+from .common.store_url import STORES, StoreUrl
 
 _stores: dict[tuple[int, str, str], ObjectStore] = {}
 _lock = threading.Lock()

@@ -14,8 +14,7 @@ from ....transforms.errors import UsageError
 from ....transforms.format.manifest.manifest import Manifest
 from ....transforms.format.schema.schema import Feature
 from ....transforms.format.sidecars.croissant import NAME as CROISSANT
-from ....transforms.format.sidecars.sidecar_files import LABEL_MAP
-from ....transforms.format.sidecars.sidecar_files import has_id_0, sidecar_files
+from ....transforms.format.sidecars.sidecar_files import LABEL_MAP, has_id_0, sidecar_files
 from ....transforms.format.wording.hints import Command, Set, set_column
 from ....transforms.format.wording.nearest import first_names
 from ....transforms.format.wording.printable import counted, printable_path

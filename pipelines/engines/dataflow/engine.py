@@ -10,8 +10,7 @@ from ...config.runners import DataflowRunner
 from ...prepare.prepared import Prepared
 from ...report.summary import Count, Submitted
 from ..engine import Engine
-from .job import DataflowJob
-from .submission import check_dataflow, only_builds, submit
+from .submission import DataflowJob, check_dataflow, only_builds, submit
 
 if TYPE_CHECKING:
     from ...workers.worker_processes import WorkerProcesses

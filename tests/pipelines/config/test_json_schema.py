@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft7Validator
-from shardmill.pipelines.config.inputs import options_by_format
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.model import options_by_format
 from shardmill.pipelines.config.runners import RUNNERS
-from shardmill.pipelines.starter.schema_file import PACKAGED
+from shardmill.pipelines.starter.starter_config import PACKAGED
 from shardmill.transforms.errors import ConfigError
 
 from ...readme import PAGES, REPO

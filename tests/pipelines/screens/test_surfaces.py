@@ -14,7 +14,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
 from rich.console import Console
-from shardmill.pipelines.screens.surfaces import LogSurface
+from shardmill.pipelines.screens.progress import LogSurface
 
 SECONDS = 300
 
@@ -115,7 +115,7 @@ def test_what_was_resumed_is_above_the_line_and_false_shows_nothing(kernel: Bloc
 def test_outside_of_a_notebook_it_is_shown_where_it_is_asked_for(progress: str, shown: bool, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     code = (
-        "import shardmill.pipelines.screens.surfaces as surfaces\n"
+        "import shardmill.pipelines.screens.progress as surfaces\n"
         "surfaces.LogSurface.at_once = True  # the run is shorter than ten seconds\n"
         "from shardmill.pipelines import convert\n"
         f"convert('a.csv', output='out', progress={progress})\n"

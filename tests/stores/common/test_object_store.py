@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from shardmill.transforms.errors import StoreAccessError
 from shardmill.transforms.format.buffers.checksum import crc32c
+from shardmill.transforms.stores.common.object_reader import read_ahead
 from shardmill.transforms.stores.common.object_store import ChangedObject, ObjectStore, StoreLimits
-from shardmill.transforms.stores.common.read_ahead import read_ahead
 from shardmill.transforms.stores.common.store_url import parse_store_url
 from shardmill.transforms.stores.connect import store_at
 

@@ -15,10 +15,9 @@ from typing import ClassVar, Final
 
 from ...format.buffers.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
-from ...stores.common.object_reader import ObjectReader
+from ...stores.common.object_reader import ObjectReader, read_ahead
 from ...stores.common.object_store import ObjectInfo, ObjectStore, Upload
 from ...stores.common.piece_sender import at_once, finished_later
-from ...stores.common.read_ahead import read_ahead
 from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
 from ..shard_plan.shard_plan import PartRange

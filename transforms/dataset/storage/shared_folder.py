@@ -12,7 +12,7 @@ import socket
 
 from ...errors import UnseenError
 from ...format.wording.printable import printable_path
-from ...stores.common.schemes import places
+from ...stores.common.store_url import places
 from .contract import Storage
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...format.wording.hints import Set
 from ...limits.turns import PIXELS, taking_turns
-from ..facts import UPRIGHT, Content, ImageFacts, ImageProblem
+from ..facts import UPRIGHT, Content, ImageFacts, ImageProblem, unsupported
+from ..pillow_decode import jpeg_warning, opened
 from .codec import Codec, Pixels
 from .options import Preprocess
 from .pixels import WHITE, decode, encode, has_deep_colors, in_8_bits, in_gray, in_rgb, mode_of, without_alpha
-from .placement import SIDEWAYS, Placement, framed, place, turned
+from .placement import NUMBERS, SIDEWAYS, Placement, framed, place, place_mask, png_of, turned
+
+if TYPE_CHECKING:
+    from PIL import Image
+
 
 FIRST_FRAME: Final = "animated images, of which the first frame was kept"
 ON_WHITE: Final = "images with transparency, which were laid on white"
@@ -126,3 +131,35 @@ class PictureMaker:
         if color == "rgb" or name == "webp":
             pixels = in_rgb(pixels)
         return (in_gray(pixels) if color == "gray" else pixels), notes
+
+
+# Make a mask of classes ready: a picture whose pixels are numbers, beside the picture that it is of.
+
+
+def make_mask(data: Content, facts: ImageFacts, maker: PictureMaker, of: Ready | None) -> Ready:
+    """Return a mask where the picture goes that it is `of`, if it is as large; it becomes PNG if it has to change.
+
+    A mask that is as large as the turned picture was drawn on that, and is not turned again. One of another size goes
+    where a picture of its own size would.
+    """
+    stored = (facts.width, facts.height)
+    turn = UPRIGHT
+    if of is not None and of.turn != UPRIGHT and stored == of.stored:
+        turn = of.turn
+    placement = place(*(stored[::-1] if turn in SIDEWAYS else stored), maker.options.resize)
+    if turn == UPRIGHT and placement == Placement(stored, stored):
+        return Ready(None, facts, stored, turn, placement)
+    maker.check_pixels(placement)
+    mask: Image.Image | None = None
+    pixels = facts.width * facts.height
+    with taking_turns(PIXELS, pixels), opened(data, facts.format) as image:
+        mode = image.mode
+        if mode in NUMBERS:
+            image.load()
+            mask = place_mask(image, turn, placement)
+    if mask is None:
+        text = f"a mask with pixels of mode {mode} has no numbers that PNG holds; write it as PNG of 8 or 16 bits"
+        raise unsupported(facts.format.upper(), text, mode)
+    warning = jpeg_warning(data, pixels) if facts.format == "jpeg" and maker.codec.is_fast else None
+    made = ImageFacts("png", *mask.size, len(mask.getbands()), mask.mode)
+    return Ready(png_of(mask), made, stored, turn, placement, warning=warning or None)

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..exif import exif_block, with_orientation
-from ..facts import UPRIGHT, Content, ImageFacts, unsupported
+from ..facts import UPRIGHT, Content, ImageFacts, exif_block, unsupported, with_orientation
 from ..pillow_decode import opened
 from .codec import Codec, Pixels, converted
 

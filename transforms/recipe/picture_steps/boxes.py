@@ -28,8 +28,8 @@ from ...format.nested.keys import is_any_list, is_flat, stored_type
 from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
+from ...pictures.facts import APPLY, BOXES_OF_TURNED
 from ...pictures.masks import mask_png
-from ...pictures.notes import APPLY, BOXES_OF_TURNED
 from ..step import Column, Labels, Step, StepByType, Stepped, Types, is_text
 from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, OBJECTS, SIZE, Objects, fields_of, has_masks, keys_of, left_over
 from .placements import OUT_OF_FRAME, PLACEMENT, Placements, with_counts

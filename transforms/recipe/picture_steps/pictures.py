@@ -34,8 +34,7 @@ from ...format.wording.hints import set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
-from ...pictures.facts import ImageFacts, ImageProblem
-from ...pictures.notes import notes_of
+from ...pictures.facts import ImageFacts, ImageProblem, notes_of
 from ..step import Column, Step, StepByType, Stepped, as_text, is_text, with_column
 from ..steps.files import FILENAME
 from .objects import OBJECTS, fields_of

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
 from ...pictures.facts import UPRIGHT
-from ...pictures.preprocess.masks import placed_mask
 from ...pictures.preprocess.picture import Ready
-from ...pictures.preprocess.placement import SIDEWAYS, Placement, turned_points
+from ...pictures.preprocess.placement import SIDEWAYS, Placement, placed_mask, turned_points
 from .objects import Objects, Points
 
 PLACEMENT: Final = "placement"

@@ -28,13 +28,11 @@ from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Set
 from ...format.wording.nearest import NoColumnError
 from ...pictures.check import DECODED, ImageCheck
-from ...pictures.facts import UPRIGHT, Check, ImageFacts, ImageProblem
-from ...pictures.notes import notes_of
+from ...pictures.facts import UPRIGHT, Check, ImageFacts, ImageProblem, notes_of
 from ...pictures.pillow_decode import PILLOW_NAMES
 from ...pictures.preprocess.codec import Codec
-from ...pictures.preprocess.mask_picture import make_mask
 from ...pictures.preprocess.options import Preprocess
-from ...pictures.preprocess.picture import PictureMaker, Ready
+from ...pictures.preprocess.picture import PictureMaker, Ready, make_mask
 from ...pictures.preprocess.placement import Placement
 from ..step import Column, Step, StepByType, Stepped
 from .boxes import Boxes, BoxesByType

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import SourceError, StoreAccessError, StoreError
-from ...stores.common.object_reader import SeekableObject
+from ...stores.common.object_reader import SeekableObject, read_ahead
 from ...stores.common.object_store import ChangedObject
 from ...stores.common.piece_sender import pool
-from ...stores.common.read_ahead import read_ahead
 from ...stores.common.store_url import StoreUrl, parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import ListedFile

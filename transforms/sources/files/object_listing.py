@@ -20,8 +20,7 @@ from typing import Final
 from ...errors import InputError
 from ...format.wording.printable import printable, printable_path
 from ...stores.common.object_store import ObjectInfo, ObjectStore
-from ...stores.common.schemes import STORES
-from ...stores.common.store_url import StoreUrl, parse_store_url
+from ...stores.common.store_url import STORES, StoreUrl, parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import SourceEntry
 from .formats import has_suffix

@@ -24,8 +24,7 @@ from ...format.schema.schema import Choice
 from ...format.wording.hints import Set
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
-from ...pictures.facts import ImageProblem
-from ...pictures.notes import notes_of
+from ...pictures.facts import ImageProblem, notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
 from ...recognise.beside import WARNED, Around
 from ...recognise.layout import (

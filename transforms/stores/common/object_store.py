@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from ...errors import StoreError
 from . import failures
+from .failures import FIRST_PAUSE, retried
 from .piece_sender import at_once
-from .retries import FIRST_PAUSE, retried
 from .store_url import StoreUrl
 
 T = TypeVar("T")

@@ -8,7 +8,77 @@ from typing import Final
 
 from ...errors import StoreAccessError
 from ...format.wording.printable import printable_path
-from .schemes import STORES, places, scheme_of
+
+# The stores: a line for each; what differs between them beyond it is in the module that the line names.
+#
+#     "az": StoreEntry(".azure.store", "azure", "run az login"),
+#
+# Nothing is imported before it is asked for: a URL can be checked without any client.
+
+
+_LONGEST: Final = 32
+"""No scheme is longer: a path of thousands of bytes need not be searched."""
+
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
+"""What S3 and Google Cloud Storage allow, the names of access points on S3 included."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEntry:
+    """The line of a store.
+
+    module         has its `connect`, which takes a bucket: a name relative to `transforms.stores`, or an absolute one
+    extra          installs its client
+    login          how the environment gets credentials
+    bucket         what the name of a bucket must match
+    lists_crc32c   a list has the CRC32C of each object, which says more of its content than a version does
+    in_tensorflow  TensorFlow reads the store
+    """
+
+    module: str
+    extra: str
+    login: str
+    bucket: re.Pattern[str] = _BUCKET
+    lists_crc32c: bool = False
+    in_tensorflow: bool = True
+
+
+STORES: Final[dict[str, StoreEntry]] = {
+    "s3": StoreEntry(
+        ".s3.store",
+        "aws",
+        "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached",
+        in_tensorflow=False,
+    ),
+    "gs": StoreEntry(
+        ".gcs.store",
+        "gcp",
+        "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS, or run where a service "
+        "account is attached",
+        lists_crc32c=True,
+    ),
+}
+"""All stores, by the scheme of their URLs, in the order in which messages name them."""
+
+
+def scheme_of(text: str) -> str | None:
+    """Return the scheme of a URL of a store, None for a path and for URLs of anything else.
+
+    >>> scheme_of("s3://bucket/a.csv"), scheme_of("data/a.csv"), scheme_of("https://host/a.csv")
+    ('s3', None, None)
+    """
+    scheme, sign, _ = text[:_LONGEST].partition("://")
+    return scheme if sign and scheme in STORES else None
+
+
+def places(path: str = "bucket/path") -> str:
+    """Return the URLs that a message proposes.
+
+    >>> places()
+    's3://bucket/path or gs://bucket/path'
+    """
+    return " or ".join(f"{scheme}://{path}" for scheme in STORES)
+
 
 _URL: Final = re.compile(r"([a-z0-9]+)://([^/]*)(?:/(.*))?", re.DOTALL)
 

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from ...errors import StoreAccessError, StoreError
 from ..common import failures
+from ..common.failures import PassingFailure
 from ..common.object_store import MARK, Level, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed
 from ..common.piece_sender import PieceSender, at_once
-from ..common.retries import PassingFailure
 from ..common.store_url import StoreUrl
 
 

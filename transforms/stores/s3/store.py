@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Final, TypeVar
 from ...errors import StoreAccessError, StoreError
 from ...format.buffers.checksum import crc32c
 from ..common import failures
+from ..common.failures import PassingFailure
 from ..common.object_store import MARK, Level, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed, number_of
 from ..common.piece_sender import PieceSender, at_once, whole_or_copy
-from ..common.retries import PassingFailure
 from ..common.store_url import StoreUrl
 
 T = TypeVar("T")
