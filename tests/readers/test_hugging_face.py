@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 import io
+import re
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.transforms.errors import UsageError
+from shardmill.transforms.errors import TooManyRejects, UsageError
 
 from ..command_line import Shardmill
 from ..label_numbers import in_numbers
@@ -140,6 +143,61 @@ def test_a_dict_of_datasets_keeps_its_splits_its_classes_and_its_rows(tmp_path: 
     streams = datasets.IterableDatasetDict({name: one.to_iterable_dataset() for name, one in theirs.items()})
     convert(data=theirs if way == "dict" else streams, output=tmp_path / "out", name="pets", order="source")
     same_rows(tmp_path / "out", theirs)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_pictures_that_a_loaded_folder_names_by_their_paths_are_read(tmp_path: Path) -> None:
+    for split, count in (("train", 40), ("test", 3)):
+        for number in range(count):
+            path = tmp_path / "in" / split / ("cat", "dog")[number % 2] / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (4, 3), (number, 0, 0)).save(path)
+    theirs = datasets.load_dataset("imagefolder", data_dir=str(tmp_path / "in"), cache_dir=str(tmp_path / "cache"))
+    gc.collect()
+    convert(data=theirs, output=tmp_path / "out", name="pets", order="source")
+    ours = open_dataset(tmp_path / "out")
+    assert ours.labels == {"label": ("cat", "dog")}
+    for split in ("train", "test"):
+        rows = in_numbers(ours.to_arrow(split)).to_pylist()
+        plain = list(theirs[split].cast_column("image", datasets.Image(decode=False)))
+        assert [row["label"] for row in rows] == [row["label"] for row in plain]
+        assert [row["image/encoded"] for row in rows] == [Path(row["image"]["path"]).read_bytes() for row in plain]
+        assert [row["image/filename"] for row in rows] == [Path(row["image"]["path"]).name for row in plain]
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_path_without_bytes_is_a_reject_until_the_line_of_python_reads_it(tmp_path: Path, form: str) -> None:
+    picture, table = tmp_path / "1.png", tmp_path / f"a.{form}"
+    Image.new("RGB", (4, 3)).save(picture)
+    features = datasets.Features({"photo": datasets.Image()})
+    stored = datasets.Dataset.from_dict({"photo": [str(picture)]}, features=features).data.table
+    if form == "parquet":
+        pq.write_table(stored, table)
+    else:
+        with pa.ipc.new_stream(str(table), stored.schema) as writer:
+            writer.write_table(stored)
+    with pytest.raises(TooManyRejects, match="a path without the bytes of the picture") as caught:
+        convert(table, output=tmp_path / "out")
+    (line,) = re.findall(r"library reads it: (.*\)), output=\.\.\.\)", str(caught.value))
+    assert line == f"convert(data=datasets.Dataset.from_{'parquet' if form == 'parquet' else 'file'}('{table}')"
+    exec(f"{line}, output=out, name='x')", {"convert": convert, "datasets": datasets, "out": tmp_path / "out"})
+    assert held(tmp_path / "out")[0]["photo/encoded"] == picture.read_bytes()
+
+
+@pytest.mark.parametrize("way", ["data", "parquet", "saved"])
+def test_sounds_are_bytes_and_no_pictures(tmp_path: Path, way: str) -> None:
+    clips = [{"bytes": b"RIFF" + bytes([number]) * 40, "path": f"{number}.wav"} for number in range(3)]
+    features = datasets.Features({"clip": datasets.Audio(decode=False), "n": datasets.Value("int64")})
+    table = pa.table({"clip": clips, "n": [0, 1, 2]}, schema=features.arrow_schema)  # encoding takes PyTorch
+    theirs = datasets.Dataset(datasets.table.InMemoryTable(table))
+    where = tmp_path / ("a.parquet" if way == "parquet" else "saved")
+    if way == "data":
+        summary = convert(data=theirs, output=tmp_path / "out", name="x", order="source")
+    else:
+        (theirs.to_parquet if way == "parquet" else theirs.save_to_disk)(where)
+        summary = convert(where, output=tmp_path / "out", order="source")
+    assert "clip: Audio, whose bytes are kept as they are, and not looked at" in summary.detected
+    assert [row["clip"] for row in held(tmp_path / "out")] == list(theirs["clip"]) == clips
 
 
 def test_an_empty_dataset_is_refused_in_words(tmp_path: Path) -> None:

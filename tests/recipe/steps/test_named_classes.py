@@ -149,3 +149,17 @@ def test_metadata_of_another_form_are_nothing(text: str) -> None:
     pq.write_table(pa.table({"kind": [0]}).replace_schema_metadata({"huggingface": text}), "a.parquet")
     convert("a.parquet", output="out")
     assert held() == {"kind": [0]}
+
+
+@pytest.mark.parametrize("kind", ["Audio", "Video"])
+def test_bytes_of_sounds_are_no_pictures(kind: str) -> None:
+    clip = {"bytes": b"RIFF", "path": "a.wav"}
+    put("a.parquet", {"clip": [clip, None]}, clip={"sampling_rate": None, "_type": kind})
+    summary = convert("a.parquet", output="out")
+    assert held() == {"clip": [clip, None]}
+    assert summary.detected == (f"clip: {kind}, whose bytes are kept as they are, and not looked at",)
+    append(data=table({"clip": [clip]}, clip={"_type": kind}), output="out")
+    assert held() == {"clip": [clip, None, clip]}
+    put("b.parquet", {"clip": [clip]}, clip={"_type": "Image"})
+    with pytest.raises(TooManyRejects, match="NOT_AN_IMAGE"):
+        convert("b.parquet", output="b")

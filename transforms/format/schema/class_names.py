@@ -1,7 +1,8 @@
-"""The names of classes that the metadata of a table give the numbers of its columns, as Hugging Face writes them.
+"""What the metadata of a table say of its columns, as Hugging Face writes them: classes of numbers, and sounds.
 
     schema.metadata    huggingface: {"info": {"features": {"label": {"names": ["neg", "pos"], "_type": "ClassLabel"}}}}
     label              0  1  1  -1       neg  pos  pos  no class
+    clip               {"_type": "Audio"}: {bytes, path} are no picture
 
 Source of the form: huggingface/datasets, `features.py`. A list of numbers has the classes of its items, a struct or a
 list of structs of objects those of its field of classes.
@@ -15,7 +16,10 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-Classes: TypeAlias = Mapping[str, Sequence[str]]
+from ..wording.printable import printable
+
+Classes: TypeAlias = Mapping[str, Sequence[str] | str]
+"""The names of the classes of each column, by number; of a column of sounds or other media what they are."""
 
 CLASSES: Final = b"classes"
 """The key of the metadata that names classes here: of a schema all of them by column, of a field its own."""
@@ -24,11 +28,12 @@ OBJECT_CLASSES: Final = ("categories", "category", "label", "labels")
 """The fields of objects that hold their classes."""
 
 _HUGGING_FACE: Final = b"huggingface"
+_MEDIA: Final = ("Audio", "Video", "Pdf", "Nifti")
 _LISTS: Final = ("List", "LargeList", "Sequence")
 
 
-def named_classes(schema: pa.Schema) -> dict[str, list[str]]:
-    """Return the names of the classes of each column, as the metadata of a schema say; of no use are no names."""
+def named_classes(schema: pa.Schema) -> dict[str, list[str] | str]:
+    """Return what the metadata of a schema say of each column."""
     try:
         features = json.loads((schema.metadata or {})[_HUGGING_FACE])["info"]["features"]
     except (KeyError, TypeError, ValueError, RecursionError):
@@ -36,28 +41,28 @@ def named_classes(schema: pa.Schema) -> dict[str, list[str]]:
     return classes_of_features(features)
 
 
-def classes_of_features(features: Any) -> dict[str, list[str]]:
-    """Return the names of the classes of each column, of features as Hugging Face's `datasets` writes them in JSON."""
+def classes_of_features(features: Any) -> dict[str, list[str] | str]:
+    """Return what features say of each column, as Hugging Face's `datasets` writes them in JSON."""
     found = {name: _names_of(one) for name, one in features.items()} if isinstance(features, dict) else {}
     return {name: names for name, names in found.items() if names}
 
 
 def with_classes(schema: pa.Schema, classes: Classes) -> pa.Schema:
-    """Return the schema that says of its columns which classes they have, and nothing else beside."""
-    held = {name: list(classes[name]) for name in schema.names if name in classes}
+    """Return the schema that says so of its columns, and nothing else beside."""
+    held = {name: classes[name] for name in schema.names if name in classes}
     return schema.with_metadata({CLASSES: json.dumps(held).encode()} if held else None)
 
 
-def classes_in(schema: pa.Schema) -> dict[str, list[str]]:
+def classes_in(schema: pa.Schema) -> dict[str, list[str] | str]:
     """Return what `with_classes` says."""
-    found: dict[str, list[str]] = json.loads((schema.metadata or {}).get(CLASSES, b"{}"))
+    found: dict[str, list[str] | str] = json.loads((schema.metadata or {}).get(CLASSES, b"{}"))
     return found
 
 
 def named_fields(fields: Iterable[pa.Field], classes: Classes) -> tuple[pa.Field, ...]:
-    """Return fields of which each says which classes it has, if it has any."""
+    """Return fields of which each says so of itself."""
     return tuple(
-        one.with_metadata({**(one.metadata or {}), CLASSES: json.dumps(list(classes[one.name])).encode()})
+        one.with_metadata({**(one.metadata or {}), CLASSES: json.dumps(classes[one.name]).encode()})
         if one.name in classes
         else one
         for one in fields
@@ -66,10 +71,23 @@ def named_fields(fields: Iterable[pa.Field], classes: Classes) -> tuple[pa.Field
 
 def classes_of(field: pa.Field) -> tuple[str, ...]:
     """Return the classes that a field says it has."""
-    return tuple(json.loads((field.metadata or {}).get(CLASSES, b"[]")))
+    found = json.loads((field.metadata or {}).get(CLASSES, b"[]"))
+    return tuple(found) if isinstance(found, list) else ()
 
 
-def _names_of(feature: Any) -> list[str] | None:
+def media_of(field: pa.Field) -> str:
+    """Return what a field says that it holds in place of pictures: Audio, Video; empty if it says nothing."""
+    found = json.loads((field.metadata or {}).get(CLASSES, b"[]"))
+    return found if isinstance(found, str) else ""
+
+
+def media_lines(fields: Iterable[pa.Field]) -> tuple[str, ...]:
+    """Return what to say of the columns of sounds and other media."""
+    said = "whose bytes are kept as they are, and not looked at"
+    return tuple(f"{printable(one.name)}: {kind}, {said}" for one in fields if (kind := media_of(one)))
+
+
+def _names_of(feature: Any) -> list[str] | str | None:
     if isinstance(feature, list):  # as older releases write lists
         return _names_of(feature[0]) if len(feature) == 1 else None
     if not isinstance(feature, dict):
@@ -79,6 +97,8 @@ def _names_of(feature: Any) -> list[str] | None:
         names = feature.get("names")
         right = isinstance(names, list) and all(isinstance(one, str) for one in names) and len({*names}) == len(names)
         return names if right else None
+    if kind in _MEDIA:
+        return str(kind)
     if kind in _LISTS:
         return _names_of(feature.get("feature"))
     return next((_names_of(feature[key]) for key in OBJECT_CLASSES if key in feature), None) if kind is None else None

@@ -28,9 +28,10 @@ from ...format.buffers.arrow_memory import array_of, int_array, raw_values, text
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
+from ...format.schema.class_names import media_of
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import ColumnRule
-from ...format.wording.hints import set_column
+from ...format.wording.hints import Python, set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
@@ -82,7 +83,7 @@ class Pictures(Step):
                 planned.append(_never_null(column) if column.name in there else column)
         return planned
 
-    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         keep: pa.BooleanArray | None = None
         problems: list[CellProblem] = []
@@ -93,7 +94,7 @@ class Pictures(Step):
             if name not in arrays:
                 continue
             cells = Cells.of(stored(arrays.pop(name)))
-            facts = list(self._looked_at(name, cells, null, problems))
+            facts = list(self._looked_at(name, cells, null, problems, file))
             arrays |= _features(name, cells, facts)
             there = [(row, one) for row, one in zip(cells.rows(), facts, strict=True) if one is not None]
             warned += [(row, one.warning) for row, one in there if one.warning]
@@ -106,7 +107,7 @@ class Pictures(Step):
         return Stepped(batch, keep, tuple(problems), notes=tuple(notes), warned=tuple(warned))
 
     def _looked_at(
-        self, name: str, cells: Cells, null: str, problems: list[CellProblem]
+        self, name: str, cells: Cells, null: str, problems: list[CellProblem], file: str
     ) -> Iterator[ImageFacts | None]:
         """Yield the facts of each picture, None where there is none; what is wrong is added to the problems."""
         rows = cells.rows()
@@ -117,7 +118,9 @@ class Pictures(Step):
                     facts = self.check.check(picture)
                 except ImageProblem as problem:
                     problems.append(CellProblem(rows[index], self._error(name, problem)))
-            elif (error := _missing(name, cells.values[index], ERROR if cells.lists is not None else null)) is not None:
+            elif (
+                error := _missing(name, cells.values[index], ERROR if cells.lists is not None else null, file)
+            ) is not None:
                 problems.append(CellProblem(rows[index], error))
             yield facts
         if cells.lists is not None and null == ERROR:
@@ -173,7 +176,8 @@ class ExportedPictures(StepByType):
     noted: bool = True
 
     def step(self, columns: Sequence[Column]) -> Pictures | None:
-        found = [one.name for one in columns if _is_export(one.field.type) and one.name not in self.declared]
+        others = self.declared.union(one.name for one in columns if media_of(one.field))
+        found = [one.name for one in columns if _is_export(one.field.type) and one.name not in others]
         return (
             Pictures(tuple((name, ERROR) for name in found), self.check, by_type=True, noted=self.noted)
             if found
@@ -225,10 +229,14 @@ class Cells:
         return pa.LargeListArray.from_arrays(ends, values, mask=array_of(bad | true_mask(self.lists.is_null())))
 
 
-def _missing(name: str, value: pa.Scalar, null: str) -> CellError | None:
+def _missing(name: str, value: pa.Scalar, null: str, file: str) -> CellError | None:
     path = value["path"].as_py() if pa.types.is_struct(value.type) and value.is_valid else None
     if path is not None:
         text = "there is a path without the bytes of the picture; write them into the table, or make it null"
+        how = "from_file" if file.endswith(".arrow") else "from_parquet" if file.endswith(".parquet") else ""
+        if how:
+            data = Python(f"convert(data=datasets.Dataset.{how}({file!r}), output=...)")
+            text = f"{text}; where the path leads to the file, Hugging Face's library reads it: {data}"
         return CellError(name, "MISSING_FILE", printable(path), "the bytes of a picture", text)
     return _null_error(name) if null == ERROR else None
 

@@ -22,7 +22,7 @@ from ...format.flow.rows import RowOrigin, Rows
 from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
-from ...format.schema.class_names import classes_in, named_fields
+from ...format.schema.class_names import classes_in, media_lines, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
@@ -103,7 +103,7 @@ class MemorySource(Source):
         schema, choices = self._schema(schemas[0], nulls)
         fields = [column.with_nullable(nulls[column.name] > 0) for column in schemas[0]]
         named = named_fields(fields, classes_in(schemas[0]))
-        return Survey(Frozen(schema), choices, tuple(pieces), self.warnings, fields=named)
+        return Survey(Frozen(schema), choices, tuple(pieces), self.warnings, detected=media_lines(named), fields=named)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         """Nothing is copied out of the mapped file. Raises `SourceError` where the file is gone or was changed."""

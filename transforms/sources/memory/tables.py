@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,9 @@ _NO_ROWS: Final = (str, bytes, bytearray, np.ndarray, set, frozenset)
 
 _HUGGING_FACE_ROWS: Final = 1_000
 """Rows of a table that a Hugging Face dataset is asked for, as that package writes them; small ones are joined."""
+
+_EMBEDDED_ROWS: Final = 16
+"""Rows of which the files are read at once: pictures of 10 MB are then 160 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +143,26 @@ def _of_stream(data: Any) -> MemoryTable:
 
 
 def _of_hugging_face(data: Any) -> MemoryTable:
-    """Take the rows of a dataset as it orders and picks them, as Arrow has them: pictures are `{bytes, path}`."""
+    """Take the rows of a dataset as it orders and picks them, as Arrow has them: pictures are `{bytes, path}`.
+
+    The dataset's own package reads the files that paths without bytes name, for some rows at a time.
+    """
     tables = data.with_format("arrow").iter(_HUGGING_FACE_ROWS)
     table, tables = first_of(tables)
+    embed = getattr(sys.modules.get("datasets.table"), "embed_table_storage", None)
+    if embed is not None and any(map(_may_name_files, table.schema.types)):
+        tables = (embed(one.slice(start, _EMBEDDED_ROWS)) for one in tables for start in _starts(one))
     return MemoryTable("Hugging Face dataset", table.schema, (batch for one in tables for batch in one.to_batches()))
+
+
+def _may_name_files(kind: pa.DataType) -> bool:
+    inner = [kind.field(at).type for at in range(kind.num_fields)]
+    names = {kind.field(at).name for at in range(kind.num_fields)}
+    return (pa.types.is_struct(kind) and {"bytes", "path"} <= names) or any(map(_may_name_files, inner))
+
+
+def _starts(table: pa.Table) -> range:
+    return range(0, len(table), _EMBEDDED_ROWS)
 
 
 def _of_items(data: Iterable[Any]) -> MemoryTable:

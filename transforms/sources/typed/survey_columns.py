@@ -13,7 +13,7 @@ from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_checks import PERIOD, common_type, meaning, promoted_type
 from ...format.schema.arrow_types import feature_of, is_list
-from ...format.schema.class_names import classes_in, named_fields
+from ...format.schema.class_names import classes_in, media_lines, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Python
 from ...format.wording.nearest import NoColumnError, first_names
@@ -226,12 +226,13 @@ def survey_columns(
     periods = [column.name for column in shared if PERIOD in (column.metadata or {})]
     warnings += tuple(_period_warning(name) for name in periods)
     frozen = UnitedFrozen(schema, fields=shared) if selection.union else Frozen(schema)
-    return Survey(frozen, tuple(choices), pieces, warnings, fields=named_fields(shared, shared_classes(files)))
+    fields = named_fields(shared, shared_classes(files))
+    return Survey(frozen, tuple(choices), pieces, warnings, detected=media_lines(fields), fields=fields)
 
 
-def shared_classes(files: Sequence[FileColumns]) -> dict[str, list[str]]:
-    """Return the names of the classes of each column. Raises `SchemaError` where a number has two of them."""
-    classes: dict[str, list[str]] = {}
+def shared_classes(files: Sequence[FileColumns]) -> dict[str, list[str] | str]:
+    """Return what the metadata of files say of each column. Raises `SchemaError` where a number has two of them."""
+    classes: dict[str, list[str] | str] = {}
     seen_in: dict[str, str] = {}
     known: set[bytes] = set()
     for file in files:
