@@ -68,7 +68,7 @@ from ...transforms.recognise.tfds import (
 )
 from ...transforms.sources.contract.call import Call
 from ...transforms.sources.contract.source import Listing
-from ...transforms.sources.files.formats import suffixes_of
+from ...transforms.sources.files.formats import RECORD_NAMES
 from ...transforms.sources.files.listing import list_entries
 from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together, with_types
 from ...transforms.stores.common.store_url import is_store_url
@@ -194,7 +194,7 @@ def _files(folder: str, name: str | None, split: str | None) -> tuple[Listing, s
     if name is not None and DATASET_NAME.fullmatch(name) is None:
         raise UsageError(f'--name: "{printable(name)}" is not {_NAME}')
     root = os.path.abspath(folder)
-    listing = list_entries([root], os.getcwd(), suffixes_of("tfrecord"), file_format="tfrecord")
+    listing = list_entries([root], os.getcwd(), RECORD_NAMES, file_format="tfrecord")
     paths = [os.path.relpath(os.fsdecode(entry.path), root) for entry in listing.entries]
     within = sorted({os.path.dirname(path) for path in paths} - {""})
     if within:
@@ -212,7 +212,7 @@ def _files(folder: str, name: str | None, split: str | None) -> tuple[Listing, s
     if odd is not None:
         raise UsageError(
             f"{printable_path(os.path.join(folder, odd))}: has a name that no manifest holds; rename it to letters, "
-            f"digits, . _ = and -, or copy all files into a dataset: {_merge(folder)}"
+            f"digits, . _ = and -, with .tfrecord, or copy all files into a dataset: {_merge(folder)}"
         )
     linked = next((one for one in paths if os.path.islink(os.path.join(folder, one))), None)
     if linked is not None:

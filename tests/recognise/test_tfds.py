@@ -330,3 +330,56 @@ def test_files_whose_names_say_that_there_are_more_are_said(shardmill: Shardmill
     screen = shardmill(command, "set", "-o", "out")
     assert screen.code == 0
     assert "set/data-00001-of-00003.tfrecord is not here: 1 of 3 files" in re.sub(r"\s+", " ", screen.out)
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+@pytest.mark.parametrize(
+    "name",
+    ["part-r-{0:05}", "part-{0:05}-2ad8aa1c-ee5f-4d26-bb0c-5f1d0a4b6e6b-c000.tfrecord", "split={1}/part-r-{0:05}"],
+)
+@pytest.mark.parametrize("path", ["spark", "spark/[!_]*", "adopt"])
+def test_folders_that_spark_writes_are_read(shardmill: Shardmill, name: str, end: str, path: str) -> None:
+    for number, split in enumerate(("train", "train", "test")):
+        put(f"spark/{name.format(number, split)}{end}", TRAIN[number : number + 3])
+    Path("spark/_SUCCESS").touch()
+    splits = {"test": TRAIN[2:5], "train": [*TRAIN[:3], *TRAIN[1:4]]}
+    everything = {"train": [*splits["train"], *splits["test"]]}
+    if path != "adopt":
+        screen = shardmill("convert", path, "-o", "out")
+        assert screen.code == 0, screen.err
+        assert records() == (splits if "split" in name else everything)
+        assert ("Left out: 1 hidden file" in screen.out) == (path == "spark")
+    elif name.startswith("part-{"):
+        assert shardmill("adopt", "spark").code == 0
+        assert records("spark") == everything
+    else:
+        assert shardmill(*commands(shardmill("adopt", "spark").err)[0]).code == 0
+        assert records("spark-dataset") == (splits if "split" in name else everything)
+
+
+@pytest.mark.parametrize("text", ["", "a\tb\n", '{"a": 1}\n'])
+def test_files_of_text_that_are_called_as_those_of_spark_are_no_records(shardmill: Shardmill, text: str) -> None:
+    Path("text").mkdir()
+    Path("text/part-r-00000").write_text(text)
+    screen = shardmill("convert", "text", "-o", "out")
+    assert (screen.code, "TFRecord" in screen.err, "tfrecord" in screen.err.partition("say which")[0]) == (
+        2,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("x.bin", "y.bin")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_records_in_files_without_a_known_name_are_read_by_the_command_of_the_message(
+    shardmill: Shardmill, names: tuple[str, str], packed: bool
+) -> None:
+    for name in names:
+        put(f"some/{name}{'.gz' * packed}", TRAIN[:2])
+        Path(f"some/{name}{'.gz' * packed}").rename(f"some/{name}")
+    screen = shardmill("convert", "some", "-o", "out")
+    assert (screen.code, len(commands(screen.err))) == (2, 1), screen.err
+    assert shardmill(*commands(screen.err)[0]).code == 0
+    assert records() == {"train": TRAIN[:2] * 2}
+    screen = shardmill("convert", f"some/{names[1]}", "-o", "one")
+    assert "the first bytes are those of a TFRecord file; read it as one: --format tfrecord" in screen.err

@@ -5,22 +5,34 @@ from __future__ import annotations
 import glob
 import os
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from ..errors import InputError
+from ..errors import InputError, SourceError
 from ..format.manifest.naming import is_list_path
+from ..format.tfrecord.framing import HEADER_BYTES
+from ..format.tfrecord.scan import is_record_header
 from ..format.wording.hints import Add, Foreign, Python, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable_path, shell_path
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.files.documents import document_in, has_splits, rows_of_document
-from ..sources.files.formats import FORMATS, HEAD_BYTES, LIBSVM, format_of_first_bytes, format_of_name, with_tabs
-from ..sources.files.listing import expand_paths, glob_of_files
-from ..sources.files.open_file import is_object
+from ..sources.files.formats import (
+    FORMATS,
+    HEAD_BYTES,
+    LIBSVM,
+    RECORD_NAMES,
+    format_of_first_bytes,
+    format_of_name,
+    has_suffix,
+    with_tabs,
+)
+from ..sources.files.listing import expand_paths, glob_of_files, list_file
+from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..sources.files.skipped_names import is_other_file, pictures_below
 from .beside import Around, archives_beside, is_archive, tables_of_pictures
 from .picture_tables import by_metadata, is_picture_table
@@ -69,6 +81,20 @@ def pictures_of_a_table(paths: Paths) -> str | None:
         return "images" if beside and by_metadata({"format": "images"}, paths.typed, paths.base) else None
     except InputError:
         return None
+
+
+def records_of_spark(paths: Paths) -> str | None:
+    """Files that Spark calls part-r-00000, and others beside them none, begin as records do."""
+    if any(paths.by_format):
+        return None
+    try:
+        found, _ = expand_paths(paths.typed, paths.base, RECORD_NAMES, names_only=True, ignore=paths.ignore)
+        if not all(has_suffix(os.fsdecode(one), RECORD_NAMES) for one in found):
+            return None
+        with open_listed(list_file(found[0], b"/"), open_file) as file:
+            return _format_by_head(read_at(file)(HEAD_BYTES, 0))
+    except (InputError, SourceError, OSError):
+        return None  # the rules below say what is wrong
 
 
 def nothing_known(paths: Paths) -> None:
@@ -126,7 +152,7 @@ def one_kind(paths: Paths) -> str:
 
 
 KINDS: Final[tuple[Callable[[Paths], str | None], ...]] = (
-    pictures_of_a_table, nothing_known, unknown_kind, several_kinds, one_kind,
+    pictures_of_a_table, records_of_spark, nothing_known, unknown_kind, several_kinds, one_kind,
 )  # fmt: skip
 """The rules of formats: the first answer is it."""
 
@@ -230,7 +256,7 @@ def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
     pattern = os.path.join(glob.escape(path), f"{'[!_]' if hidden and not end else ''}*{end}")
     if tabs := with_tabs(os.path.join(path, files[0]), lines):
         return f"of {printable_path(files[0])}, {tabs}"
-    kind = format_of_first_bytes(head[:HEAD_BYTES])
+    kind = _format_by_head(head)
     how = Add("--format", kind) if kind else _options_for(lines)
     command = call.reading([pattern], how) if how else None
     if end == ".json":
@@ -309,7 +335,16 @@ def _rows_in_python(document: object, read: str, call: Call, folder: str = "") -
 def _kind_by_content(path: bytes) -> str | None:
     if is_object(path) or not os.path.isfile(path):
         return None
-    return format_of_first_bytes(_head(os.fsdecode(path))[:HEAD_BYTES])
+    return _format_by_head(_head(os.fsdecode(path)))
+
+
+def _format_by_head(head: bytes) -> str | None:
+    """Return the format of a file that begins so; records may be compressed."""
+    try:
+        first = zlib.decompressobj(31).decompress(head, HEADER_BYTES) if head.startswith(b"\x1f\x8b") else head
+    except zlib.error:
+        first = head
+    return "tfrecord" if is_record_header(first[:HEADER_BYTES]) else format_of_first_bytes(head[:HEAD_BYTES])
 
 
 def _format_of(path: bytes) -> str | None:

@@ -64,6 +64,9 @@ _TFRECORD: Final = tuple(
 )
 """The last one is of TFX: `data_tfrecord-00000-of-00012.gz`."""
 
+RECORD_NAMES: Final = (*_TFRECORD, "part-r", "part-r.gz")
+"""The names of TFRecord files in a folder of them: `part-r-00000` of Spark may as well be of text in other folders."""
+
 LIBSVM: Final = re.compile(rb"[-+]?[0-9][0-9.,eE+-]*( qid:[0-9]+)?( +[0-9]+:[-+]?[0-9.][0-9.eE+-]*)+\s*(#.*)?$")
 """A line in the form of LibSVM: a label, and index:value."""
 
@@ -81,7 +84,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
         has_notes=True,
     ),
     "numpy": FormatEntry("..numpy.format", (".npy", ".npz")),
-    "tfrecord": FormatEntry("..tfrecord.format", _TFRECORD),
+    "tfrecord": FormatEntry("..tfrecord.format", _TFRECORD, called="a TFRecord file"),
     "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
     "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), _ARROW, "an Arrow file"),
     "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=2),
@@ -122,7 +125,7 @@ def format_of_first_bytes(head: bytes) -> str | None:
     return next((name for name, one in FORMATS.items() if head.startswith(one.first_bytes, one.magic_at)), None)
 
 
-_SHARD_BEHIND: Final = re.compile(r"-[0-9]{1,9}-of-[0-9]{1,9}(?=(?:\.gz)?$)")
+_SHARD_BEHIND: Final = re.compile(r"(?:-[0-9]{1,9}-of-[0-9]{1,9}|(?<=part-r)-[0-9]{5,9})(?=(?:\.gz)?$)")
 
 
 def has_suffix(name: str, suffixes: tuple[str, ...]) -> bool:

@@ -27,7 +27,7 @@ from ...recognise.tfds import StatedFiles
 from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import Recognised, SourceEntry
-from ..files.formats import suffixes_of
+from ..files.formats import RECORD_NAMES
 from ..files.listing import entry_name, find_entries, holds_dataset, list_file
 from ..files.open_file import is_object
 from ..files.skipped_names import LeftOut
@@ -125,7 +125,7 @@ class _Finder:
             with ThreadPoolExecutor(_REQUESTS_AT_ONCE if is_object(folder) else 1) as pool:
                 self._inputs.files += pool.map(look, shards)
             return
-        entries, left = find_entries([path], base, suffixes_of("tfrecord"), ignore)
+        entries, left = find_entries([path], base, RECORD_NAMES, ignore)
         self._inputs.left.add(left)
         self._inputs.files += [self._file(entry) for entry in entries]
 
