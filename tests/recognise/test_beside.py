@@ -100,7 +100,7 @@ def test_a_table_that_names_no_picture_is_named_and_a_list_of_splits_too(shardmi
     pictures("pics/cat/1.png", "pics/dog/1.png")
     Path("pics/labels.csv").write_text("a,b\n1,2\n")
     for name in ("train.txt", "test.txt", "notes.txt"):
-        Path("pics", name).write_text("cat/1.png 0\n")
+        Path("pics", name).write_text("cat/1.png\n")
     shown = shardmill("convert", "pics", "-o", "out", "--format", "images").out
     assert "Detected: pics/labels.csv is a table beside pictures, and is not read\n" in shown
     assert "Detected: test.txt, train.txt: may list the pictures of splits; lists are not read, and all" in shown
@@ -211,3 +211,67 @@ def test_suffixes_are_added_to_each_path_of_a_list_and_to_nothing_without_files(
     ]
     refused = shardmill("convert", "t.jsonl", "-o", "out", *options[:2])
     assert (refused.code, "schema.files_suffix: no column names files" in refused.err) == (2, True)
+
+
+LISTS: dict[str, tuple[list[str], dict[str, str], dict[str, list[tuple[object, ...]]]]] = {
+    "numbers of classes": (
+        ["images/cat/0.jpg", "images/dog/0.jpg"],
+        {"train.txt": "images/cat/0.jpg 0\n", "test.txt": "images/dog/0.jpg 1\n", "names.txt": "cat\ndog\n"},
+        {"train": [("images/cat/0.jpg", 0)], "test": [("images/dog/0.jpg", 1)]},
+    ),
+    "names of classes between tabs": (
+        ["0.jpg", "1.jpg", "2 b.jpg"],
+        {"train.txt": "0.jpg\tbig cat\n1.jpg\tdog\n2 b.jpg\tdog\n"},
+        {"train": [("0.jpg", 0), ("1.jpg", 1), ("2 b.jpg", 1)]},
+    ),
+    "one list of another split": (
+        ["pics/0.jpg", "pics/1.jpg"],
+        {"lists/val.lst": "0.jpg,cat\n1.jpg,dog\n"},
+        {"val": [("0.jpg", 0), ("1.jpg", 1)]},
+    ),
+    "captions of Flickr": (
+        ["Images/0.jpg", "Images/1.jpg"],
+        {"captions.txt": 'image,caption\n0.jpg,"A dog , running ."\n0.jpg,A dog .\n1.jpg,A cat .\n'},
+        {"train": [("0.jpg", "A dog , running ."), ("0.jpg", "A dog ."), ("1.jpg", "A cat .")]},
+    ),
+    "Oxford's pets": (
+        ["images/Abyssinian_1.jpg", "images/beagle_2.jpg"],
+        {"annotations/list.txt": "#Image CLASS-ID SPECIES BREED ID\nAbyssinian_1 1 1 1\nbeagle_2 5 2 1\n"},
+        {"train": [("Abyssinian_1.jpg", 1, 1, 1), ("beagle_2.jpg", 5, 2, 1)]},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", LISTS)
+def test_lists_of_pictures_are_read_with_their_classes_by_the_command_on_the_screen(
+    form: str, shardmill: Shardmill
+) -> None:
+    names, files, wanted = LISTS[form]
+    pictures(*(f"my pets/{name}" for name in names))
+    for name, text in files.items():
+        Path(f"my pets/{name}").parent.mkdir(exist_ok=True)
+        Path(f"my pets/{name}").write_text(text)
+    told = shardmill("convert", "my pets", "-o", "out")
+    line = next(line for line in (told.out + told.err).splitlines() if "to read the lines: " in line)
+    follow(line[line.index("to read the lines: ") :], shardmill)
+    found = {}
+    for split in open_dataset("again").splits:
+        table = open_dataset("again").to_arrow(split)
+        columns = [one for one in table.column_names if not one.startswith("image/")]
+        rows = table.select(["image/filename", *columns]).to_pylist()
+        found[split] = [tuple(row.values()) for row in rows]
+    numbers = {"big cat": 0, "cat": 0, "dog": 1}
+    assert {
+        split: [tuple(numbers.get(cell, cell) for cell in row) for row in rows] for split, rows in found.items()
+    } == wanted
+    assert ("class" in open_dataset("again").labels) == ("names" in form or "another" in form)
+
+
+@pytest.mark.parametrize(
+    "text", ["0.jpg\n1.jpg\n", "a.jpg 1\nb.jpg 2\n", "0.jpg 1\n1.jpg\n", "", "image class\n", "# 0.jpg 1\n"]
+)
+def test_a_text_that_lists_no_pictures_with_more_in_each_line_has_no_command(text: str, shardmill: Shardmill) -> None:
+    pictures("pets/0.jpg", "pets/1.jpg")
+    Path("pets/train.txt").write_text(text)
+    done = shardmill("convert", "pets", "-o", "out")
+    assert (done.code, "to read the lines" in done.out) == (0, False)

@@ -30,10 +30,10 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from ..format.wording.hints import Command, Foreign, Python, Set, set_column
+from ..format.wording.hints import Add, Command, Foreign, Python, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import Call, shown_path, typed_path
@@ -219,10 +219,97 @@ def _folder_name(path: str) -> str:
     return os.path.basename(os.path.dirname(path))
 
 
+@dataclass(frozen=True, slots=True)
+class _List:
+    """How a list of pictures is read: cells between signs, with a header or without; where paths begin and end."""
+
+    sign: str
+    header: bool
+    comment: bool
+    texts: bool
+    width: int
+    root: str
+    suffix: str
+    split: str | None
+
+    @property
+    def options(self) -> list[Add]:
+        options = [Add("--format", "csv", "--delimiter", self.sign, *([] if self.header else ["--no-header"]))]
+        names = ["image", "class", *(f"column_{n}" for n in range(2, self.width))]
+        options += [] if self.header else [Set("input.names", names), set_column("image", "image", "path")]
+        options += [Set("input.comment", "#")] if self.comment else []
+        options += [set_column("class", "label", True)] if self.texts and not self.header else []
+        options += [Set("schema.files_root", typed_path(self.root))] if self.root else []
+        return options + ([Set("schema.files_suffix", self.suffix)] if self.suffix else [])
+
+
+def lists_of_classes(around: Around) -> Iterator[str]:
+    """A list has a picture in each line, and its class or a caption, between blanks, tabs or commas: `1.jpg cat`."""
+    notable = _lists_in(around)
+    forms = defaultdict[_List, list[str]](list)
+    for path in notable[:_MOST]:
+        if (found := _list_in(path, around)) is not None:
+            forms[found].append(typed_path(os.fsdecode(path)))
+    together = defaultdict[_List, list[str]](list)
+    for form, lists in forms.items():
+        together[replace(form, split=None) if form.split else form] += lists
+    for form, lists in together.items():
+        splits = sorted({one.split or "" for one in forms if replace(one, split=None) == form})
+        options = [Set("input.splits", "names")] if len(lists) > 1 and all(splits) else []
+        options += [Set("output.split", splits[0])] if len(lists) == 1 and splits[0] not in ("", "train") else []
+        column = _rows_in(os.fsencode(lists[0]))[0][0] if form.header else ""
+        options += [set_column(column, "image", "path")] if form.header else []
+        read = Command(around.call.command, *lists, "-o", around.call.output, *form.options, *options)
+        lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
+        what = f"{first_names(lists, _MOST)} {lines} pictures with a class or a text each, and {are} not read"
+        yield f"{what}; to read the lines: {read}"
+
+
+def _lists_in(around: Around) -> list[bytes]:
+    notable = around.notable if around.form == "images" else ()
+    return [one for one in notable if one.lower().endswith((b".txt", b".lst"))]
+
+
+def _list_in(path: bytes, around: Around) -> _List | None:
+    """Return how a list is read, None if its first cell, or that below it, is no picture that is there."""
+    lines = [line.rstrip() for line in _lines_of(path) if line.strip()]
+    data = [line for line in lines if not line.startswith("#")][:_LIST_LINES]
+    for sign in ("\t", ",", ";", " "):
+        rows = [*csv.reader(data, delimiter=sign)]
+        widths = set(map(len, rows))
+        if len(widths) != 1 or widths == {1}:
+            continue
+        for header in (False, True):
+            place = _place_of(rows[header][0], path, around) if len(rows) > header else None
+            if place is not None:
+                folder, suffix = place
+                root = "" if folder == os.path.dirname(os.fsdecode(path)) else folder
+                texts = not all(row[1].isdecimal() for row in rows[header:])
+                split = split_in_words(os.path.basename(os.fsdecode(path)))
+                comment = any(line[0] == "#" for line in lines)
+                typed = {"\t": "tab"}.get(sign, sign)
+                return _List(typed, header, comment, texts, len(rows[0]), root, suffix, split)
+    return None
+
+
+_LIST_LINES: Final = 100
+
+
+def _place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:
+    """Return the only folder in which a picture of a list is, and the suffix that its name lacks there."""
+    above = (os.path.dirname(os.fsdecode(path)), around.root)
+    for suffix in ("", *FORMATS["images"].suffixes) if name and "\0" not in name else ():
+        folders = (*above, *around.folders[:_MOST_FOLDERS])
+        there = [one for one in folders if os.path.isfile(os.path.join(one, name + suffix))]
+        if there and (there[0] in above or len(set(there)) == 1):
+            return there[0], suffix
+    return None
+
+
 def lists_of_splits(around: Around) -> Iterator[str]:
     """Lists such as train.txt are not read, where pictures are in no splits."""
-    notable = around.notable if around.form == "images" else ()
-    names = [os.path.basename(os.fsdecode(one)) for one in notable if one.lower().endswith((b".txt", b".lst"))]
+    notable = [one for one in _lists_in(around) if _list_in(one, around) is None]
+    names = [os.path.basename(os.fsdecode(one)) for one in notable]
     lists = [name for name in names if split_in_words(name) is not None]
     if lists and not around.splits:
         yield (
@@ -278,7 +365,7 @@ def archives_beside(around: Around) -> Iterator[str]:
         yield f"{shown_path(os.fsencode(path))}{more}: not read; if rows name files in it, unpack it first: {how}"
 
 
-BESIDE: Final = (sidecars, tables_of_pictures, lists_of_splits, archives_beside, classes_of_folders)
+BESIDE: Final = (sidecars, tables_of_pictures, lists_of_classes, lists_of_splits, archives_beside, classes_of_folders)
 WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 """The rules that say a line each, and those that warn."""
 
@@ -311,10 +398,15 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
     return None
 
 
+def _lines_of(path: bytes) -> list[str]:
+    """Return the whole lines at the beginning of a file."""
+    head = head_of(path)
+    return head.decode("utf-8-sig", "replace").splitlines()[: None if len(head) < _HEAD_BYTES else -1]
+
+
 def _rows_in(path: bytes) -> list[list[str]]:
     """Return the whole rows at the beginning of a table."""
-    head = head_of(path).decode("utf-8-sig", "replace")
-    lines = head.splitlines()[: None if len(head) < _HEAD_BYTES else -1]
+    lines = _lines_of(path)
     sign = max("\t,;|", key=lines[0].count) if lines else ","
     return [*csv.reader(lines, delimiter=sign)] or [[]]
 

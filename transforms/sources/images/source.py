@@ -26,7 +26,7 @@ from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem, notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
-from ...recognise.beside import WARNED, Around
+from ...recognise.beside import WARNED, Around, lists_of_classes
 from ...recognise.layout import (
     FolderRole,
     Layout,
@@ -283,9 +283,9 @@ class ImageSource(FileSource):
         """Return what folders mean, and the split and the class of each."""
         below, rule = without_images(listing.below()), listing.recognised
         if rule.rule in ("none", OFF, UNUSED, "folders") or (self._layout != "auto" and not self._is_given_splits):
-            splits = self.settings.splits.wanted != "none"
+            splits, lists = self.settings.splits.wanted != "none", lists_of_classes(self._around(listing, "label", ()))
             layout = listing.layout or choose_layout(
-                below, self._layout, listing.hints, splits=splits, command=self._command_of(listing)
+                below, self._layout, [*lists, *listing.hints], splits=splits, command=self._command_of(listing)
             )
             return layout, [role_of(folder, layout) for folder in below]
         if rule.rule != "roots":
