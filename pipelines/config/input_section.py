@@ -30,7 +30,7 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
     try:
         known = InputOfUnknownFormat.model_validate(section)
         paths = [below(path, base) for path in known.paths]
-        if known.detect is None:
+        if known.detect is None and any("--" in os.path.abspath(os.path.join(base, path)) for path in paths):
             paths = _snapshots(document, paths, base, call)
     except ValidationError as error:
         document.problems += problems_of(error, document, ("input",))
@@ -61,8 +61,6 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
 
 def _snapshots(document: Document, paths: list[str], base: str, call: Call) -> list[str]:
     """Return paths with the snapshot to read in place of a repository in a cache of Hugging Face's hub."""
-    if not any("--" in os.path.abspath(os.path.join(base, path)) for path in paths):
-        return paths
     from ...transforms.recognise.hugging_face import snapshot_of  # it takes pyarrow
 
     found = []

@@ -231,7 +231,7 @@ def test_a_messy_file_is_read_to_its_exact_rows_and_rejects_also_in_an_append(de
 
 PROPOSED = {
     "a comment above the header": (b"# made by x\na,b\n1,2\n3,4\n", "--set 'input.comment=#'"),
-    "lines above the header": (b"made by x\n\na,b\n1,2\n", "--set input.skip_lines=2"),
+    "lines above the header": (b"made by x\n\na,b\n1,2\n", "--set input.skip_lines=1"),
     "escaped quotes": (b'a,b\n1,"x\\", y"\n2,z\n', "--set 'input.escape=\\'"),
     "short rows": (b"a,b\n1\n2,z\n", "--set input.short_rows=null"),
 }
@@ -243,7 +243,7 @@ def test_the_option_that_reads_a_messy_file_is_proposed_by_its_refusal_and_works
     desk.put({"a.csv": body})
     refused = desk.convert("a.csv")
     assert refused.code in (1, 4)
-    assert option.replace("=2", "=N") in refused.err
+    assert option in refused.err
     shutil.rmtree(desk.root / "out", ignore_errors=True)
     assert desk.convert("a.csv", *shlex.split(option)).code == 0
 
