@@ -331,9 +331,11 @@ def _by_type(
     declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
     made = settings.pictures
     form = _box_format(config.schema_.box_format, None if options is None else options.format)
-    boxes = BoxesByType(declared, config.schema_.boxes == "clip", boxes_on=made.boxes_on, form=form)
+    looks = options is None or options.detect is None
+    clips = config.schema_.boxes == "clip"
+    boxes = BoxesByType(declared, clips, boxes_on=made.boxes_on, form=form, named=looks)
     steps: list[StepByType] = [ExportedPictures(declared, found, noted=not made.changes_pictures)]
-    if options is None or options.detect is None:
+    if looks:
         steps.insert(0, ClassesOfFiles(frozenset(name for name, rule in rules if rule.label or rule.type or rule.as_)))
     if config.image is not None:
         decoded: Check = level if level in DECODED else "structure"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -163,3 +165,35 @@ def test_bytes_of_sounds_are_no_pictures(kind: str) -> None:
     put("b.parquet", {"clip": [clip]}, clip={"_type": "Image"})
     with pytest.raises(TooManyRejects, match="NOT_AN_IMAGE"):
         convert("b.parquet", output="b")
+
+
+@pytest.mark.parametrize("form", ["struct of lists", "list of structs", "older"])
+def test_the_classes_of_the_boxes_of_pictures_have_their_names(form: str) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(buffer, "png")
+    of_lists = {"bbox": [[0.0, 0.0, 4.0, 4.0], [1.0, 1.0, 2.0, 2.0]], "category": [1, 0]}
+    objects = [dict(zip(of_lists, one, strict=True)) for one in zip(*of_lists.values(), strict=True)]
+    rows = {
+        "image": [{"bytes": buffer.getvalue(), "path": None}],
+        "objects": [objects if form == "list of structs" else of_lists],
+    }
+    boxes = {"_type": "Value", "dtype": "float32"}
+
+    def features(*names: str) -> dict[str, Any]:
+        one = {"bbox": {"feature": boxes, "length": 4, "_type": "List"}, "category": label(*names)}
+        listed = {"bbox": [[boxes]], "category": {"feature": label(*names), "_type": "List"}}
+        found = {"struct of lists": listed, "list of structs": [one], "older": {"feature": one, "_type": "Sequence"}}
+        return {"image": {"_type": "Image"}, "objects": found[form]}
+
+    put("a.parquet", rows, **features("cat", "dog"))
+    convert("a.parquet", output="out")
+    put("b.parquet", rows, **features("cat", "dog", "owl"))
+    append("b.parquet", output="out")
+    dataset = open_dataset("out")
+    assert dataset.labels == {"image/object/class/label": ("cat", "dog", "owl")}
+    assert held()["image/object/class/label"] == [["dog", "cat"]] * 2
+    put("c.parquet", rows, **features("dog", "cat"))
+    with pytest.raises(SchemaError, match='column "objects": its class 0 is "dog", and "cat" in the dataset'):
+        append("c.parquet", output="out")
+    convert("c.parquet", output="off", input__detect="none")
+    assert (open_dataset("off").labels, held("off")["image/object/class/label"]) == ({}, [[1, 0]])

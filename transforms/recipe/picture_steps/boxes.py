@@ -21,10 +21,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import SchemaError
 from ...format.buffers.arrow_memory import raw_values, true_mask
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import empty_array
 from ...format.nested.keys import is_any_list, is_flat, stored_type
+from ...format.schema.class_names import classes_of
 from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
@@ -271,10 +273,20 @@ def _other_name(column: Column) -> str:
     return f'"{printable(name)}" has boxes; to make those of the pictures of them: {option}'
 
 
+def _refuse_other_classes(classes: Sequence[str], held: Sequence[str]) -> None:
+    other = next((number for number, (one, two) in enumerate(zip(classes, held, strict=False)) if one != two), None)
+    if other is not None:
+        raise SchemaError(
+            f'column "{OBJECTS}": its class {other} is "{printable(classes[other])}", and "{printable(held[other])}" '
+            f"in the dataset; give the classes the numbers that they have there, or convert to a new dataset"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class BoxesByType(StepByType):
     """A column `objects` with boxes is of the picture beside it, where there is one; but not where it is `declared`.
 
+    Its classes have the names that its file gives them, if it does (`named`).
     Of a column of another name with boxes the user is reminded. `held` are the classes of each label of the dataset of
     an append, None where there is no dataset yet.
     """
@@ -284,6 +296,7 @@ class BoxesByType(StepByType):
     held: Labels | None = None
     boxes_on: Literal["stored", "turned"] | None = None
     form: BoxFormat | None = None
+    named: bool = True
 
     def under(self, dataset: Types, labels: Labels) -> BoxesByType:  # noqa: ARG002
         return replace(self, held=labels)
@@ -307,9 +320,10 @@ class BoxesByType(StepByType):
             return NoBoxes(_NO_BOXES)
         if image is None:
             return NoBoxes(_NO_PICTURE.format(first_names(sorted(pictures), 8)))
-        classes = known.labels
+        classes = known.labels or ((classes_of(known.field) or None) if self.named else None)
         if self.held is not None:
             known_before = self.held.get(f"{image}/object/{CLASS_KEY}")
             classes = known_before and (classes or known_before)
+            _refuse_other_classes(classes or (), known_before or ())
         form = None if CENTER in fields_of(known.field.type) else self.form
         return Boxes(OBJECTS, image, self.clip, classes, self.boxes_on, form)
