@@ -12,6 +12,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from huggingface_hub import DatasetCardData
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import TooManyRejects, UsageError
@@ -198,6 +199,26 @@ def test_sounds_are_bytes_and_no_pictures(tmp_path: Path, way: str) -> None:
         summary = convert(where, output=tmp_path / "out", order="source")
     assert "clip: Audio, whose bytes are kept as they are, and not looked at" in summary.detected
     assert [row["clip"] for row in held(tmp_path / "out")] == list(theirs["clip"]) == clips
+
+
+def test_a_repository_of_the_hub_has_the_splits_and_classes_that_its_readme_states(tmp_path: Path) -> None:
+    repository = tmp_path / "r"
+    for split, one in (("train", texts()), ("test", texts().select(range(9)))):
+        (repository / "data").mkdir(parents=True, exist_ok=True)
+        one.remove_columns("tokens").to_csv(repository / f"data/{split[:2]}.csv")
+    card = DatasetCardData()
+    datasets.info.DatasetInfosDict(default=texts().remove_columns("tokens").info).to_dataset_card_data(card)
+    files = {"train": "data/tr.csv", "test": "data/te.csv"}
+    paths = [{"split": split, "path": path} for split, path in files.items()]
+    card["configs"] = [{"config_name": "default", "data_files": paths}]
+    (repository / "README.md").write_text(f"---\n{card}\n---\n\n# Texts\n")
+    theirs = datasets.load_dataset(str(repository), cache_dir=str(tmp_path / "cache"))
+    convert(repository, output=tmp_path / "out", order="source")
+    ours = open_dataset(tmp_path / "out")
+    assert ours.labels == {"label": tuple(theirs["train"].features["label"].names)} == {"label": ("neg", "pos")}
+    assert set(ours.splits) == set(theirs)
+    for split, one in theirs.items():
+        assert in_numbers(ours.to_arrow(split)).select(one.column_names).to_pylist() == one.to_list()
 
 
 def test_an_empty_dataset_is_refused_in_words(tmp_path: Path) -> None:

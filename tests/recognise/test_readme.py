@@ -4,6 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
@@ -164,3 +165,65 @@ def test_folders_of_pictures_have_the_splits_that_a_readme_states(shardmill: Sha
     screen = shardmill("convert", "r", "-o", "out")
     assert (screen.code, records()) == (0, {"train": 2, "test": 1}), screen.err
     assert open_dataset("out")["test"].to_pandas()["image/class/text"].tolist() == ["cat"]
+
+
+INFO = """  features:
+  - name: n
+    dtype: int64
+  - name: kind
+    dtype:
+      class_label:
+        names:
+          '0': neg
+          '1': pos
+"""
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_the_classes_that_a_readme_names_are_those_of_the_numbers_of_a_column(form: str) -> None:
+    Path("r").mkdir()
+    table = pa.table({"n": [1, 2, 3], "kind": [1, 0, -1]})
+    write = {
+        "csv": table.to_pandas().to_csv,
+        "jsonl": table.to_pandas().to_json,
+        "parquet": table.to_pandas().to_parquet,
+    }
+    more = {"jsonl": {"orient": "records", "lines": True}, "csv": {"index": False}, "parquet": {}}[form]
+    write[form](f"r/a.{form}", **more)
+    Path("r/README.md").write_text(f"---\ndataset_info:\n{INFO}---\n")
+    convert("r", output="out")
+    dataset = open_dataset("out")
+    assert dataset.labels == {"kind": ("neg", "pos")}
+    assert dataset.to_arrow("train").to_pydict() == {"kind": ["pos", "neg", None], "n": [1, 2, 3]}
+    Path("r/README.md").write_text(f"---\ndataset_info:\n{INFO.replace('neg', 'new').replace('pos', 'neg')}---\n")
+    append("r", output="out", force=True)
+    assert open_dataset("out").labels == {"kind": ("neg", "pos", "new")}
+    assert open_dataset("out").to_arrow("train")["kind"].to_pylist()[3:] == ["neg", "new", None]
+    convert("r", output="off", input__detect="none")
+    assert open_dataset("off").labels == {}
+
+
+@pytest.mark.parametrize(
+    ("info", "labels"),
+    [
+        (f"- config_name: x\n{INFO}", {"kind": ("neg", "pos")}),
+        (f"- config_name: a\n{INFO}- config_name: default\n{INFO.replace('neg', 'new')}", {"kind": ("new", "pos")}),
+        (f"- config_name: a\n{INFO}- config_name: b\n{INFO}", {}),
+        ("  features: text\n", {}),
+        ("  features: [{name: kind, dtype: {class_label: {names: {'0': a, '2': b}}}}]\n", {}),
+        ("  features: [{name: kind, dtype: {class_label: {names: [a, b]}}}, 7, {name: 7}]\n", {"kind": ("a", "b")}),
+        ("  features: [{name: kind, list: {class_label: {names: {'0': a, '1': b}}}}]\n", {"kind": ("a", "b")}),
+        ("  features: [{name: gone, dtype: {class_label: {names: [a]}}}]\n", {}),
+        ("  features: [{name: kind, dtype: {class_label: 7}}]\n", {}),
+        ("7\n", {}),
+    ],
+)
+def test_of_several_configs_the_classes_are_those_of_the_one_that_is_read(
+    info: str, labels: dict[str, tuple[str, ...]]
+) -> None:
+    repository("a.csv", configs=of("train: a.csv"))
+    Path("r/a.csv").write_text("n,kind\n0,1\n")
+    text = Path("r/README.md").read_text().replace("license: mit\n", f"dataset_info:\n{info}")
+    Path("r/README.md").write_text(text)
+    convert("r", output="out")
+    assert open_dataset("out").labels == labels

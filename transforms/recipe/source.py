@@ -17,6 +17,7 @@ from ..format.nested.flatten import JSON
 from ..format.nested.keys import is_any_list, is_flat
 from ..format.schema.arrow_checks import in_unit
 from ..format.schema.arrow_types import arrow_type_of, default_unit, feature_of
+from ..format.schema.class_names import classes_of, named_fields
 from ..format.schema.column_types import UNITS
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
@@ -66,13 +67,17 @@ class RecipeSource(Source):
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         found = self.of_files(listing)
         survey = found.source.survey(listing, run)
-        found = replace(found, source=survey.source or found.source).beginning(survey)
+        found = replace(found, source=survey.source or found.source).beginning(survey, listing)
         survey = found.after(survey, run) if found.has_work(survey) else replace(survey, source=found)
         return in_splits(survey, listing)
 
-    def beginning(self, survey: Survey) -> RecipeSource:
-        """Return the source whose recipe begins with the steps for what the columns of its survey say they are."""
-        columns = [Column(one, one.name) for one in fields_of(survey)] if survey.fields else []
+    def beginning(self, survey: Survey, listing: Listing) -> RecipeSource:
+        """Return the source whose recipe begins with the steps for what its columns, or files beside, say they are."""
+        fields = fields_of(survey) if survey.fields or listing.classes else ()
+        stated = {one.name: listing.classes[one.name] for one in fields if one.name in listing.classes}
+        own = {one.name for one in fields if classes_of(one)}
+        named = named_fields(fields, {name: names for name, names in stated.items() if name not in own})
+        columns = [Column(one, one.name) for one in named]
         steps = [step for one in self.by_type if one.is_first and (step := one.step(columns)) is not None]
         return replace(self, recipe=Recipe((*steps, *self.recipe.steps))) if steps else self
 

@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from ..errors import InputError, SourceError
 from ..format.manifest.naming import is_split_name
+from ..format.schema.class_names import names_of
 from ..format.wording.hints import Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable
@@ -78,16 +79,56 @@ def stated_in(notable: Iterable[bytes], root: str) -> tuple[Stated, ...]:
     Raises:
         InputError: a split has a name that no split may have.
     """
+    values, shown = _front_matter(notable, root)
+    return tuple(_configs(values.get("configs"), shown))
+
+
+def stated_classes(notable: Iterable[bytes], root: str) -> dict[str, list[str]]:
+    """Return the names of the classes of columns that `dataset_info` of the README.md in a folder states.
+
+    Of several configs it is that whose files are read.
+    """
+    values, shown = _front_matter(notable, root)
+    given = values.get("dataset_info")
+    infos = [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, dict)]
+    if len(infos) > 1:
+        names = [one.name for one in _configs(values.get("configs"), shown)]
+        infos = [one for one in infos if [one.get("config_name")] == names]
+    features = infos[0].get("features") if len(infos) == 1 else None
+    columns = [one for one in (features if isinstance(features, list) else ()) if isinstance(one, dict)]
+    found = {one["name"]: _class_names(one) for one in columns if isinstance(one.get("name"), str)}
+    return {name: names for name, names in found.items() if names}
+
+
+def _class_names(feature: Any) -> list[str] | None:
+    """Return the names of the classes of a feature, or of the items of a list, as the README.md writes them."""
+    if not isinstance(feature, dict):
+        return None
+    kind = feature.get("dtype")
+    label = (kind if isinstance(kind, dict) else feature).get("class_label")
+    if not isinstance(label, dict):
+        return _class_names(feature.get("list", feature.get("sequence")))
+    names = label.get("names")
+    listed = [names.get(str(number)) for number in range(len(names))] if isinstance(names, dict) else names
+    found: list[str] | None = names_of({"_type": "ClassLabel", "names": listed})
+    return found
+
+
+def _front_matter(notable: Iterable[bytes], root: str) -> tuple[dict[str, Any], str]:
+    """Return what a README.md in a folder states of it, if it is among files that were left out, and its name."""
+    import yaml  # no worker needs it
+
     paths = (path for path in notable if path.lower().endswith(b"/readme.md"))
     path = next((path for path in paths if os.fsdecode(path)[: -len("/readme.md")] == root.rstrip("/")), None)
-    if path is None:
-        return ()
     try:
+        if path is None:
+            return {}, ""
         with open_listed(list_file(path, b"/"), open_file) as file:
-            text = read_at(file)(_MOST_BYTES, 0).decode("utf-8", "replace")
-    except (InputError, SourceError, OSError):
-        return ()  # it is no file that is read
-    return tuple(_configs(text, shown_path(path)))
+            front = _FRONT.match(read_at(file)(_MOST_BYTES, 0).decode("utf-8", "replace"))
+        values = yaml.safe_load(front[1]) if front else None
+    except (InputError, SourceError, OSError, yaml.YAMLError, RecursionError, ValueError):
+        return {}, ""  # it is no file that is read, or is made for people, and was not made for us
+    return values if isinstance(values, dict) else {}, shown_path(path)
 
 
 def snapshot_of(path: str, call: Call) -> str | None:
@@ -136,7 +177,8 @@ def without_caches(listing: Listing, named: Iterable[bytes]) -> tuple[Listing, t
         or not (names := states[os.path.dirname(entry.path)])
         or os.path.basename(entry.path) in names
     ]
-    others = [entry.name for number, entry in enumerate(listing.entries) if number not in set(kept)]
+    known = set(kept)
+    others = [entry.name for number, entry in enumerate(listing.entries) if number not in known]
     what = f"{len(others):,} files are" if len(others) > 1 else "1 file is"
     line = f"{what} left out, which state.json does not name: {first_names(others, 2)}"
     return listing.keep(kept), (line,) if others else ()
@@ -154,15 +196,7 @@ def saved_splits(root: str, folders: Mapping[str, Any]) -> dict[str, str] | None
     return {one: split_named(one, shown_path(os.path.join(path, _OF_ALL))) for one in folders}
 
 
-def _configs(text: str, shown: str) -> Iterator[Stated]:
-    import yaml  # no worker needs it
-
-    front = _FRONT.match(text)
-    try:
-        values = yaml.safe_load(front[1]) if front else None
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return  # it is made for people, and was not made for us
-    configs = values.get("configs") if isinstance(values, dict) else None
+def _configs(configs: Any, shown: str) -> Iterator[Stated]:
     for number, one in enumerate(configs if isinstance(configs, list) else ()):
         if isinstance(one, dict) and one.get("data_files") is not None:
             folder = one.get("data_dir")

@@ -22,7 +22,7 @@ from ..sources.contract.call import Call
 from ..sources.contract.source import Listing, Recognised
 from .beside import BESIDE, WARNED, Around, content_twice
 from .box_layouts import by_box_layout
-from .hugging_face import without_caches
+from .hugging_face import stated_classes, without_caches
 from .kinds import KINDS, Paths
 from .names import FileSplits
 from .picture_tables import Resolved, by_given_annotations, by_metadata
@@ -87,7 +87,8 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
         around = Around(form=form, call=how.call, notable=notable, folders=folders, root=seen.root, splits=splits)
         lines = (*recognised.lines, *lines_beside(around))
         recognised = replace(recognised, lines=lines, warnings=content_twice(entries))
-    return replace(listing, recognised=recognised)
+    classes = stated_classes(notable, seen.root) if how.looks else {}
+    return replace(listing, recognised=recognised, classes=classes)
 
 
 def recognise_seen(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str | None]]:

@@ -43,7 +43,7 @@ def named_classes(schema: pa.Schema) -> dict[str, list[str] | str]:
 
 def classes_of_features(features: Any) -> dict[str, list[str] | str]:
     """Return what features say of each column, as Hugging Face's `datasets` writes them in JSON."""
-    found = {name: _names_of(one) for name, one in features.items()} if isinstance(features, dict) else {}
+    found = {name: names_of(one) for name, one in features.items()} if isinstance(features, dict) else {}
     return {name: names for name, names in found.items() if names}
 
 
@@ -87,9 +87,10 @@ def media_lines(fields: Iterable[pa.Field]) -> tuple[str, ...]:
     return tuple(f"{printable(one.name)}: {kind}, {said}" for one in fields if (kind := media_of(one)))
 
 
-def _names_of(feature: Any) -> list[str] | str | None:
+def names_of(feature: Any) -> Any:
+    """Return the names of the classes of a feature, what other media it is, None for all others."""
     if isinstance(feature, list):  # as older releases write lists
-        return _names_of(feature[0]) if len(feature) == 1 else None
+        return names_of(feature[0]) if len(feature) == 1 else None
     if not isinstance(feature, dict):
         return None
     kind = feature.get("_type")
@@ -100,5 +101,5 @@ def _names_of(feature: Any) -> list[str] | str | None:
     if kind in _MEDIA:
         return str(kind)
     if kind in _LISTS:
-        return _names_of(feature.get("feature"))
-    return next((_names_of(feature[key]) for key in OBJECT_CLASSES if key in feature), None) if kind is None else None
+        return names_of(feature.get("feature"))
+    return next((names_of(feature[key]) for key in OBJECT_CLASSES if key in feature), None) if kind is None else None

@@ -132,6 +132,7 @@ class Listing:
     """Everything that a source will read, in its order: entries sorted by the bytes of their paths.
 
     `skipped` is what was left out, by kind; `notable` are the paths of files among it that may belong to the data.
+    `classes` are the names of the classes of columns, as a file beside them states.
     `datasets` are those of which it reads every shard, each a folder and a generation. `recognised` is how files got
     their splits.
     """
@@ -145,6 +146,7 @@ class Listing:
     datasets: tuple[tuple[str, int], ...] = ()
     recognised: Recognised = Recognised("none")
     notable: Sequence[PathBytes] = field(default=(), compare=False, repr=False)
+    classes: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False, repr=False)
 
     def keep(self, wanted: Sequence[int]) -> Listing:
         entries = tuple(self.entries[index] for index in wanted)

@@ -69,7 +69,7 @@ def _recipe_under(source: RecipeSource, listing: Listing, run: ParallelMap, data
     found = replace(found, source=inner, by_type=by_type, recipe=recipe)
     typed = partial(_with_types_of_nulls, dataset=dataset, names=names)
     survey = typed(inner.survey(listing, run))
-    found = found.beginning(survey)
+    found = found.beginning(survey, listing)
     recipe = found.recipe
     if not found.has_work(survey):
         survey = _conformed(inner, survey, listing, run, dataset, typed)
