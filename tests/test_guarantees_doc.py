@@ -20,8 +20,9 @@ from shardmill.transforms.sources.archive_files import tar
 from shardmill.transforms.sources.archives import columns, survey
 from shardmill.transforms.sources.arrow import messages
 from shardmill.transforms.sources.jsonl import lanes, strict
-from shardmill.transforms.sources.numpy import npy, npz
-from shardmill.transforms.sources.parquet import column_chunks
+from shardmill.transforms.sources.numpy import npy
+from shardmill.transforms.sources.numpy import npy as npz
+from shardmill.transforms.sources.parquet import pages as column_chunks
 from shardmill.transforms.sources.text.lines import MOST_VALUES
 
 REPO = Path(__file__).parent.parent

@@ -16,8 +16,7 @@ from .plan_files import TaskFile, by_file
 from .recipe.function import Mapped, steps_of
 from .recipe.source import with_steps
 from .source_info import SourceInfo
-from .sources.contract.planning import Plan, make_plan
-from .sources.contract.read_task import read_task
+from .sources.contract.planning import Plan, make_plan, read_task
 from .sources.contract.source import Frozen, Source, Task, map_in_turn
 from .sources.registry.pick import pick_source
 

@@ -17,7 +17,7 @@ from .dataset.stage.task_stager import TaskStager
 from .dataset.storage.contract import Storage
 from .format.encode.encode_rows import RowEncoder
 from .format.flow.rows import TaskEnd
-from .sources.contract.read_task import read_task
+from .sources.contract.planning import read_task
 from .sources.contract.source import Frozen, Source, Task
 
 

@@ -19,8 +19,7 @@ from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.csv.records.quote_bits import LF, Dialect
 from shardmill.transforms.sources.csv.records.record_starts import fold_blocks, record_ends, safe_cut, scan_block
 from shardmill.transforms.sources.numpy.npy import HEADER_READ_BYTES, NpyError, parse_header
-from shardmill.transforms.sources.parquet.column_chunks import EncryptedError, read_groups
-from shardmill.transforms.sources.parquet.thrift_compact import ThriftError
+from shardmill.transforms.sources.parquet.pages import EncryptedError, ThriftError, read_groups
 from shardmill.transforms.sources.registry.settings import Limits
 from targets import Target, file_of, ours, source_of
 

@@ -20,7 +20,7 @@ from shardmill.transforms.recognise.layout import MAX_LABEL_OFFSET
 from shardmill.transforms.sources.contract.source import Frozen
 from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
-from shardmill.transforms.sources.numpy.files import NumpyLimits
+from shardmill.transforms.sources.numpy.npy import NumpyLimits
 from shardmill.transforms.sources.registry.settings import Limits
 
 from ...file_sources import made_source

@@ -18,9 +18,7 @@ from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.files.listing import list_file
-from shardmill.transforms.sources.numpy.files import NumpyLimits
-from shardmill.transforms.sources.numpy.npy import NpyError
-from shardmill.transforms.sources.numpy.npz import open_npz
+from shardmill.transforms.sources.numpy.npy import NpyError, NumpyLimits, open_npz
 from shardmill.transforms.sources.numpy.source import NumpySource
 from shardmill.transforms.sources.registry.settings import Limits
 

@@ -17,10 +17,16 @@ import pyarrow.parquet.encryption as pe
 import pytest
 from shardmill.transforms.errors import SchemaError, ShardmillError, SourceError
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
-from shardmill.transforms.sources.parquet.column_chunks import Chunk, count_columns
 from shardmill.transforms.sources.parquet.footer import unreadable
-from shardmill.transforms.sources.parquet.pages import PageBombError, check_pages, pack_spans
-from shardmill.transforms.sources.parquet.thrift_compact import ThriftError, ThriftReader
+from shardmill.transforms.sources.parquet.pages import (
+    Chunk,
+    PageBombError,
+    ThriftError,
+    ThriftReader,
+    check_pages,
+    count_columns,
+    pack_spans,
+)
 from shardmill.transforms.sources.registry.settings import Limits
 
 from ...file_sources import made_source

@@ -17,9 +17,8 @@ from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.parquet import source as parquet_source
-from shardmill.transforms.sources.parquet.int96 import Moments, exact_timestamps
-from shardmill.transforms.sources.parquet.int96_reader import footer_of_raw_int96
-from shardmill.transforms.sources.parquet.thrift_compact import ThriftError
+from shardmill.transforms.sources.parquet.int96 import Moments, exact_timestamps, footer_of_raw_int96
+from shardmill.transforms.sources.parquet.pages import ThriftError
 
 from ...file_sources import made_source
 

@@ -17,7 +17,7 @@ from shardmill.transforms.format.flow.rejects import Place
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
-from shardmill.transforms.sources.parquet.column_chunks import read_groups
+from shardmill.transforms.sources.parquet.pages import read_groups
 from shardmill.transforms.sources.parquet.source import ParquetPiece, ParquetSource
 
 from ...file_sources import assert_same_source, made_source

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.parquet.thrift_compact import ThriftError, ThriftReader
+from shardmill.transforms.sources.parquet.pages import ThriftError, ThriftReader
 
 
 def varint(value: int) -> bytes:

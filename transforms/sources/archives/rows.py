@@ -21,8 +21,19 @@ from ..archive_files.members import NOT_READ, Kind, MemberError
 from ..images.rows import LABEL
 from ..jsonl.parse import LineParser, parse_lines
 from .columns import CLASS_TEXT, PICTURE, ArchiveFrozen
-from .lines import joined_line, lines_of, object_line, text_of, value_of
-from .samples import CLASS, KEY, Form, MemberColumn, Naming, Sample
+from .samples import (
+    CLASS,
+    KEY,
+    Form,
+    MemberColumn,
+    Naming,
+    Sample,
+    joined_line,
+    lines_of,
+    object_line,
+    text_of,
+    value_of,
+)
 
 _AGAIN: Final = (
     'the key "{}" was in this archive before: members of a sample have to follow each other; make the archive again, '

@@ -25,8 +25,19 @@ from ..contract.selection import Selection
 from ..contract.source import SourceEntry
 from ..jsonl.evidence import Evidence, PieceEvidence, check_columns, look_at_lines
 from ..registry.settings import Limits
-from .lines import INTEGER, lines_of, object_line
-from .samples import Form, MemberColumn, Naming, Part, Sample, Skipped, limit_of, samples_of
+from .samples import (
+    INTEGER,
+    Form,
+    MemberColumn,
+    Naming,
+    Part,
+    Sample,
+    Skipped,
+    limit_of,
+    lines_of,
+    object_line,
+    samples_of,
+)
 
 _LOOK_ROWS: Final = 4096
 _LOOK_BYTES: Final = 4 << 20

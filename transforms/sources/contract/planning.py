@@ -9,7 +9,7 @@ The number of workers plays no part: the same source and config give the same ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from ...dataset.shard_plan import task_ranges
 from ...dataset.shard_plan.task_ranges import plan_tasks
-from ...errors import RunError
+from ...errors import RunError, SourceError
 from ...format.flow.blocks import Block
 from ...format.flow.rejects import Reject
-from ...format.flow.rows import Rows
+from ...format.flow.rows import Rows, TaskEnd
 from ...format.tfrecord.gzip_members import compress_member
-from .source import Frozen, LazyPieces, Limit, Listing, Piece, Source, Survey, Task
+from .source import Frozen, LazyPieces, Limit, Listing, Piece, Source, StoredPieces, Survey, Task
 
 SAMPLED_FILES: Final = 8
 """How many files are sampled for the estimate: enough to see files that differ, and a few MiB of reading at most."""
@@ -258,3 +258,44 @@ def first_pieces(survey: Survey) -> list[Piece]:
 def _first_batch(source: Source, piece: Piece, frozen: Frozen) -> Rows | None:
     reader = source.read(Task(0, (piece,)), frozen)
     return next((rows for rows in reader if rows.batch.num_rows), None)
+
+
+# Read one task to its end: its batches of rows, and the mark that closes it.
+
+
+def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | TaskEnd]:
+    if isinstance(task.pieces, StoredPieces):
+        task = Task(task.ordinal, task.pieces.load())
+    batches = 0
+    rows_read: dict[int, int] = {}
+    failures: tuple[str, ...] = ()
+    try:
+        for rows in source.read(task, frozen):
+            rows.count_into(rows_read)
+            batches += 1
+            yield rows
+            del rows  # and so below: what is large is freed before more is read
+    except SourceError as error:
+        failures = (str(error), *_further_failures(source, task, frozen, error))
+    except OSError as error:  # of the disk: the engine may try again
+        if error.errno is not None and error.filename is None:
+            names = dict.fromkeys((task.pieces[0].name, task.pieces[-1].name))
+            error.filename = " to ".join(names)
+        raise
+    yield TaskEnd(task.ordinal, batches, rows_read, failures)
+
+
+def _further_failures(source: Source, task: Task, frozen: Frozen, error: SourceError) -> Iterator[str]:
+    """Read the files of a task that follow a corrupt one, for their errors only: one run names all corrupt files."""
+    while True:
+        last = max((i for i, piece in enumerate(task.pieces) if piece.name == error.source), default=len(task.pieces))
+        task = Task(task.ordinal, task.pieces[last + 1 :])
+        if not task.pieces:
+            return
+        try:
+            for _ in source.read(task, frozen):
+                pass
+            return
+        except SourceError as another:
+            yield str(another)
+            error = another

@@ -16,8 +16,7 @@ from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.nearest import NoColumnError
 from ...limits.turns import ROW_BYTES, taking_turns
 from ..contract.dataset_schema import DatasetSchema, refuse_others
-from ..contract.lacking import apart_warning, files_apart, lacking_files
-from ..contract.selection import refuse_columns
+from ..contract.selection import apart_warning, files_apart, lacking_files, refuse_columns
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import files_of
 from ..registry.file_source import TableSource

@@ -18,9 +18,18 @@ from ...format.schema.class_names import named_classes, with_classes
 from ...format.wording.hints import Python
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
-from ..numpy.array_columns import column_of_array
-from .mixed_values import CONVERSION_ERRORS, mixed_column_error, reason_of, refuse_rounded_integers
-from .rows import array_of_values, first_of, table_of_rows, tables_of_parts, tables_of_rows
+from ..numpy.records import column_of_array
+from .rows import (
+    CONVERSION_ERRORS,
+    array_of_values,
+    first_of,
+    mixed_column_error,
+    reason_of,
+    refuse_rounded_integers,
+    table_of_rows,
+    tables_of_parts,
+    tables_of_rows,
+)
 
 _NO_ROWS: Final = (str, bytes, bytearray, np.ndarray, set, frozenset)
 """What can be gone through and is neither a list nor an iterator of rows."""

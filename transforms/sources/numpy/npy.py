@@ -1,4 +1,4 @@
-r"""Parse the header of a `.npy` file, without numpy's loader and so without a way to a pickle.
+"""Parse the header of a `.npy` file, without numpy's loader and so without a way to a pickle.
 
     \x93NUMPY | 1 0 | header's length | {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} \n | data
     6 bytes    | 2   | 2; 4 from 2.0 | at most 10,000                                                 |
@@ -9,16 +9,27 @@ https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 from __future__ import annotations
 
 import ast
+import errno
+import io
 import math
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import SchemaError, ShardmillError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ..contract.selection import Selection
+from ..contract.source import ListedFile
+from ..files.open_file import OpenFile, expect, open_file, open_unbuffered, size_of
 
 HEADER_READ_BYTES: Final = 16 * 1024
 """The most bytes that a header may take; numpy too refuses one of more than 10,000 bytes."""
@@ -194,3 +205,222 @@ def _canonical(descr: object) -> str:
 
 def _shown_shape(shape: tuple[int, ...]) -> str:
     return "(" + printable(", ".join(str(n) for n in shape)) + ")"
+
+
+# Open the members of a `.npz` file, a zip of `.npy` files, without trusting its sizes.
+
+
+ZIP_MAGIC: Final = b"PK"
+ZIP_ERRORS: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
+
+DIRECTORY_LIMIT: Final = 64 << 20
+"""Bytes of an archive's directory: `zipfile` makes an object of each of its entries, ten times as large."""
+
+_METHODS: Final = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+_SUFFIX: Final = ".npy"
+_ENCRYPTED: Final = 0x1
+
+
+class _BoundedFile(io.BufferedReader):
+    """A file of which no more is read at once than the `limit`, as long as there is one."""
+
+    limit: int | None = None
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        limit = self.limit
+        if limit is not None and size is not None and size > limit:
+            raise NpyError(
+                "CORRUPT", f"the directory of its members has {size} bytes; at most {limit} are read",
+                f"{size} bytes", f"at most {limit} bytes",
+            )  # fmt: skip
+        return super().read(size)
+
+
+@contextmanager
+def open_npz(listed: ListedFile, *, directory_limit: int = DIRECTORY_LIMIT) -> Iterator[zipfile.ZipFile]:
+    """Open an archive for the length of a `with`; whatever is wrong with it, then or later, is an NpyError.
+
+    It is damaged or its directory is too large (CORRUPT), or its end is missing (TRUNCATED).
+    """
+    with _BoundedFile(open_unbuffered(listed)) as file:
+        file.limit = directory_limit
+        try:
+            archive = zipfile.ZipFile(file)
+            file.limit = None
+        except (NpyError, ShardmillError):
+            raise
+        except zipfile.BadZipFile as error:
+            raise NpyError(
+                "TRUNCATED", "its zip directory, at its end, is missing: the file is cut", expected="a .npz file"
+            ) from error  # fmt: skip
+        except ZIP_ERRORS as error:
+            raise NpyError("CORRUPT", f"it is not a sound .npz file: {printable(error)}") from error
+        try:
+            with archive:
+                yield archive
+        except (NpyError, ShardmillError):
+            raise
+        except ZIP_ERRORS as error:
+            raise NpyError("CORRUPT", f"it is not a sound .npz file: {printable(error)}") from error
+        except OSError as error:
+            # A member's offset that is before the file is a seek that the system refuses.
+            if error.errno != errno.EINVAL:
+                raise
+            raise NpyError("CORRUPT", "a member of it is not inside the file") from error
+
+
+def array_members(archive: zipfile.ZipFile, limit_bytes: int | None) -> dict[str, zipfile.ZipInfo]:
+    """Return the arrays of an archive by name, sorted, once their directory entries were looked at.
+
+    `limit_bytes` caps what all of them take unpacked. No cap on the ratio is needed: numpy writes stored and deflated
+    members only, others are refused, and deflate cannot exceed 1032 to 1; an array of zeros comes near that by right.
+    `zipfile` unpacks no more of a member than its directory entry says. Raises `NpyError`: a member is not an array,
+    appears twice, is encrypted or packed by another method (UNSUPPORTED or CORRUPT), or they are over the limit
+    (RECORD_TOO_LARGE).
+    """
+    members: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        shown = printable(info.filename)
+        if not info.filename.endswith(_SUFFIX):
+            raise NpyError("UNSUPPORTED", f'its member "{shown}" is not a .npy file', shown)
+        name = info.filename.removesuffix(_SUFFIX)
+        if name in members:
+            raise NpyError("CORRUPT", f'two of its members are named "{shown}"', shown)
+        if info.flag_bits & _ENCRYPTED:
+            raise NpyError("UNSUPPORTED", f'its member "{shown}" is encrypted', shown)
+        if info.compress_type not in _METHODS:
+            raise NpyError("UNSUPPORTED", f'its member "{shown}" is neither stored nor deflated', shown)
+        members[name] = info
+    total = sum(info.file_size for info in members.values())
+    if limit_bytes is not None and total > limit_bytes:
+        raise NpyError(
+            "RECORD_TOO_LARGE", f"unpacked it has {total} bytes, over limits.record_bytes = {limit_bytes}",
+            f"{total} bytes", f"at most {limit_bytes} bytes",
+        )  # fmt: skip
+    return dict(sorted(members.items()))
+
+
+# Open a NumPy file as named arrays, whether it is a `.npy` with one or a `.npz` with several.
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyLimits:
+    """The bytes of a batch of whole files, of a batch of rows, and of a piece of rows.
+
+    Tasks are made of pieces: small enough that they come out even, large enough that a file of 1 TB has few.
+    """
+
+    file_batch: int = 8 << 20
+    row_batch: int = 16 << 20
+    piece: int = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayChoice:
+    """Which arrays of a file are read: `feature` names that of a `.npy`, `selection` picks those to keep.
+
+    `record_bytes` caps what one file may take in memory where it is loaded whole, `limits` what is read at a time.
+    """
+
+    feature: str
+    selection: Selection
+    record_bytes: int
+    limits: NumpyLimits = field(default_factory=NumpyLimits)
+
+    def pick(self, arrays: dict[str, Any]) -> list[str]:
+        """Return the names, sorted. Raises `NpyError` where one that is asked for is not there (BAD_WIDTH)."""
+        try:
+            return self.selection.pick(sorted(arrays))
+        except SchemaError as error:
+            raise NpyError("BAD_WIDTH", str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayStream:
+    """An open array: its parsed header, and its file, which is at the beginning of the data.
+
+    `size` is that of the file or member in bytes; `packed` says that it can only be read from front to back.
+    """
+
+    header: NpyHeader
+    file: OpenFile | IO[bytes]
+    size: int
+    packed: bool
+
+    def expect(self, start: int, stop: int) -> None:
+        if not self.packed:
+            expect(cast(OpenFile, self.file), [(start, stop)])
+
+    def read_exactly(self, count: int) -> bytes:
+        """Raise `NpyError` where there are fewer bytes (TRUNCATED), or what is packed cannot be unpacked (CORRUPT)."""
+        try:
+            data = self.file.read(count)
+        except ShardmillError:
+            raise
+        except ZIP_ERRORS as error:
+            raise NpyError("CORRUPT", f"it cannot be unpacked: {printable(error)}") from error
+        if len(data) != count:
+            raise NpyError("TRUNCATED", f"it ends after {len(data)} of {count} bytes of data", f"{len(data)} bytes")
+        return data
+
+    def read_to_end(self) -> None:
+        """Meet the end of a packed array, which is where `zipfile` compares its CRC32.
+
+        Raises `NpyError` where the CRC32 is wrong, or data follows (CORRUPT).
+        """
+        try:
+            rest = self.file.read(1)
+        except ShardmillError:
+            raise
+        except ZIP_ERRORS as error:
+            raise NpyError("CORRUPT", f"it cannot be unpacked: {printable(error)}") from error
+        if rest:
+            raise NpyError("CORRUPT", "data follows the array")
+
+
+@contextmanager
+def open_arrays(listed: ListedFile, choice: ArrayChoice, *, whole: bool) -> Iterator[dict[str, ArrayStream]]:
+    """Open the chosen arrays of a file, sorted by name; each header has been checked against the file's size.
+
+    The kind is detected by content. With `whole`, the file is to be loaded at once, and so must be under the limit.
+    Raises `NpyError` where the file or one of its arrays is not sound, or cannot be written.
+    """
+    limit = choice.record_bytes if whole else None
+    with open_file(listed) as file:
+        head = file.read(HEADER_READ_BYTES)
+        size = size_of(file)
+        if not head.startswith(ZIP_MAGIC):
+            choice.pick({choice.feature: None})
+            header = parse_header(head)
+            header.check_size(size)
+            if limit is not None and size > limit:
+                raise NpyError(
+                    "RECORD_TOO_LARGE", f"it has {size} bytes, over limits.record_bytes = {limit}",
+                    f"{size} bytes", f"at most {limit} bytes",
+                )  # fmt: skip
+            file.seek(header.data_offset)
+            yield {choice.feature: ArrayStream(header, file, size, packed=False)}
+            return
+    with open_npz(listed) as archive:
+        members = array_members(archive, limit)
+        yield {name: _open_member(archive, name, members[name]) for name in choice.pick(members)}
+
+
+def _open_member(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> ArrayStream:
+    try:
+        head = archive.open(info).read(HEADER_READ_BYTES)
+        header = parse_header(head)
+        header.check_size(info.file_size)
+        member = archive.open(info)
+        member.read(header.data_offset)
+    except NpyError as error:
+        raise NpyError(error.code, f'array "{printable(name)}": {error}', error.value, error.expected) from error
+    return ArrayStream(header, member, info.file_size, packed=True)

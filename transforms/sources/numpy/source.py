@@ -28,11 +28,8 @@ from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, 
 from ..files.open_file import DiskErrors, is_object
 from ..files.stamp import check_stamp, files_of
 from ..registry.file_source import FileSource
-from .array_columns import column_of_array, column_type
-from .files import ArrayChoice, ArrayStream, NumpyLimits, open_arrays
-from .hints import refuse_pairs, same_rows
-from .npy import NpyError, NpyHeader
-from .records import few_headers, read_records, survey_records
+from .npy import ArrayChoice, ArrayStream, NpyError, NpyHeader, NumpyLimits, open_arrays
+from .records import column_of_array, column_type, few_headers, read_records, refuse_pairs, same_rows, survey_records
 
 if TYPE_CHECKING:
     from .options import NumpyInput

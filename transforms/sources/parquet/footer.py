@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import SchemaError, SourceError
-from ...format.schema.arrow_checks import check_names, in_unit, period_mark, storage_type
+from ...format.schema.arrow_checks import check_names, in_unit, meaning, period_mark, storage_column, storage_type
 from ...format.schema.class_names import named_classes, with_classes
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.wording.hints import Set
@@ -27,10 +27,8 @@ from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
 from ..files.open_file import DiskErrors, OpenFile, is_object, open_file, open_listed, size_of
 from ..files.stamp import check_stamp
-from .column_chunks import ChunkGroup, EncryptedError, count_columns, read_groups
-from .int96_reader import has_int96
-from .lists import is_fixed_list
-from .pages import PackedSpans, pack_spans
+from .int96 import has_int96
+from .pages import ChunkGroup, EncryptedError, PackedSpans, count_columns, pack_spans, read_groups
 
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError)
 """The errors that pyarrow raises on damaged files; UnicodeDecodeError is a ValueError."""
@@ -127,7 +125,7 @@ def open_parquet(
     """Open a file after a look at both of its ends; `columns` are to be read, each through a buffer of its own.
 
     `opened` is the same file, open to read. INT96 has the type `timestamp[us]`. With `changes` columns are what the
-    changed footer says: see `lists` and `int96_reader`. Raises `SourceError` where it is not a Parquet file, cut,
+    changed footer says: see `footer_of_plain_lists`, `footer_of_raw_int96`. Raises `SourceError` where it is not a Parquet file, cut,
     encrypted, or its footer cannot be read.
     """
     footer_bytes = _check_ends(opened, file.name)
@@ -365,3 +363,42 @@ def page_has_checksum(header: bytes) -> bool:
             position += 1
         position += 1
     return header[position : position + 1] == _INT32_FIELD
+
+
+# Read fixed-size lists of which some are null, which pyarrow (19 to 25) writes but refuses to read.
+#
+# Parquet has lists of any length only. That a list is of fixed size is in the Arrow schema that its writer left in
+# the footer; the reader believes it, finds no values after a null, and takes the page for damaged. So a row group
+# that may hold such a null is read as if the footer had no Arrow schema, and its columns are cast to what that schema
+# says: the cast knows that a null has no values, and refuses any other list of a wrong length.
+#
+#     footer   "ARROW:schema" = fixed_size_list[2], ...   read as   "ARROW-schema" = ..., which means nothing
+#     column   list  [1, 2], [3, 4], null                 cast to   fixed_size_list[2]  [1, 2], [3, 4], null
+
+
+_KEY: Final = b"ARROW:schema"
+_UNKNOWN_KEY: Final = b"ARROW-schema"
+
+
+def is_fixed_list(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds lists of a fixed size: tensors do too."""
+    return bool(pa.types.is_fixed_size_list(kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind))
+
+
+def footer_of_plain_lists(footer: bytes) -> bytes:
+    """Return a footer (the bytes between the pages and its length) without its Arrow schema.
+
+    A column that has the key's name is read under another one: only the order of columns counts here.
+    """
+    return footer.replace(_KEY, _UNKNOWN_KEY)
+
+
+def cast_as_written(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return a column that was read without the Arrow schema as a type that holds what `kind`, its type there, holds.
+
+    Raises `pa.ArrowInvalid` where a list has another length.
+    """
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return pa.ExtensionArray.from_storage(kind, column.cast(kind.storage_type))
+    column, kind = storage_column(column), meaning(storage_type(kind))
+    return column if meaning(column.type) == kind else column.cast(kind)

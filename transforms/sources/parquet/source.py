@@ -30,15 +30,15 @@ from .footer import (
     WRITE_AGAIN,
     ChangeFooter,
     Footer,
+    cast_as_written,
     choose_columns,
+    footer_of_plain_lists,
     leaf_count,
     open_parquet,
     read_footer,
     unreadable,
 )
-from .int96 import exact_timestamps
-from .int96_reader import footer_of_raw_int96, has_int96
-from .lists import cast_as_written, footer_of_plain_lists
+from .int96 import exact_timestamps, footer_of_raw_int96, has_int96
 from .pages import PackedSpans, PageBombError, check_pages, chunk_ranges
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Python
 from ...format.wording.nearest import NoColumnError, first_names
 from ...format.wording.printable import printable
-from ..contract.lacking import apart_warning, files_apart, lacking_files
-from ..contract.selection import UNITE, Selection, exclude_columns
+from ..contract.selection import UNITE, Selection, apart_warning, exclude_columns, files_apart, lacking_files
 from ..contract.source import Frozen, Piece, Survey, UnitedFrozen
 
 _Common: TypeAlias = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
