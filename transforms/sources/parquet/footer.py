@@ -125,8 +125,8 @@ def open_parquet(
     """Open a file after a look at both of its ends; `columns` are to be read, each through a buffer of its own.
 
     `opened` is the same file, open to read. INT96 has the type `timestamp[us]`. With `changes` columns are what the
-    changed footer says: see `footer_of_plain_lists`, `footer_of_raw_int96`. Raises `SourceError` where it is not a Parquet file, cut,
-    encrypted, or its footer cannot be read.
+    changed footer says: see `footer_of_plain_lists`, `footer_of_raw_int96`. Raises `SourceError` where it is not a
+    Parquet file, cut, encrypted, or its footer cannot be read.
     """
     footer_bytes = _check_ends(opened, file.name)
     buffer_bytes = min(max(_BUFFERS_BYTES // max(columns, 1), _SMALLEST_BUFFER_BYTES), _LARGEST_BUFFER_BYTES)
