@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from shardmill.transforms.errors import TooManyRejects, UsageError
 
 from ..command_line import Shardmill
 from ..label_numbers import in_numbers
+
+datasets.disable_progress_bars()  # they would be on the screens that are compared
 
 ROWS = 3000
 SAMPLES = Path(__file__).parents[2] / "configs/samples"
@@ -219,6 +222,37 @@ def test_a_repository_of_the_hub_has_the_splits_and_classes_that_its_readme_stat
     assert set(ours.splits) == set(theirs)
     for split, one in theirs.items():
         assert in_numbers(ours.to_arrow(split)).select(one.column_names).to_pylist() == one.to_list()
+
+
+def test_each_command_of_a_repository_with_several_configs_reads_what_datasets_does(
+    tmp_path: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    configs = []
+    for number, name in enumerate(("de", "fr")):
+        for split in ("train", "test"):
+            table = texts().select(range(number, 20, 2 if split == "train" else 5))
+            Path("r", name).mkdir(parents=True, exist_ok=True)
+            table.to_parquet(f"r/{name}/{split}-00000-of-00001.parquet")
+        paths = [{"split": split, "path": f"{name}/{split}-*"} for split in ("train", "test")]
+        configs.append({"config_name": name, "data_files": paths})
+    card = DatasetCardData(configs=configs)
+    Path("r/README.md").write_text(f"---\n{card}\n---\n")
+    screen = shardmill("convert", "r", "-o", "out")
+    commands = re.findall(r"^  (de|fr): +shardmill (.*) -o out (.*)$", screen.err, re.M)
+    assert [name for name, _, _ in commands] == ["de", "fr"]
+    for name, start, end in commands:
+        assert shardmill(*shlex.split(f"{start} -o {name} {end} --set output.order=source")).code == 0
+        theirs = datasets.load_dataset("./r", name, cache_dir=str(tmp_path / "cache"))
+        ours = open_dataset(name)
+        assert (set(ours.splits), ours.labels) == (set(theirs), {"label": ("neg", "pos")})
+        for split, one in theirs.items():
+            assert in_numbers(ours.to_arrow(split)).select(one.column_names).to_pylist() == one.to_list()
+
+
+def test_an_empty_split_of_a_dict_of_datasets_is_left_out(tmp_path: Path) -> None:
+    convert(data=datasets.DatasetDict(train=texts(), test=texts().select([])), output=tmp_path / "out", name="x")
+    assert open_dataset(tmp_path / "out").splits == ("train",)
 
 
 def test_an_empty_dataset_is_refused_in_words(tmp_path: Path) -> None:

@@ -103,13 +103,12 @@ class MemoryTable:
 
 
 def memory_tables(data: object) -> list[MemoryTable]:
-    """Take data as `memory_table` does; of a dict of the datasets of Hugging Face each is a split."""
+    """Take data as `memory_table` does; of a dict of the datasets of Hugging Face each with rows is a split."""
     if isinstance(data, Mapping) and any(_is_of(data, "datasets", f"{kind}DatasetDict") for kind in ("", "Iterable")):
-        tables = [
-            (f"{printable(name)} of the Hugging Face datasets", name, memory_table(one)) for name, one in data.items()
-        ]
-        if tables:
-            return [replace(table, name=called, split=name) for called, name, table in tables]
+        there = {name: one for name, one in data.items() if getattr(one, "num_rows", None) != 0} or data
+        named = [(name, f"{printable(name)} of the Hugging Face datasets", one) for name, one in there.items()]
+        if named:
+            return [replace(memory_table(one), name=called, split=name) for name, called, one in named]
     return [memory_table(data)]
 
 
