@@ -11,10 +11,11 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import InputError, UsageError
+from shardmill.transforms.errors import DamageError, InputError, UsageError
 from shardmill.transforms.recognise.names import FileSplits
 
 from ..file_sources import made_source
+from ..tfds_folder import LABELS, example, write_tfds
 from .conftest import Bucket
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -89,3 +90,25 @@ def test_a_store_is_asked_for_16_heads_and_4_levels_at_most(bucket: Bucket) -> N
         return len(bucket.gateway.requests)
 
     assert requests(FileSplits()) - requests(FileSplits("none", looks=False)) == 16 + 4
+
+
+def test_a_folder_of_tfds_in_a_store_is_read_with_its_splits_types_and_classes(bucket: Bucket, tmp_path: Path) -> None:
+    rows = [example(number) for number in range(6)]
+    write_tfds(tmp_path / "pets/1.0.0", {"train": [rows[:3], rows[3:]], "other": [rows]})
+    for path in (tmp_path / "pets/1.0.0").iterdir():
+        bucket.store.put(f"pets/1.0.0/{path.name}", path.read_bytes())
+    convert(f"{bucket.url}/pets", output=str(tmp_path / "out"))
+    assert records(tmp_path / "out") == {"other": 6, "train": 6}
+    assert open_dataset(str(tmp_path / "out")).labels["label"] == tuple(LABELS["label"])
+    bucket.store.delete(["pets/1.0.0/pets-train.tfrecord-00001-of-00002"])
+    missing = r"train\.tfrecord-00001-of-00002: is missing, and dataset_info.json states 3 records in it"
+    with pytest.raises(InputError, match=missing) as error:
+        convert(f"{bucket.url}/pets", output=str(tmp_path / "less"))
+    assert str(error.value).endswith(f"shardmill convert '{bucket.url}/pets/1.0.0/*tfrecord*' -o {tmp_path}/less")
+    convert(f"{bucket.url}/pets/1.0.0/*tfrecord*", output=str(tmp_path / "less"))
+    assert records(tmp_path / "less") == {"other": 6, "train": 3}
+    write_tfds(tmp_path / "cut", {"train": [rows[:2], rows[3:]]})
+    name = "pets-train.tfrecord-00000-of-00002"
+    bucket.store.put(f"pets/1.0.0/{name}", (tmp_path / "cut" / name).read_bytes())
+    with pytest.raises(DamageError, match=r"00000-of-00002 holds 2 records, and dataset_info.json states 3"):
+        convert(f"{bucket.url}/pets/1.0.0/*tfrecord*", output=str(tmp_path / "cut-out"))
