@@ -383,3 +383,39 @@ def test_records_in_files_without_a_known_name_are_read_by_the_command_of_the_me
     assert records() == {"train": TRAIN[:2] * 2}
     screen = shardmill("convert", f"some/{names[1]}", "-o", "one")
     assert "the first bytes are those of a TFRecord file; read it as one: --format tfrecord" in screen.err
+
+
+def test_a_folder_of_tfds_and_a_dataset_are_merged_with_their_classes(shardmill: Shardmill) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    screen = shardmill("merge", "out", "pets", "-o", "both")
+    assert screen.code == 0, screen.err
+    assert records("both") == {"test": TEST * 2, "train": TRAIN * 2}
+    assert types_of(open_dataset("both")) == TYPES
+    assert {name: list(names) for name, names in open_dataset("both").labels.items()} == LABELS
+
+
+@pytest.mark.parametrize("number", [-1, 3])
+def test_classes_that_a_dataset_does_not_name_are_not_appended(shardmill: Shardmill, number: int) -> None:
+    write_tfds(Path("pets/1.0.0"), SPLITS)
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    write_tfds(Path("more/1.0.0"), {"test": [[example(1, label=[number])]]})
+    put("plain/test-00000-of-00001.tfrecord", [example(1, label=[number])])
+    for source in ("more", "plain"):
+        screen = shardmill("append", source, "-o", "out")
+        assert screen.code == 2
+        assert f'feature "label" holds class {number}, and ' in screen.err
+        assert "names 3 classes, from 0 on; leave the file out" in screen.err
+    assert records() == {"test": TEST, "train": TRAIN}
+
+
+def test_the_same_pictures_in_several_sizes_are_asked_for(shardmill: Shardmill) -> None:
+    sizes = ("192x192", "224x224")
+    kaggle(
+        *(f"flowers/tfrecords-jpeg-{size}/{split}/00-{size}-3.tfrec" for size in sizes for split in ("train", "val"))
+    )
+    screen = shardmill("convert", "flowers", "-o", "out")
+    assert screen.code == 2
+    assert "flowers/tfrecords-jpeg-192x192, flowers/tfrecords-jpeg-224x224" in screen.err
+    assert shardmill(*commands(screen.err)[1]).code == 0
+    assert records() == {"train": TRAIN[:3], "val": TRAIN[:3]}

@@ -53,6 +53,9 @@ _SHOWN: Final = 6
 _ABOVE: Final = 3
 """Levels above the files that are named: a partition or two, and `data/` of Iceberg."""
 
+_SIZED: Final = re.compile(r"(?<![0-9])[0-9]{2,5}x[0-9]{2,5}(?![0-9])")
+"""The size of pictures in the name of a folder: tfrecords-jpeg-224x224 of Kaggle, beside the same in other sizes."""
+
 _LFS: Final = re.compile(rb"version https://(?:git-lfs\.github\.com|hawser\.github\.com)/spec/v1\s")
 _ANNEX: Final = re.compile(rb"(?:\.\./)*(?:\.git)?/annex/objects/\S+\s*\Z")
 _PAGE: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html)[\s>]", re.I | re.S)
@@ -175,7 +178,7 @@ def refuse_tables(seen: Seen) -> None:
 
 
 def refuse_several(seen: Seen) -> None:
-    """Refuse several versions or configs of TFDS, or executions of TFX, in one folder: they repeat records.
+    """Refuse versions or configs of TFDS, executions of TFX, or sizes of the same pictures in one folder.
 
     Raises:
         InputError: it names them, with the command that reads each.
@@ -191,6 +194,8 @@ def versions_in(seen: Seen) -> list[str]:
         at = next((at for at, part in enumerate(parts) if part.startswith("Split-")), 0)
         if at and parts[at - 1].isdigit():
             places.setdefault(os.path.join(seen.root, *parts[:at]))
+        if sized := next((at for at, part in enumerate(parts, 1) if _SIZED.search(part)), 0):
+            places.setdefault(os.path.join(seen.root, *parts[:sized]))
     return list(places) if len(places) > 1 and not places.keys() <= {*seen.roots} else []
 
 

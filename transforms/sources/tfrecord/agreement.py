@@ -16,6 +16,7 @@ from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Feature, Schema, differing_features, schemas_side_by_side
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...recognise.tfds import StatedFeature
 from .inputs import InputDataset
 from .observed_schema import Observation, observe_together
 
@@ -88,6 +89,18 @@ def agree_on_labels(datasets: Sequence[Stated]) -> Labels:
             if len(names) >= len(known):
                 agreed[feature], stated_by[feature] = tuple(names), dataset.name
     return agreed
+
+
+def agree_on_classes(name: str, labels: Labels, observations: Sequence[Observation]) -> None:
+    """Raise `SchemaError` where a file holds numbers of classes that the labels of the dataset `name` do not have."""
+    for one in observations:
+        for feature, names in labels.items():
+            seen = one.features.get(feature)
+            if seen is not None and (why := seen.why_not(StatedFeature("label", (), names))):
+                raise SchemaError(
+                    f'{one.name}: feature "{printable(feature)}" holds class {why}, and {name} names {len(names)} '
+                    f"classes, from 0 on; leave the file out, {_OPAQUE}"
+                )
 
 
 def agree_with_files(name: str, schema: Schema | None, observations: Sequence[Observation]) -> Schema:

@@ -32,6 +32,7 @@ from ..registry.file_source import FileSource
 from .agreement import (
     Labels,
     Stated,
+    agree_on_classes,
     agree_on_columns,
     agree_on_labels,
     agree_on_schema,
@@ -166,7 +167,8 @@ class TfrecordSource(FileSource):
         beside = [Stated(name, None, labels) for name, labels in inputs.stated.folders.items()]
         labels = agree_on_labels([*datasets, *beside])
         known = agree_on_schema(datasets) if datasets else None
-        observed = run(partial(self._observe, types=inputs.stated.types), foreign, heavy=True)
+        types = inputs.stated.types | dict.fromkeys(labels, "label")
+        observed = run(partial(self._observe, types=types), foreign, heavy=True)
         counted = [(file, one.records + one.bad) for file, one in zip(foreign, observed, strict=True)]
         found = [(os.fsdecode(file.entry.path), file.entry.name, records) for file, records in counted]
         said = compare_counts(found, inputs.stated)
@@ -178,7 +180,9 @@ class TfrecordSource(FileSource):
         if not datasets:
             schema, labels, untyped = with_types(schema, observed, inputs.stated.features)
             said += untyped
-        labels = {feature.name: labels[feature.name] for feature in schema if feature.name in labels}
+        labels = {one.name: labels[one.name] for one in schema if one.name in labels and one.type == "label"}
+        if datasets:
+            agree_on_classes(datasets[0].name, labels, observed)
         unproven = {file.entry.path for file, one in zip(foreign, observed, strict=True) if datasets or one.bad}
         loose = {index for index, one in enumerate(stated) if allows_more(one, schema)}
         unproven |= {file.entry.path for file in inputs.files if file.dataset in loose}
