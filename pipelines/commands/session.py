@@ -272,12 +272,15 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
         session.screen.err.print(_left_in_store(session.staging), soft_wrap=True, highlight=False)
         return
     if session.staging is not None and os.path.isdir(session.staging):
+        from ...transforms.dataset.stage.max_rejects import may_be_left_out
         from ..prepare.stopped_runs import START_OVER
         from ..screens.terminal import shown_path, what_may_go
 
         kept = "kept for resuming"
         counts = error.counts if isinstance(error, TooManyRejects) else {}
-        if counts and counts["rejected"] < counts["read"]:  # raised when all rows were read: so many suffice
+        if counts and may_be_left_out(
+            counts["rejected"], counts["read"]
+        ):  # raised when all rows were read: so many suffice
             use = f"the same command with {Add('--max-rejects', str(counts['rejected']))} resumes it"
         elif isinstance(error, DamageError):  # of what was staged: the same command would find it again
             use = START_OVER

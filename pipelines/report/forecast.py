@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ...transforms.dataset.stage.max_rejects import may_be_left_out
 from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import counted, printable_path
 from ...transforms.format.wording.sizes import format_duration, format_size
@@ -73,8 +74,8 @@ class Forecast:
         about = f"Expected in all: {'' if self.share == 1 else 'about '}{counted(self.rejects, 'reject')}"
         if not self.fails:
             return f"{about}; {self.allowed:,} are allowed"
-        every = self.share and self.rejects >= round(self.rows / self.share)
-        fix = "" if every else f"; to allow them: {Add('--max-rejects', str(self.rejects))}"
+        few = not self.share or may_be_left_out(self.rejects, round(self.rows / self.share))
+        fix = f"; to allow them: {Add('--max-rejects', str(self.rejects))}" if few else ""
         return f"{about}, and max_rejects allows {self.allowed:,}: the run would fail{fix}"
 
 

@@ -575,8 +575,9 @@ def test_files_in_folders_of_folders_are_read_by_the_glob_that_is_proposed(typed
     assert open_dataset("out")["train"].to_arrow().to_pylist() == [{"a": 1}, {"a": 2}]
 
 
-def test_to_leave_out_all_rows_is_never_proposed(shardmill: Shardmill) -> None:
-    make({"a.csv": "n\nx\ny\n"})
+@pytest.mark.parametrize("text", ["n\nx\ny\n", "n\nx\n1\ny\n"])
+def test_to_leave_out_all_rows_or_most_is_never_proposed(text: str, shardmill: Shardmill) -> None:
+    make({"a.csv": text})
     for more, shown in (
         (["--dry-run"], "2 rejects, and max_rejects allows 0: the run would fail\n"),
         ([], "left behind"),

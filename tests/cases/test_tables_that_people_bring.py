@@ -15,7 +15,7 @@ from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Screen, Shardmill
-from .test_sets_that_people_bring import make
+from .test_sets_that_people_bring import commands_in, make
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -217,3 +217,36 @@ def test_a_header_above_data_is_not_said_to_be_a_title(text: str, shardmill: Sha
     make({"a.csv": text})
     screen = shardmill("convert", "a.csv", "-o", "out")
     assert "looks like a title" not in screen.out + screen.err
+
+
+UNNAMED = {
+    "UCI, between commas": (
+        {"d/x.tra": "1,2\n3,4\n5,6\n", "d/x.tes": "7,8\n", "d/x.names": "Title\n\nText, and more.\n"},
+        {"train": [1, 3, 5], "test": [7]},
+    ),
+    "UCI, between blanks": (
+        {"d/x.trn": "1 2\n3 4\n5 6\n", "d/x.tst": "7 8\n9 1\n2 3\n", "d/x.doc": "Title of the set\n"},
+        {"train": [1, 3, 5], "test": [7, 9, 2]},
+    ),
+    "a scraper, with its log": (
+        {"d/c-1.jl": '{"column_0": 1}\n', "d/c-2.jl": '{"column_0": 2}\n', "d/c-2.log": "12:00 done\n"},
+        {"train": [1, 2]},
+    ),
+    "Spark, in partitions": (
+        {f"d/split={name}/part-0.json": '{"column_0": 1}\n{"column_0": 2}\n' for name in ("train", "test")}
+        | {"d/_SUCCESS": ""},
+        {"train": [1, 2], "test": [1, 2]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNNAMED)
+def test_files_of_unknown_suffixes_are_read_without_the_notes_beside_them(case: str, shardmill: Shardmill) -> None:
+    files, wanted = UNNAMED[case]
+    make(files)
+    screen = shardmill("convert", "d", "-o", "out")
+    (words,) = commands_in(screen.err)
+    done = shardmill(*words)
+    assert done.code == 0, done.err
+    assert {split: [row["column_0"] for row in rows_of("out", split)] for split in wanted} == wanted
+    assert list(open_dataset("out").splits) == sorted(wanted)

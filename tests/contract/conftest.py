@@ -31,7 +31,7 @@ LEFT = {
         "to run again when that is fixed starts over; to see what may go: shardmill gc out --older-than 0s",
     ),
 }
-"""The begin and end of the line on staged work: after too many rejects; after an unreadable file, or rejects only."""
+"""The begin and end of the line on staged work: after too many rejects; after an unreadable file, or most rejected."""
 
 KEPT = tuple(begins for begins, _ in LEFT.values())
 
@@ -62,8 +62,9 @@ class Desk:
         runs = [path for path in self.root.glob("out/.staging/*") if path.is_dir()]
         kept = [line for line in err.splitlines() if line.startswith(KEPT)]
         for line, run in zip(kept, runs, strict=True):
-            every = re.search(r": (\S+) of \1 rows? \w+ rejected", err) is not None
-            begins, ends = LEFT[1 if every else code]
+            counts = re.search(r": (\d+) of (\d+) rows? \w+ rejected", err)
+            most = counts is not None and 2 * int(counts[1]) > int(counts[2])
+            begins, ends = LEFT[1 if most else code]
             assert re.fullmatch(rf"{begins}[\d.]+ [KM]?i?B in out/\.staging/{run.name}; {ends}", line), line
         return Screen(code, out, "".join(shown))
 
@@ -102,9 +103,10 @@ class Desk:
         rejected, read = (int(word) for word in counts.split()[:3:2])
         (run,) = (self.root / "out/.staging").iterdir()
         they, them = ("it is", "it") if rejected == 1 else ("they are", "them")
+        leave = f"; to leave {them} out: --max-rejects {rejected}" if 2 * rejected <= read else ""
         assert screen.err.splitlines() == [
             f"error: {counts}, max_rejects is 0; nothing was committed; {they} listed in "
-            f"out/.staging/{run.name}/rejects.jsonl; to leave {them} out: --max-rejects {rejected}",
+            f"out/.staging/{run.name}/rejects.jsonl{leave}",
             *(f"  {line}" for line in lines[:20]),
             *([f"  and {rejected - 20} more"] if rejected > 20 else []),
         ]

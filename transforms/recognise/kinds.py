@@ -101,9 +101,10 @@ def nothing_known(paths: Paths) -> None:
     """A folder without a known suffix is refused, with what its first file shows."""
     if not paths.files:
         one = paths.typed[0]
-        inside = shell_path(glob_of_files(one, os.path.abspath(os.fsencode(paths.base))) or os.path.join(one, "*"))
-        how = _how_unnamed_are_read(one, paths.base, paths.call)
-        fix = how or f"name its files ({inside}), and say which they are: {_choices()}"
+        inside = glob_of_files(one, os.path.abspath(os.fsencode(paths.base)))
+        how = _how_unnamed_are_read(one, inside, paths.base, paths.call)
+        named = shell_path(inside or os.path.join(one, "*"))
+        fix = how or f"name its files ({named}), and say which they are: {_choices()}"
         raise UnclearFormat(f"{printable_path(one)}: holds no file of a known kind; {fix}")
 
 
@@ -234,41 +235,62 @@ _FOREIGN: Final = {
 }
 """Files of other formats, and what reads them with the values that they have: pandas.read_json makes 123 of "00123"."""
 
+_SPLIT_ENDS: Final = {
+    ".tra": "train", ".trn": "train", ".train": "train", ".tes": "test", ".tst": "test", ".test": "test", ".val": "val",
+}  # fmt: skip
+"""Suffixes that name splits, as UCI's data sets have them."""
+
+_FIGURE: Final = re.compile(rb'"?-?[0-9]+([.][0-9]+)?"?')
+_MOST_ENDS: Final = 16
 _PACKED: Final = {".7z": ("7z", "x")}
 _CELLS_BETWEEN: Final = {"\x01": "\\x01", "|": "|", "\t": "tab", ";": ";", ",": ","}
 """Delimiters of files without a suffix, as Hive (control-A) and Redshift write them, and how they are typed."""
 
 
-def _how_unnamed_are_read(path: str, base: str, call: Call) -> str:
-    """Return the command that reads the files of a folder on the disk by what the first one holds; none if unclear."""
-    folder = os.path.join(base, path)
-    names = sorted(name for name in os.listdir(folder) if name[0] not in "._") if os.path.isdir(folder) else []
-    files = [name for name in names if os.path.isfile(os.path.join(folder, name))]
-    if not files or len(files) < len(names):
+def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) -> str:
+    """Return the command that reads the files of a folder on the disk by what they hold; none if unclear.
+
+    `inside` is the glob of its highest files. Of several suffixes those are read whose first files look alike.
+    """
+    files = sorted(glob.glob(os.path.join(base, inside))) if inside else []
+    files = [one for one in files if os.path.isfile(one) and os.path.basename(one)[0] not in "._"]
+    by_end: dict[str, str] = {}
+    for one in files:
+        by_end.setdefault(os.path.splitext(one)[1], one)
+    if not files or inside is None:
         return ""
-    of_uci = [name for name in files if name.endswith(".data")]  # beside .names, .test and Index
-    others, files = [name for name in files if of_uci and name not in of_uci], of_uci or files
-    head = _head(os.path.join(folder, files[0]))
-    lines = _lines_of(head)
-    ends = {os.path.splitext(name)[1] for name in files}
-    end = ends.pop() if len(ends) == 1 else ""
-    hidden = any(name[0] in "._" for name in os.listdir(folder))
-    pattern = os.path.join(glob.escape(path), f"{'[!_]' if hidden and not end else ''}*{end}")
-    if tabs := with_tabs(os.path.join(path, files[0]), lines):
-        return f"of {printable_path(files[0])}, {tabs}"
-    kind = _format_by_head(head)
-    how = Add("--format", kind) if kind else _options_for(lines)
-    command = call.reading([pattern], how) if how else None
-    if end == ".json":
-        document = document_in(os.fsencode(os.path.join(folder, files[0])))
-        if line := _rows_in_python(document, "json.loads(path.read_bytes())", call, path):
+    ends = {".data": by_end[".data"]} if ".data" in by_end else by_end  # UCI's, beside .names, .test and Index
+    options = {end: how for end, one in islice(ends.items(), _MOST_ENDS) if (how := _options_of(one))}
+    first = next(iter(options), next(iter(ends)))
+    chosen = [end for end in options if str(options[end]) == str(options[first])] or [first]
+    one, stem = ends[first], inside.removesuffix("*")
+    if tabs := with_tabs(os.path.relpath(one, base or None), _lines_of(_head(one))):
+        return f"of {printable_path(os.path.basename(one))}, {tabs}"
+    of_splits = {_SPLIT_ENDS[end]: f"*{end}" for end in chosen if end in _SPLIT_ENDS}
+    splits = [Set("input.splits", of_splits)] if len(of_splits) == len(chosen) > 1 else []
+    hidden = any(name[0] in "._" for name in os.listdir(os.path.dirname(one)))
+    patterns = [f"{stem}*{end}" for end in chosen]
+    if len(chosen) == len(by_end) and (len(chosen) > 1 or not first) and not splits:
+        patterns = [f"{stem}{'[!_]' if hidden else ''}*"]
+    command = call.reading(patterns, options[first], *splits) if first in options else None
+    name = printable_path(os.path.basename(one))
+    if first == ".json" and os.path.isdir(os.path.join(base, path)):
+        document, levels = document_in(os.fsencode(one)), "*/" * (stem.count("/") - os.path.join(path, "").count("/"))
+        if line := _rows_in_python(document, "json.loads(path.read_bytes())", call, path, f"{levels}*.json"):
             whole = f"; or a record a file: {command}" if command else ""
-            return f"{printable_path(files[0])} is one document, and its rows are read in Python: {line}{whole}"
-    if command:
-        what = "bytes" if kind else "lines"
-        left = f" (without {first_names(others, 8)})" if others else ""
-        return f"the first {what} of {printable_path(files[0])} show how to read them{left}: {command}"
-    return ""
+            return f"{name} is one document, and its rows are read in Python: {line}{whole}"
+    if command is None:
+        return ""
+    left = first_names(sorted(os.path.basename(one) for one in files if os.path.splitext(one)[1] not in chosen), 8)
+    what = "bytes" if _format_by_head(_head(one)) else "lines"
+    without = f" (without {left})" if left else ""
+    return f"the first {what} of {name} show how to read them{without}: {command}"
+
+
+def _options_of(path: str) -> Add | None:
+    head = _head(path)
+    kind = _format_by_head(head)
+    return Add("--format", kind) if kind else _options_for(_lines_of(head))
 
 
 def _head(path: str) -> bytes:
@@ -296,13 +318,17 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
         counts = {line.count(sign.encode()) for line in lines}
         if len(counts) == 1 and counts != {0}:
             cells = [line.split(sign.encode()) for line in lines]
-            numbers = any(re.fullmatch(rb'"?-?[0-9]+([.][0-9]+)?"?', cell) for cell in cells[0])
+            numbers = any(_FIGURE.fullmatch(cell) for cell in cells[0])
             nulls = any(b"\\N" in row for row in cells)
             header = ["--no-header"] if numbers else []
             given = [Set("input.null_values", "[\\N]")] if nulls else []
             blanks = sign != "\t" and all(cell.startswith(b" ") for row in cells for cell in row[1:])
             given += [Set("input.trim", True)] if blanks else []
             return Add("--format", "csv", "--delimiter", typed, *header, *given)
+    rows = [line.split() for line in lines]
+    numbers = all(_FIGURE.fullmatch(cell) for row in rows for cell in row)
+    if len(rows[0]) > 1 and len({len(row) for row in rows}) == 1 and numbers:
+        return Add("--format", "csv", "--no-header", Set("input.trim", True))
     return None
 
 
@@ -322,12 +348,12 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
     return None
 
 
-def _rows_in_python(document: object, read: str, call: Call, folder: str = "") -> Python | None:
+def _rows_in_python(document: object, read: str, call: Call, folder: str = "", files: str = "*.json") -> Python | None:
     """Return the call that converts the rows of a JSON document, or of all in a folder; None where it shows none."""
     rows = rows_of_document(document, read)
     if not rows:
         return None
-    every = f"[row for path in sorted(pathlib.Path({folder!r}).glob('*.json')) for row in {rows}]"
+    every = f"[row for path in sorted(pathlib.Path({folder!r}).glob({files!r})) for row in {rows}]"
     line = call.of_data(every if folder else f"list{rows}" if rows.startswith("(") else rows)
     return Python(f"{line[:-1]}, split__column='split')") if has_splits(document) else line
 

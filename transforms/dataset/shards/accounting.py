@@ -21,6 +21,7 @@ from ...format.flow.rows import Notes
 from ...format.manifest.manifest import RowCounts
 from ...format.wording.hints import Add
 from ..records.record_scan import wrong_checksum
+from ..stage.max_rejects import may_be_left_out
 from ..stage.spec import EntryInfo
 from ..stage.task_result import NO_ENTRY, NO_TASK, TaskResult
 
@@ -58,7 +59,7 @@ class Refusal:
         if self.kind == "rejects" and self.rejects is not None:
             they, them = ("it is", "it") if self.rejected == 1 else ("they are", "them")
             listed = f"; {they} listed in {os.path.join(path, self.rejects)}"
-            if self.rejected < self.rows_read:
+            if may_be_left_out(self.rejected, self.rows_read):
                 listed += f"; to leave {them} out: {Add('--max-rejects', str(self.rejected))}"
         error = _ERRORS[self.kind](f"{self.message}{listed}")
         if isinstance(error, RunError) and self.kind != "stale":

@@ -38,3 +38,8 @@ def rejects_allowed(max_rejects: int | str, rows_read: int) -> int:
     except ValueError as error:
         raise UsageError(f"max_rejects: {error}") from error
     return most if isinstance(most, int) else int(Decimal(most.removesuffix("%")) * rows_read / 100)
+
+
+def may_be_left_out(rejected: int, read: int) -> bool:
+    """Return whether a message may propose to leave rejects out: of more than half the cause is to be fixed."""
+    return 2 * rejected <= read

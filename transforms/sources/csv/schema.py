@@ -162,7 +162,7 @@ def refuse_wide_files(
         rows = sum(found.rows for _, found in pairs)
         too_wide = sum(found.too_wide for _, found in pairs)
         title = partial(titles, pairs[0][0].entry, 2 * len(names))
-        if rows / 2 <= too_wide < rows and not names[0].startswith("#") and (lines := title()):
+        if max(rows / 2, 2) <= too_wide < rows and not names[0].startswith("#") and (lines := title()):
             raise SourceError(
                 pairs[0][0].name,
                 f"most rows have more than the {counted(len(names), 'column')} of the first line, which looks like a "
