@@ -250,7 +250,7 @@ _CELLS_BETWEEN: Final = {"\x01": "\\x01", "|": "|", "\t": "tab", ";": ";", ",": 
 def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) -> str:
     """Return the command that reads the files of a folder on the disk by what they hold; none if unclear.
 
-    `inside` is the glob of its highest files. Of several suffixes those are read whose first files look alike.
+    `inside` is the glob of its highest files. Where suffixes differ, those are read whose first files look alike.
     """
     files = sorted(glob.glob(os.path.join(base, inside))) if inside else []
     files = [one for one in files if os.path.isfile(one) and os.path.basename(one)[0] not in "._"]
