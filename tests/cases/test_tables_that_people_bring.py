@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import pathlib
 import re
@@ -250,3 +251,20 @@ def test_files_of_unknown_suffixes_are_read_without_the_notes_beside_them(case: 
     assert done.code == 0, done.err
     assert {split: [row["column_0"] for row in rows_of("out", split)] for split in wanted} == wanted
     assert list(open_dataset("out").splits) == sorted(wanted)
+
+
+@pytest.mark.parametrize("typed", ["d", "d/a.wav"])
+def test_sounds_are_read_as_bytes_by_the_line_of_python(typed: str, shardmill: Shardmill) -> None:
+    make({"d/a.wav": "RIFF 1", "d/b.wav": "RIFF 2", "d/notes": "x"})
+    screen = shardmill("convert", typed, "-o", "out")
+    (line,) = re.findall(r"in Python: (convert\(data=.*, output='out'\))", screen.err)
+    exec(line, {"convert": convert, "glob": glob, "pathlib": pathlib})
+    found = [(row["name"], row["folder"], bytes(row["audio"])) for row in rows_of("out")]
+    assert found == [("a.wav", "d", b"RIFF 1"), ("b.wav", "d", b"RIFF 2")][: 2 if typed == "d" else 1]
+
+
+def test_avro_is_refused_by_name_with_the_line_of_python(shardmill: Shardmill) -> None:
+    make({"d/a.avro": "Obj1"})
+    for typed in ("d", "d/a.avro"):
+        screen = shardmill("convert", typed, "-o", "out")
+        assert "Avro files are not supported yet; in Python: convert(data=[*fastavro.reader(" in screen.err

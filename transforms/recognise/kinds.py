@@ -227,6 +227,15 @@ _FOREIGN: Final = {
         f"JSON is read where each line is an object ({Set('input.format', 'jsonl')}); one array",
         "json.loads(pathlib.Path({path}).read_bytes())",
     ),
+    (".avro",): (
+        "Avro files are not supported yet;",
+        "[*fastavro.reader(io.BytesIO(pathlib.Path({path}).read_bytes()))]",
+    ),
+    (".wav", ".flac", ".mp3", ".ogg"): (
+        "sounds are not decoded; a record for each file, with its bytes,",
+        "[{{'name': path.name, 'folder': path.parent.name, 'audio': path.read_bytes()}} "
+        "for path in [pathlib.Path({path})]]",
+    ),
     (".orc",): ("ORC files are not supported yet;", "pyarrow.orc.read_table({path})"),
     (".xlsx", ".xls"): (
         "Excel files are not supported yet;",
@@ -259,6 +268,11 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
         by_end.setdefault(os.path.splitext(one)[1], one)
     if not files or inside is None:
         return ""
+    if os.path.splitext(files[0])[1] != ".json" and (why := _why_unknown(os.fsencode(files[0]), call)):
+        every = os.path.join(base, f"{inside}{os.path.splitext(files[0])[1]}")
+        all_of_them = f"sorted(map(pathlib.Path, glob.glob({every!r})))"
+        said = why.replace(f"[pathlib.Path({shown_path(files[0])!r})]", all_of_them)
+        return f"{printable_path(os.path.basename(files[0]))}: {said}"
     ends = {".data": by_end[".data"]} if ".data" in by_end else by_end  # UCI's, beside .names, .test and Index
     options = {end: how for end, one in islice(ends.items(), _MOST_ENDS) if (how := _options_of(one))}
     first = next(iter(options), next(iter(ends)))
