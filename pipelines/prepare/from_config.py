@@ -17,12 +17,11 @@ from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.pictures.facts import Check
 from ...transforms.recipe.function import functions_in
+from ...transforms.recipe.picture_steps.beside_tables import FolderSplits, UnnamedPictures
 from ...transforms.recipe.picture_steps.boxes import BoxesByType, BoxFormat
 from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
-from ...transforms.recipe.picture_steps.folder_splits import FolderSplits
 from ...transforms.recipe.picture_steps.pictures import ExportedPictures, FromBase64, Pictures
 from ...transforms.recipe.picture_steps.ready import ReadyByType
-from ...transforms.recipe.picture_steps.unnamed import UnnamedPictures
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
 from ...transforms.recipe.steps.columns import Constants, Rename

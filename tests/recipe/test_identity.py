@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from shardmill.transforms.recipe.identity import identity_of
+from shardmill.transforms.recipe.function import identity_of
 from shardmill.transforms.recipe.step import Step
 
 LIMIT = 18
@@ -131,7 +131,7 @@ def test_code_of_installed_packages_is_taken_by_its_name(monkeypatch: pytest.Mon
 
 SCRIPT = """
 from dataclasses import dataclass
-from shardmill.transforms.recipe.identity import identity_of
+from shardmill.transforms.recipe.function import identity_of
 from shardmill.transforms.recipe.step import Step
 WORDS = {"one", "two", "three", "four"}
 class Named:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
@@ -11,25 +11,107 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..errors import SchemaError
+from ..errors import RunError, SchemaError
+from ..format.columns.lists import cast_lists
 from ..format.flow.rows import Rows
+from ..format.nested.fit_times import fit_times
 from ..format.nested.flatten import JSON
 from ..format.nested.keys import is_any_list, is_flat
 from ..format.schema.arrow_checks import in_unit
-from ..format.schema.arrow_types import arrow_type_of, default_unit, feature_of
+from ..format.schema.arrow_types import arrow_type_of, default_unit, feature_of, is_list
 from ..format.schema.class_names import classes_of, named_fields
-from ..format.schema.column_types import UNITS
+from ..format.schema.column_types import UNITS, is_binary, is_string
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import printable
 from ..recognise.splits import UNUSED, not_used
 from ..sources.contract.selection import Selection
-from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Piece, Source, Survey, Task
-from .first_rows import first_rows, until
+from ..sources.contract.source import (
+    Frozen,
+    LastRow,
+    LazyPieces,
+    Limit,
+    Listing,
+    ParallelMap,
+    Piece,
+    Source,
+    Survey,
+    Task,
+)
 from .flatten import Flatten, column_entries
-from .planned import as_planned, as_surveyed
 from .recipe import NO_STEPS, Recipe
 from .step import Column, Step, StepByType
+
+# Hold batches to the columns that were planned, before the steps and after: a schema is fixed before the first row.
+
+
+def is_untyped(kind: pa.DataType) -> bool:
+    """Return whether a type is that of nulls, or of lists of nothing else: what `pa.array([])` has."""
+    return bool(pa.types.is_null(kind) or (is_list(kind) and is_untyped(kind.value_type)))
+
+
+def as_surveyed(rows: Rows, fields: pa.Schema) -> Rows:
+    """Return a batch whose columns have the types of the survey: those of one file may be narrower, or null.
+
+    A time that has no exact number of the surveyed unit is a problem of its row.
+    """
+    batch, problems = rows.batch, list(rows.problems)
+    wanted = [fields.field(name).type for name in batch.schema.names]
+    if batch.schema.types == wanted:
+        return rows
+    arrays = []
+    for name, column, kind in zip(batch.schema.names, batch.columns, wanted, strict=True):
+        fitted, found = fit_times(name, column, kind)
+        arrays.append(fitted if fitted.type == kind else cast_lists(fitted, kind))
+        problems += found
+    return replace(rows, batch=pa.RecordBatch.from_arrays(arrays, names=batch.schema.names), problems=tuple(problems))
+
+
+def as_planned(batch: pa.RecordBatch, planned: Mapping[str, Column], file: str) -> pa.RecordBatch:
+    """Return a batch whose columns have the planned types, where these hold the values as they are.
+
+    Raises `RunError` where columns are missing, new, or of another type.
+    """
+    where = f" in rows of {file}" if file else ""
+    names = batch.schema.names
+    if len(names) != len(planned) or set(names) != set(planned):
+        raise RunError(f"map: the columns are {_shown(names)}{where}, and {_shown(planned)} were planned")
+    arrays = []
+    for name, array in zip(names, batch.columns, strict=True):
+        column = planned[name]
+        wanted = array.type if column.origin is not None else column.field.type
+        if array.type != wanted:
+            try:
+                array = array.cast(wanted) if _holds(wanted, array.type) else None
+            except pa.ArrowInvalid:
+                array = None
+            if array is None:
+                raise RunError(
+                    f'map: column "{printable(name)}" is {batch[name].type}{where}, and {wanted} was planned '
+                    f"({column.reason}); give every batch the same types, as in pa.array(values, pa.int64())"
+                )
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _holds(wanted: pa.DataType, kind: pa.DataType) -> bool:
+    """Return whether a type can hold the values of another unchanged, or a cast says that it does not."""
+    if pa.types.is_dictionary(kind):
+        return _holds(wanted, kind.value_type)
+    if is_list(wanted) and is_list(kind):
+        return _holds(wanted.value_type, kind.value_type)
+    return bool(
+        kind == wanted
+        or pa.types.is_null(kind)
+        or (pa.types.is_integer(kind) and pa.types.is_integer(wanted))
+        or (pa.types.is_floating(kind) and pa.types.is_floating(wanted) and kind.bit_width <= wanted.bit_width)
+        or (is_string(kind) and is_string(wanted))
+        or (is_binary(kind) and is_binary(wanted))
+    )
+
+
+def _shown(names: Iterable[str]) -> str:
+    return ", ".join(f'"{printable(name)}"' for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,3 +425,75 @@ def rows_in_splits(batches: Iterator[Rows], frozen: Frozen) -> Iterator[Rows]:
         rejects = (replace(one, split=frozen.splits[codes[one.entry]]) for one in rows.rejects)
         yield replace(rows, split_codes=codes[found], rejects=tuple(rejects))
         del rows
+
+
+# The first rows of a whole source, exactly: later pieces are left out, and reading ends within the last one.
+
+
+def first_rows(source: Source, survey: Survey, limit: int) -> Survey:
+    """Return the survey of the first rows of a source.
+
+    A piece whose rows nobody knows yet is read to count them, up to `limit` rows in all.
+    """
+    if isinstance(survey.pieces, LazyPieces):
+        pieces = survey.pieces.first(limit)
+        kept = pieces.rows_by_entry()
+        partial = frozenset(entry for entry, rows in survey.pieces.rows_by_entry().items() if kept.get(entry) != rows)
+        return replace(survey, pieces=pieces, limit=Limit(limit, None, partial))
+    left, count, last = limit, 0, None
+    for piece in survey.pieces:
+        if left == 0:
+            break
+        rows = piece.rows if piece.rows is not None else _count(source, survey, piece, left)
+        if rows > left or (rows == left and piece.rows is None):
+            last = LastRow(piece.entry, piece.first_row + left)
+        left -= min(rows, left)
+        count += 1
+    partial = frozenset(piece.entry for piece in survey.pieces[count:]) | ({last.entry} if last is not None else set())
+    return replace(survey, pieces=survey.pieces[:count], tasks=None, limit=Limit(limit, last, partial))
+
+
+def _count(source: Source, survey: Survey, piece: Piece, most: int) -> int:
+    rows = 0
+    for batch in source.read(Task(0, (piece,)), survey.frozen):
+        rows += batch.batch.num_rows + len(batch.rejects)
+        if rows >= most:
+            return most
+    return rows
+
+
+def until(batches: Iterator[Rows], last: LastRow) -> Iterator[Rows]:
+    for rows in batches:
+        if rows.entry != last.entry:
+            yield rows
+            continue
+        numbers = [rows.origin.place(row).row for row in (0, rows.batch.num_rows - 1)] if rows.batch.num_rows else []
+        refused = [reject.place.row or 0 for reject in rows.rejects]
+        if max([number or 0 for number in numbers] + refused, default=0) < last.row:
+            yield rows
+            continue
+        yield _cut(rows, last)
+        return
+
+
+def _cut(rows: Rows, last: LastRow) -> Rows:
+    count = _first_after(rows, last.row)
+    return replace(
+        rows,
+        batch=rows.batch.slice(0, count),
+        problems=tuple(problem for problem in rows.problems if problem.row < count),
+        rejects=tuple(reject for reject in rows.rejects if (reject.place.row or 0) <= last.row),
+        split_codes=None if rows.split_codes is None else np.asarray(rows.split_codes)[:count],
+    )
+
+
+def _first_after(rows: Rows, last: int) -> int:
+    """Return how many rows of a batch are not after row `last` of their file: places grow, so by halving."""
+    low, high = 0, rows.batch.num_rows
+    while low < high:
+        middle = (low + high) // 2
+        if (rows.origin.place(middle).row or 0) <= last:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -18,8 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.sources.images.listing import list_images
-from shardmill.transforms.sources.images.order import shuffled
+from shardmill.transforms.sources.images.listing import list_images, shuffled
 from shardmill.transforms.sources.images.pieces import ImagePieces, ReadFolder, cut_images
 from shardmill.transforms.sources.images.table import ImageColumns, ImageFile, ImageTable
 from shardmill.transforms.sources.images.walk import FolderEntry, ImageFolder

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import SourceError
-from shardmill.transforms.sources.text.unpack import sniff_packing, unpacked
+from shardmill.transforms.sources.text.open_text import sniff_packing, unpacked
 
 RAW = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(20_000))
 

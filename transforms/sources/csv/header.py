@@ -18,9 +18,8 @@ from ...format.wording.printable import printable
 from ..contract.selection import UNITE
 from ..contract.source import SourceEntry
 from ..files.formats import LIBSVM, with_tabs
-from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
+from ..text.open_text import TextForm, plain_encoding, says_packed, sniff_text, stream_text
 from ..text.pieces import Cut
-from ..text.unpack import says_packed
 from .parse import QUOTES_ARE_TEXT, CsvLimits, header_cells, quotes_are_text
 from .records.chunks import StreamLimits, UnclosedQuoteError, cut_stream, skip_lines, skip_sep_line
 from .records.quote_bits import Dialect

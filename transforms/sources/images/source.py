@@ -52,8 +52,7 @@ from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.open_file import is_object
 from ..registry.file_source import FileSource
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
-from .listing import OF_FOLDERS, ImageListing, list_images, mask_warning
-from .order import shuffled
+from .listing import OF_FOLDERS, ImageListing, list_images, mask_warning, shuffled
 from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
 from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_fields, image_place, image_schema
 from .table import ImageFile

@@ -1,0 +1,162 @@
+"""Steps about tables beside pictures: which split a row is of, and how many pictures no row names.
+
+The split is the folder with a split's name that the table is in, or that the picture itself is in:
+
+    pets/train/metadata.csv    0.jpg          train
+    pets/metadata.csv          test/7.jpg     test
+    pets/metadata.csv          7.jpg          a reject, as other rows have a split
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...format.buffers.arrow_memory import binary_array
+from ...format.flow.rejects import CellError, CellProblem
+from ...format.nested.flatten import stored
+from ...format.nested.keys import is_any_list
+from ...format.wording.hints import Set
+from ...format.wording.printable import printable, printable_path
+from ...recognise.names import FileSplits, split_of_folder
+from ...recognise.splits import refuse_splits_inside
+from ...sources.files.skipped_names import pictures_below
+from ..step import Step, Stepped
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSplits(Step):
+    """Give each row the split that the folder of its table has the name of, or that of the picture in its `column`.
+
+    `roots` are the folders whose pictures are read. `splits` are found by `of_files`.
+    """
+
+    column: str
+    roots: tuple[str, ...]
+    how: FileSplits
+    splits: tuple[str, ...] = ()
+
+    splits_rule = "folders"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def detected(self) -> str:
+        return f"splits {', '.join(self.splits)}, from the names of folders" if self.splits else ""
+
+    def of_files(self, files: Sequence[str]) -> FolderSplits | None:
+        found = {_split_of_table(file) for file in files}
+        if None in found:
+            found |= {split_of_folder(folder) for root in self.roots for folder in _folders_in(root)}
+        splits = tuple(sorted(filter(None, found)))
+        refuse_splits_inside(splits, self.how, self.roots, Set("input.splits", "names"))
+        return replace(self, splits=splits) if splits else None
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
+        known: dict[str | None, int] = {split: code for code, split in enumerate(self.splits)}
+        table = known.get(_split_of_table(file))
+        if table is not None:
+            return Stepped(batch, split_codes=np.full(batch.num_rows, table, np.int64))
+        paths = [path[0] if isinstance(path, list) and path else path for path in batch[self.column].to_pylist()]
+        codes = np.array([known.get(split_of_folder(_first_folder(path)), -1) for path in paths], np.int64)
+        problems = tuple(CellProblem(row, self._no_split(paths[row])) for row in np.flatnonzero(codes < 0).tolist())
+        return Stepped(batch, None, problems, codes)
+
+    def _no_split(self, path: object) -> CellError:
+        shown = "null" if not path else printable(str(path))
+        known = ", ".join(self.splits)
+        text = f'"{shown}" is in no folder of a split ({known}), as other pictures are; move it into one'
+        return CellError(self.column, "DECLARED_NOT_NULL", shown, "a picture in a split folder", text)
+
+
+def _split_of_table(file: str) -> str | None:
+    return split_of_folder(os.path.basename(os.path.dirname(file)))
+
+
+def _first_folder(path: object) -> str:
+    parts = [part for part in str(path or "").split("/") if part not in ("", ".")]
+    return parts[0] if len(parts) > 1 else ""
+
+
+def _folders_in(root: str) -> list[str]:
+    with os.scandir(root) as entries:
+        return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+# Count the pictures of folders that no row of their table names: they become no records, which may be a mistake.
+
+
+_AT_ONCE: Final = 1 << 16
+"""Paths that are compared at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnnamedPictures(Step):
+    """Look at the paths in some columns, and count the pictures without one.
+
+    Paths begin in the folder `begin`, or where it is empty in that of their table. `roots` are the folders of pictures,
+    absolute. `count` are those that no row names, `example` is one of them.
+    """
+
+    columns: tuple[str, ...]
+    roots: tuple[str, ...]
+    begin: bytes = b""
+    count: int | None = None
+    example: str = ""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.columns
+
+    @property
+    def learns(self) -> bool:
+        return self.count is None
+
+    @property
+    def detected(self) -> str:
+        if not self.count:
+            return ""
+        pictures, are = ("1 picture", "is") if self.count == 1 else (f"{self.count:,} pictures", "are")
+        return f"{pictures} that no row names {are} left out, as {self.example}"
+
+    def at(self, path: bytes) -> UnnamedPictures:
+        return self if self.begin else replace(self, begin=os.path.dirname(path))
+
+    def look(self, batch: pa.RecordBatch) -> pa.Array:
+        there = [stored(batch[name]) for name in self.columns if name in batch.schema.names]
+        texts = [(values.flatten() if is_any_list(values.type) else values).cast(pa.large_binary()) for values in there]
+        return pc.unique(_absolute(self.begin, pa.concat_arrays(texts))) if texts else pa.nulls(0, pa.large_binary())
+
+    def merge(self, one: pa.Array, other: pa.Array) -> pa.Array:
+        return pc.unique(pa.concat_arrays([one, other]))
+
+    def learned(self, summary: pa.Array | None) -> UnnamedPictures:
+        named, count, example = summary if summary is not None else pa.nulls(0, pa.large_binary()), 0, ""
+        for paths in _pictures_of(self.roots):
+            unnamed = paths.filter(pc.invert(pc.is_in(paths, value_set=named)))
+            count += len(unnamed)
+            example = example or (printable_path(os.path.relpath(unnamed[0].as_py())) if len(unnamed) else "")
+        return replace(self, count=count, example=example)
+
+
+def _absolute(folder: bytes, paths: pa.Array) -> pa.Array:
+    """Return paths as those of the walk are: below the folder, without empty parts and dots between slashes."""
+    for pattern, by in ((r"/(?:\.?/)+", "/"), (r"^(?:\.?/)+", "")):
+        paths = pc.replace_substring_regex(paths, pattern, by)
+    start, slash = binary_array([folder, b"/"]).cast(pa.large_binary())
+    return pc.binary_join_element_wise(start, paths, slash)
+
+
+def _pictures_of(roots: Sequence[str]) -> Iterator[pa.Array]:
+    paths = chain.from_iterable(pictures_below(os.fsencode(root)) for root in roots)
+    while some := list(islice(paths, _AT_ONCE)):
+        yield pa.array(some, pa.large_binary())
