@@ -268,3 +268,16 @@ def test_avro_is_refused_by_name_with_the_line_of_python(shardmill: Shardmill) -
     for typed in ("d", "d/a.avro"):
         screen = shardmill("convert", typed, "-o", "out")
         assert "Avro files are not supported yet; in Python: convert(data=[*fastavro.reader(" in screen.err
+
+
+def test_truth_values_of_r_beside_its_null_are_read_by_the_key_that_is_proposed(shardmill: Shardmill) -> None:
+    make({"a.csv": "n,ok\n1,TRUE\n2,NA\n3,FALSE\n"})
+    command = ["convert", "a.csv", "-o", "out"]
+    done = follow(shardmill, command, shardmill(*command), "if that means null, in all columns: ")
+    assert (done.code, [row["ok"] for row in rows_of("out")]) == (0, [True, None, False])
+
+
+@pytest.mark.parametrize("cell", ["maybe", "x"])
+def test_truth_values_beside_another_word_are_text(cell: str, shardmill: Shardmill) -> None:
+    make({"a.csv": f"n,ok\n1,TRUE\n2,{cell}\n3,FALSE\n"})
+    assert "true or false but" not in shardmill("convert", "a.csv", "-o", "out").out

@@ -29,6 +29,7 @@ from .obstacles import (
     Look,
     Obstacles,
     find_obstacles,
+    look_at_bools,
     look_at_escaped_nulls,
     look_at_escapes,
     look_at_floats,
@@ -158,6 +159,7 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
     look = look_at_text(column, lambda row: _place(row, cells)) if origin.chunk.before.records == 0 else None
     if look is None and origin.dialect.quote is not None and origin.dialect.quote in origin.chunk.text:
         look = look_at_rows(column, origin.dialect.delimiter, len(cells.names), lambda row: _place(row, cells))
+    look = look or look_at_bools(column, lambda row: _place(row, cells))
     if look is None and NULL_OF_DUMPS in origin.chunk.text and b'"' + NULL_OF_DUMPS not in origin.chunk.text:
         look = look_at_nulls(column, lambda row: _place(row, cells))
         if look is None and origin.dialect.escape is None:

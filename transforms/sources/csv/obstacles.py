@@ -54,7 +54,8 @@ _RARE: Final = 0.2
 _SHOWN: Final = 5
 
 CODE, LIST, NULL, OBJECT, PICTURE, QUOTES, ROWS = "code", "list", "null", "object", "picture", "quotes", "rows"
-ESCAPES, GROUPED = "escapes", "grouped"
+BOOLS, ESCAPES, GROUPED = "bools", "escapes", "grouped"
+_BOOLS: Final = frozenset((b"true", b"false"))
 NULL_OF_DUMPS: Final = b"\\N"
 """What MySQL and PostgreSQL write for null."""
 
@@ -317,6 +318,18 @@ def look_at_escaped_nulls(column: pa.Array, text: bytes, delimiter: int, place: 
     return Look(NULL, f'"{printable(NULL_OF_DUMPS)}" ({place(row)})', "N")
 
 
+def look_at_bools(column: pa.Array, place: Callable[[int], str]) -> Look | None:
+    """Return the first cell that means null in a column of true and false alone, as R writes `NA` beside `TRUE`."""
+    head = {bytes(cell).lower() for cell in column.slice(0, _LOOKED_AT_OF_TEXT).drop_null().to_pylist()}
+    if not head & _BOOLS or not all(cell in _BOOLS or _means_null(cell.decode("latin-1")) for cell in head):
+        return None
+    others = [one for one in column.drop_null().unique().to_pylist() if one.lower() not in _BOOLS]
+    if len(others) != 1 or not _means_null(others[0].decode("latin-1")):
+        return None
+    row = pc.index(column, binary_array(others)[0]).as_py()
+    return Look(BOOLS, f'"{printable(others[0])}" ({place(row)})', others[0].decode("latin-1"))
+
+
 def look_at_escapes(column: pa.Array, place: Callable[[int], str]) -> Look | None:
     """Return the first cell with a line break, a tab or a backslash as databases write it beside their null."""
     rows = np.flatnonzero(true_mask(pc.match_substring_regex(column, r"\\[nrt\\]")))
@@ -393,6 +406,9 @@ def _note(kind: str, group: Sequence[tuple[str, Look]], null_values: Sequence[st
         case "null":
             words = Set("input.null_values", [*null_values, look.items])
             return f"{columns}: {look.shown} is null in dumps of databases, and text here; to read null: {words}"
+        case "bools":
+            words = Set("input.null_values", [*null_values, look.items])
+            return f"{columns}: all are true or false but {look.shown}; if that means null, in all columns: {words}"
         case "escapes":
             said = f"{look.shown} holds a backslash as dumps of databases write line breaks, tabs and backslashes"
             return f"{columns}: {said}, and stays as it is written; to have the text itself, export the table as CSV"
