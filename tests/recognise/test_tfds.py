@@ -12,6 +12,7 @@ import pytest
 from shardmill.pipelines import append, open_dataset
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.format.encode.example_proto import Example
 
 from ..command_line import Shardmill
 from ..tfds_folder import LABELS, example, picture, write_tfds
@@ -419,3 +420,62 @@ def test_the_same_pictures_in_several_sizes_are_asked_for(shardmill: Shardmill) 
     assert "flowers/tfrecords-jpeg-192x192, flowers/tfrecords-jpeg-224x224" in screen.err
     assert shardmill(*commands(screen.err)[1]).code == 0
     assert records() == {"train": TRAIN[:3], "val": TRAIN[:3]}
+
+
+LABEL = "image/object/class/label"
+
+
+def roboflow(root: str, *names: str) -> None:
+    """Write the TFRecord files of Roboflow, a box for each of the classes, which are numbered from 1 on."""
+    for split, count in (("train", 2), ("valid", 1), ("test", 1)):
+        rows = []
+        for number in range(count):
+            made = Example()
+            made.features.feature["image/source_id"].bytes_list.value.append(f"{root} {split} {number}".encode())
+            made.features.feature[LABEL].int64_list.value.extend(range(1, len(names) + 1 - number))
+            rows.append(made.SerializeToString())
+        put(f"{root}/{split}/cells.tfrecord", rows)
+        items = (f'item {{\n    name: "{name}",\n    id: {number}\n}}\n' for number, name in enumerate(names, 1))
+        Path(f"{root}/{split}/cells_label_map.pbtxt").write_text("".join(items))
+
+
+def test_the_label_maps_of_roboflow_name_the_classes_of_all_splits(shardmill: Shardmill) -> None:
+    roboflow("cells", "rbc", "wbc")
+    done = shardmill("convert", "cells", "-o", "out")
+    assert done.code == 0, done.err
+    assert "labels of the datasets" not in done.out
+    dataset = open_dataset("out")
+    assert {name: one.records for name, one in dataset.manifest.splits.items()} == {"test": 1, "train": 2, "valid": 1}
+    assert dataset.labels == {LABEL: ("_unused_0", "rbc", "wbc")}
+    assert types_of(dataset)[LABEL] == ("label", (-1,))
+    roboflow("more", "rbc", "wbc")
+    assert shardmill("append", "more", "-o", "out").code == 0
+    assert open_dataset("out").labels == {LABEL: ("_unused_0", "rbc", "wbc")}
+    assert shardmill("convert", "cells", "-o", "none", "--set", "input.detect=none").code == 0
+    assert open_dataset("none").labels == {}
+
+
+def test_an_append_of_label_maps_in_another_order_is_refused(shardmill: Shardmill) -> None:
+    roboflow("cells", "rbc", "wbc")
+    assert shardmill("convert", "cells", "-o", "out").code == 0
+    roboflow("more", "wbc", "rbc")
+    refused = shardmill("append", "more", "-o", "out")
+    assert (refused.code, LABEL in refused.err) == (2, True)
+
+
+def test_numbers_beyond_a_label_map_are_said_and_have_no_names(shardmill: Shardmill) -> None:
+    roboflow("cells", "rbc", "wbc")
+    for split in ("train", "valid", "test"):
+        Path(f"cells/{split}/cells_label_map.pbtxt").write_text('item {\n    name: "rbc",\n    id: 1\n}\n')
+    done = shardmill("convert", "cells", "-o", "out")
+    assert f'feature "{LABEL}" is label in cells_label_map.pbtxt, and holds 2: it is read as' in done.out
+    assert open_dataset("out").labels == {}
+
+
+@pytest.mark.parametrize("text", ["", "item {}", 'item { name: "a" id: x }', 'item { id: 999999999 name: "a" }'])
+def test_a_label_map_of_another_form_states_nothing(shardmill: Shardmill, text: str) -> None:
+    roboflow("cells", "rbc")
+    for split in ("train", "valid", "test"):
+        Path(f"cells/{split}/cells_label_map.pbtxt").write_text(text)
+    assert shardmill("convert", "cells", "-o", "out").code == 0
+    assert open_dataset("out").labels == {}

@@ -3,6 +3,7 @@
 mnist/3.0.1/dataset_info.json     TFDS: the shards of each split, with the records of each
 mnist/3.0.1/features.json         TFDS: the types of features; label.labels.txt the names of classes
 examples/2/Split-train/           TFX: one of several executions
+train/cells.tfrecord, cells_label_map.pbtxt    Roboflow: the names of the classes of boxes
 flowers/train/00-224x224-798.tfrec, train00-1338.tfrec    Kaggle: the number of records, last in the name
 """
 
@@ -34,15 +35,20 @@ _TYPE_OF: Final = {one.tfds: one.name for one in TYPES.values() if one.tfds}
 """Our types by the dtypes of TFDS; others are what records hold: it keeps float64 as float32, for one."""
 
 _COUNTED: Final = re.compile(r"([A-Za-z_]*)([0-9]{2,5})-(?:[0-9]+x[0-9]+-)?([1-9][0-9]*)\.tfrec")
+_BOX_CLASS: Final = "image/object/class/label"
+_MOST_CLASSES: Final = 100_000
+_ID: Final = re.compile(r"\bid\s*:\s*([0-9]{1,9})")
+_NAME: Final = re.compile(r"""\bname\s*:\s*["']([^"'\n]+)["']""")
 _ONE_OF: Final = re.compile(r"-([0-9]{1,9})-of-([0-9]{1,9})(?![0-9])")
 
 
 class StatedFeature(NamedTuple):
-    """The type and the shape of a feature, and the names of its classes; (-1,) is a list of any length."""
+    """The type and the shape of a feature, the names of its classes, and who says so; (-1,) is any length."""
 
     type: str
     shape: tuple[int, ...]
     names: tuple[str, ...] = ()
+    by: str = _FEATURES
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +100,29 @@ class StatedFiles:
 def stated_of(files: Sequence[str]) -> StatedFiles:
     counts = dict(_counts_in_names(files))
     alike, folders = dict[str, StatedFeature | None](), dict[str, dict[str, tuple[str, ...]]]()
-    for one in tfds_folders(files):
+    tfds = tfds_folders(files)
+    stated = [(one.path, one.features()) for one in tfds]
+    for one in tfds:
         counts |= {os.path.join(one.path, name): StatedCount(n, INFO) for name, (_, n) in one.shards.items()}
-        features = one.features()
+    for path, features in [*stated, *_label_maps(files)]:
         for key, found in features.items():
             alike[key] = found if alike.setdefault(key, found) == found else None
-        folders[shown_path(one.path)] = {key: found.names for key, found in features.items() if found.names}
+        folders[shown_path(path)] = {key: found.names for key, found in features.items() if found.names}
     return StatedFiles(counts, {key: found for key, found in alike.items() if found is not None}, folders)
+
+
+def _label_maps(files: Iterable[str]) -> Iterator[tuple[str, dict[str, StatedFeature]]]:
+    """Yield folders on a disk with the classes of boxes, by the map beside a file: `cells_label_map.pbtxt`."""
+    first = {os.path.dirname(one): one for one in reversed(list(files)) if "://" not in one}
+    for folder, file in list(first.items())[:_MOST_FOLDERS]:
+        stem = os.path.basename(file).partition(".")[0]
+        name = f"{stem}_label_map.pbtxt"
+        text = (_read(os.path.join(folder, name)) or b"").decode("utf-8", "replace")
+        items = re.findall(r"item\s*\{(.*?)\}", text, re.S)
+        found = {int(n[1]): t[1] for one in items if (n := _ID.search(one)) and (t := _NAME.search(one))}
+        if found and max(found) < _MOST_CLASSES:
+            names = tuple(found.get(number, f"_unused_{number}") for number in range(max(found) + 1))
+            yield folder, {_BOX_CLASS: StatedFeature("label", (-1,), names, name)}
 
 
 def tfds_folders(files: Iterable[str]) -> list[TfdsFolder]:

@@ -189,7 +189,7 @@ def with_types(
         why = seen[feature.name].why_not(one)
         if why is not None:
             said.append(
-                f'feature "{printable(feature.name)}" is {one.type} in features.json, and holds {why}: it is read as '
+                f'feature "{printable(feature.name)}" is {one.type} in {one.by}, and holds {why}: it is read as '
                 f"{feature.type}{', without names of classes' if one.names else ''}"
             )
         elif one.type == "label":

@@ -259,7 +259,7 @@ class TfrecordSource(FileSource):
                         f"{dataset.name}: is split again, so that records of one of its splits ({', '.join(splits)}) "
                         f"may go to another; to cut one of them: {Set('split.of', cut)}"
                     )
-        if unknown and found.labels:
+        if unknown and found.labels and (inputs.datasets or self.dataset is not None):
             names = ", ".join(map(printable, sorted(found.labels)))
             yield f"{names}: the numbers in foreign files are taken for the labels of the datasets"
 
