@@ -281,3 +281,9 @@ def test_truth_values_of_r_beside_its_null_are_read_by_the_key_that_is_proposed(
 def test_truth_values_beside_another_word_are_text(cell: str, shardmill: Shardmill) -> None:
     make({"a.csv": f"n,ok\n1,TRUE\n2,{cell}\n3,FALSE\n"})
     assert "true or false but" not in shardmill("convert", "a.csv", "-o", "out").out
+
+
+def test_numbered_sentences_are_no_table_between_blanks(shardmill: Shardmill) -> None:
+    make({"a.txt": "".join(f"negative sentence {n}\n" for n in range(4)), "b.txt": "x y\n1 2\n3 4\n"})
+    assert "blanks align" not in shardmill("convert", "a.txt", "-o", "a").out
+    assert "blanks align" in shardmill("convert", "b.txt", "-o", "b").out

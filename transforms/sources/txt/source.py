@@ -150,7 +150,9 @@ def _looks_like(piece: TextPiece, name: str, read_as: Callable[..., Add], sizes:
     if len(lines) > 1 and _RULED.fullmatch(lines[1]):
         return (f"{said}, though the first lines look like a table of aligned columns; write it with a delimiter",)
     aligned = aligned_columns(b"\n".join(lines).decode("utf-8", "replace"), SampleOptions())
-    if aligned is not None and aligned.numbers and not any(b":" in line for line in lines):
+    words = zip(*map(bytes.split, lines), strict=False)
+    same = any(len({*column}) == 1 and not _NUMBER.fullmatch(column[0]) for column in words)
+    if aligned is not None and aligned.numbers and not same and not any(b":" in line for line in lines):
         fix = read_as(csv, aligned.keys)
         return (f"{said}, though the first lines look like a table that blanks align; if it is one: {fix}",)
     if all(LIBSVM.match(line) for line in lines if line.strip()) and any(b":" in line for line in lines):
