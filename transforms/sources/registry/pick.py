@@ -11,6 +11,7 @@ from ...format.wording.printable import printable_path
 from ...recipe.picture_steps.boxes import BoxesByType
 from ...recipe.picture_steps.pictures import ExportedPictures
 from ...recipe.source import with_steps
+from ...recipe.steps.named_classes import ClassesOfFiles
 from ...recognise.rules import detect_format, meaning_of
 from ..contract.call import Call
 from ..contract.source import Source
@@ -44,5 +45,5 @@ def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool 
         )
     options = found.options.model_construct(**given)  # as they are: a path need not be UTF-8
     source = found.source(options, Settings(folder, detected=notes))
-    by_type = (ExportedPictures(), BoxesByType(form="xywh"))
+    by_type = (ClassesOfFiles(), ExportedPictures(), BoxesByType(form="xywh"))
     return with_steps(source, found.steps(options), by_type=by_type) if found.has_rows else source
