@@ -97,8 +97,8 @@ def test_nulls_of_dumps_in_columns_of_text_are_said_with_the_key_that_reads_them
     put("a.tsv", "name\tage\tok\nanna\t\\N\ttrue\n\\N\t4\t\\N\nbob\t5\tfalse\n")
     screen = shardmill("convert", "a.tsv", "-o", "out")
     found = re.findall(r'Detected: (columns? (?:"\w+"(?:, )?)+).*null.*: --set (.*)', screen.out)
-    assert [one for one, _ in found] == ['column "age"', 'columns "name", "ok"'], screen.out
-    assert found[0][1] == found[1][1]
+    assert [one for one, _ in found] == ['column "age"', 'column "name"', 'column "ok"'], screen.out
+    assert found[0][1] == found[1][1] == found[2][1]
     assert shardmill("convert", "a.tsv", "-o", "again", "--set", *shlex.split(found[1][1])).code == 0
     rows = [{"name": "anna", "age": None, "ok": True}, {"name": None, "age": 4, "ok": None}]
     assert rows_in("again") == [*rows, {"name": "bob", "age": 5, "ok": False}]
