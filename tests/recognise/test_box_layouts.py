@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,12 @@ def ultralytics(root: str) -> None:
     write(f"{root}/data.yaml", "path: .\ntrain: images/train\nval: images/valid\nnames: {0: cat, 1: dog}\n")
 
 
+def ultralytics_by_its_name(root: str) -> None:
+    ultralytics(root)
+    Path(f"{root}/data.yaml").rename(f"{root}/pets.yaml")
+    write(f"{root}/../birds.yaml", "path: birds\ntrain: images/train\nnames: [owl, jay]\n")
+
+
 def coco_as_it_is(root: str) -> None:
     for first, (split, count) in enumerate((("train", 2), ("valid", 1), ("test", 1))):
         names = [f"{split}{n:012}.jpg" for n in range(count)]
@@ -108,9 +115,17 @@ SPLIT = {
     "Roboflow's YOLO": roboflow_yolo,
     "Roboflow's VOC": roboflow_voc,
     "Ultralytics": ultralytics,
+    "Ultralytics, pets.yaml": ultralytics_by_its_name,
     "COCO": coco_as_it_is,
     "VOC with ImageSets": voc_as_it_is,
 }
+
+SIZES = {"train": 2, "valid": 1, "test": 1}
+
+
+def commands_in(screen: str) -> list[list[str]]:
+    line = next(one for one in screen.splitlines() if "&& shardmill" in one)
+    return [shlex.split(one)[1:] for one in line[line.index("shardmill convert") :].split(" && ")]
 
 
 def boxes(dataset: str, split: str) -> list[tuple[list[float], list[str]]]:
@@ -399,3 +414,26 @@ def test_oriented_boxes_and_polygons_have_masks_and_keypoints_are_counted(
     (row,) = open_dataset("out").to_arrow("train").to_pylist()
     assert ("image/object/mask" in row) == (not more)
     assert said in done.out
+
+
+def test_captions_beside_instances_of_coco_are_read_by_the_commands_on_the_screen(shardmill: Shardmill) -> None:
+    coco_as_it_is("pets")
+    for first, (split, count) in enumerate(SIZES.items()):
+        said = [{"id": n, "image_id": 10 * first + n, "caption": f"{split} {n}"} for n in range(count)]
+        document = json.loads(Path(f"pets/annotations/instances_{split}.json").read_text())
+        write(f"pets/annotations/captions_{split}.json", json.dumps(document | {"annotations": said}))
+    screen = shardmill("convert", "pets", "-o", "out")
+    assert "pets/annotations/captions_train.json" in screen.out
+    for command in commands_in(screen.out):
+        done = shardmill(*["both" if word == "OUT" else word for word in command])
+        assert done.code == 0, done.err
+    captions = {split: open_dataset("both").to_arrow(split)["image/caption"].to_pylist() for split in SIZES}
+    assert captions == {split: [[f"{split} {n}"] for n in range(count)] for split, count in SIZES.items()}
+    assert {split: boxes("both", split) for split in SIZES} == {split: boxes("out", split) for split in SIZES}
+
+
+def test_classes_are_not_named_by_a_yaml_file_of_other_pictures(shardmill: Shardmill) -> None:
+    ultralytics_by_its_name("pets")
+    Path("pets/pets.yaml").unlink()
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert boxes("out", "train") == [(BOX, [0]), (BOX, [1])]

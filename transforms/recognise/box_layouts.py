@@ -23,12 +23,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from ..format.wording.hints import Set
+from ..format.wording.hints import Command, Set
 from ..format.wording.nearest import first_names
+from ..sources.contract.call import shown_path
 from ..sources.files.skipped_names import is_other_file, why_skipped
 from .beside import ANNOTATIONS, YOLO_LINES, head_of
 from .lists import folders_of_pictures, labels_of
-from .names import is_split_folder
+from .names import is_split_folder, split_of_folder
 from .picture_tables import Resolved, annotated_section
 
 _MOST_FOLDERS: Final = 64
@@ -84,9 +85,27 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
         {"file_name": {"name": "image", "image": "path"}},
         (root,),
         f"{ANNOTATIONS[kind]} annotations in {first_names(shown, 3)}: the pictures that they name become the records, "
-        f"in their order (the pictures alone: {Set('input.detect', 'none')})",
+        f"in their order (the pictures alone: {Set('input.detect', 'none')}){_beside_instances(pairs)}",
         files_root=os.path.commonpath(pictures),
     )
+
+
+def _beside_instances(pairs: Sequence[Pair]) -> str:
+    """Say which files of COCO's say more of the pictures than instances do, with the commands that read both."""
+    commands, others = list[str](), list[str]()
+    for pair in pairs:
+        match = _INSTANCES.fullmatch(os.path.basename(pair.files))
+        names = (f"captions_{match[1]}.json", f"person_keypoints_{match[1]}.json") if match else ()
+        paths = (os.path.join(os.path.dirname(pair.files), name) for name in names)
+        beside = [shown_path(path) for path in paths if os.path.isfile(path)]
+        split = split_of_folder(os.path.basename(pair.pictures)) or "train"
+        given = (Set("input.annotations.coco", [shown_path(pair.files), *beside]), Set("output.split", split))
+        command = "append" if commands else "convert"
+        commands.append(str(Command(command, shown_path(pair.pictures), "-o", "OUT", *given)))
+        others += beside
+    is_, them = ("is", "it") if len(others) == 1 else ("are", "them")
+    read = f"; {first_names(others, 4)} {is_} not read; to read {them} too: {' && '.join(commands)}"
+    return read if others else ""
 
 
 def _pairs(root: str) -> Iterator[Pair]:

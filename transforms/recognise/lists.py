@@ -8,7 +8,7 @@
 
 `trainval.txt` is both, and read where `train.txt` is not there; `cat_train.txt` says which pictures have a cat. In a
 `data.yaml` a split is a folder, a list of folders, or a file that lists pictures; labels are where `images` in a path
-is `labels`. Sources: the development kit of VOC2012, section 8; ultralytics, "object detection datasets".
+is `labels`. The only YAML file of a folder may have another name. Sources: the development kit of VOC2012, section 8; ultralytics, "object detection datasets".
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ _CLASS_DIGITS: Final = 5
 
 _MOST_LISTED: Final = 1000
 """So many pictures of a list show which folders it names."""
+
+_MOST_ENTRIES: Final = 1 << 12
+"""A folder with more files and folders is one of pictures or labels."""
 
 _LEVELS: Final = 4
 """The folder of labels, and so many above it less one, may have a `data.yaml`: `sets/a/labels`."""
@@ -160,12 +163,31 @@ def beside_labels(labels: str, levels: int = _LEVELS) -> Beside:
         for name in CONFIGS:
             if os.path.isfile(path := os.path.join(folder, name)):
                 return _config_in(path)
+        if (found := _other_config(folder, labels)) is not None:
+            return found
         for name in NAMES:
             if os.path.isfile(path := os.path.join(folder, name)):
                 lines = _text_of(path).rstrip().split("\n")  # not splitlines: U+2028 may be in a name
                 return Beside(tuple(line.strip() for line in lines) if lines != [""] else ())
         folder = os.path.dirname(folder)
     return Beside()
+
+
+def _other_config(folder: str, labels: str) -> Beside | None:
+    """Return what the only YAML file of a folder says, where it names classes and pictures of these labels."""
+    with os.scandir(folder) as entries:
+        names = [one.name for one in islice(entries, _MOST_ENTRIES + 1)]
+    configs = [name for name in names if name.endswith((".yaml", ".yml"))]
+    if len(configs) != 1 or len(names) > _MOST_ENTRIES:
+        return None
+    try:
+        found = _config_in(os.path.join(folder, configs[0]))
+    except (SourceError, OSError):
+        return None  # a file of another program
+    places = [place for places in found.splits.values() for place in places]
+    pictures = [next(pictures_in_list(place), place) if place.endswith(".txt") else place for place in places]
+    ours = any(f"{labels_of(one)}/".startswith(f"{labels}/") for one in pictures)
+    return found if found.names and ours else None
 
 
 class _Config(yaml.SafeLoader):
