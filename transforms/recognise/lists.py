@@ -8,7 +8,8 @@
 
 `trainval.txt` is both, and read where `train.txt` is not there; `cat_train.txt` says which pictures have a cat. In a
 `data.yaml` a split is a folder, a list of folders, or a file that lists pictures; labels are where `images` in a path
-is `labels`. The only YAML file of a folder may have another name. Sources: the development kit of VOC2012, section 8; ultralytics, "object detection datasets".
+is `labels`. The only YAML file of a folder may have another name. Sources: the development kit of VOC2012, section 8;
+ultralytics, "object detection datasets".
 """
 
 from __future__ import annotations
