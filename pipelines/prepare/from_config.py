@@ -273,10 +273,10 @@ def _of_picture_folders(config: Config, how: FileSplits) -> list[Step]:
     if not named:
         return []
     folders, root = config.picture_folders, config.schema_.files_root
-    begin = b"" if root is None else os.fsencode(os.path.join(config.base, root))
+    begin = "" if root is None else os.path.join(config.base, root)
     limited = config.input is not None and config.input.limit is not None  # not all names are read
-    unnamed = [] if limited else [UnnamedPictures(named, folders, begin)]
-    return [*unnamed, *([FolderSplits(named[0], folders, how)] if how.wanted in (None, "names") else [])]
+    unnamed = [] if limited else [UnnamedPictures(named, folders, os.fsencode(begin))]
+    return [*unnamed, *([FolderSplits(named[0], folders, how, begin)] if how.wanted in (None, "names") else [])]
 
 
 def _written(name: str, rule: ColumnConfig) -> Written | CellLists:

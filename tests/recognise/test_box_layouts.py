@@ -110,6 +110,28 @@ def voc_as_it_is(root: str) -> None:
         write(f"{root}/ImageSets/Main/{name}.txt", lines)
 
 
+def cvat_voc(root: str) -> None:
+    for n, label in enumerate(("cat", "dog", "cat", "cat")):
+        picture(f"{root}/JPEGImages/{n}.jpg")
+        voc(f"{root}/Annotations/{n}.xml", f"{n}.jpg", label)
+    lists = {"Train": "0\n1\n", "Valid": "2\n", "Test": "3\n", "cat_Train": "0  1\n1 -1\n"}
+    for name, lines in lists.items():
+        write(f"{root}/ImageSets/Main/{name}.txt", lines)
+
+
+def cvat_yolo_splits(root: str) -> None:
+    """CVAT has the folders of its server below those of the splits."""
+    for split, count in (("train", 2), ("valid", 1), ("test", 1)):
+        names = [f"obj_{split}_data/a/b/{n}" for n in range(count)]
+        for n, name in enumerate(names):
+            picture(f"{root}/{name}.jpg")
+            yolo(f"{root}/{name}.txt", n)
+        write(f"{root}/{split}.txt", "".join(f"data/{name}.jpg\n" for name in names))
+    lists = "".join(f"{split} = data/{split}.txt\n" for split in ("train", "valid", "test"))
+    write(f"{root}/obj.data", f"classes = 2\n{lists}names = data/obj.names\nbackup = backup/\n")
+    write(f"{root}/obj.names", "cat\ndog\n")
+
+
 SPLIT = {
     "Roboflow's COCO": roboflow_coco,
     "Roboflow's YOLO": roboflow_yolo,
@@ -118,6 +140,8 @@ SPLIT = {
     "Ultralytics, pets.yaml": ultralytics_by_its_name,
     "COCO": coco_as_it_is,
     "VOC with ImageSets": voc_as_it_is,
+    "CVAT's VOC": cvat_voc,
+    "CVAT's YOLO": cvat_yolo_splits,
 }
 
 SIZES = {"train": 2, "valid": 1, "test": 1}
@@ -153,6 +177,7 @@ def test_a_root_with_splits_gives_all_of_them_with_boxes_and_classes(layout: str
     assert boxes("out", "train") == [(BOX, ["cat"]), (BOX, ["dog"])]
     assert boxes("out", "test") == boxes("out", valid) == [(BOX, ["cat"])]
     assert "cat 3 (" in done.out
+    assert "may list the pictures" not in done.out
     assert "which are not read" not in done.out
     assert "Left out" not in done.out
 
@@ -392,6 +417,41 @@ def test_coco_s_years_are_no_part_of_the_splits(shardmill: Shardmill) -> None:
         picture(f"pets/{split}/{split}.jpg")
     assert shardmill("convert", "pets", "-o", "out").code == 0
     assert sorted(open_dataset("out").splits) == ["train", "val"]
+
+
+@pytest.mark.parametrize(
+    ("files", "folders"),
+    [
+        (("instances_train2017", "instances_val2017"), ("images/train2017/", "images/val2017/")),
+        (("instances_Train", "instances_Val"), ("images/Train/", "images/Val/")),
+        (("instances_train", "instances_val"), ("images/", "images/")),
+        (("train", "val"), ("images/", "images/")),
+        (("pets_train", "pets_val"), ("images/train/", "images/val/")),
+        (("instances_default",), ("images/Train/", "images/Val/")),
+    ],
+)
+def test_coco_s_splits_are_those_of_its_files_or_of_the_folders_in_images(
+    files: tuple[str, ...], folders: tuple[str, ...], shardmill: Shardmill
+) -> None:
+    names = [f"{folder}{n}.jpg" for n, folder in enumerate(folders)]
+    for name in names:
+        picture(f"pets/{name}")
+    if len(files) == 1:
+        coco(f"pets/annotations/{files[0]}.json", [name.removeprefix("images/") for name in names])
+    for first, (file, name) in enumerate(zip(files, names, strict=False) if len(files) > 1 else ()):
+        coco(f"pets/annotations/{file}.json", [Path(name).name], first=10 * first)
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert {name: one.records for name, one in open_dataset("out").manifest.splits.items()} == {"train": 1, "val": 1}
+
+
+def test_the_file_of_one_split_gives_its_pictures_beside_folders_of_others(shardmill: Shardmill) -> None:
+    coco("pets/annotations/instances_val2017.json", ["0.jpg"])
+    picture("pets/val2017/0.jpg")
+    picture("pets/train2017/0.jpg")
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert open_dataset("out").splits == ("val",)
 
 
 @pytest.mark.parametrize(

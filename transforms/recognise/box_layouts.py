@@ -5,6 +5,7 @@
                    train/labels/7.txt              train/images/7.jpg  YOLO         names in data.yaml
     Ultralytics    labels/train/7.txt              images/train/7.jpg  YOLO         or where data.yaml says
     COCO           annotations/instances_val2017.json   val2017/7.jpg
+                   annotations/train.json          images/7.jpg
     CVAT           annotations/instances_default.json   images/7.jpg
                    obj_train_data/7.txt            obj_train_data/7.jpg   YOLO      names in obj.names
     Label Studio   result.json, Annotations/7.xml or labels/7.txt      images/7.jpg
@@ -29,7 +30,7 @@ from ..sources.contract.call import shown_path
 from ..sources.files.skipped_names import is_other_file, why_skipped
 from .beside import ANNOTATIONS, YOLO_LINES, head_of
 from .lists import folders_of_pictures, labels_of
-from .names import is_split_folder, split_of_folder
+from .names import is_split_folder, split_in_words, split_of_folder
 from .picture_tables import Resolved, annotated_section
 
 _MOST_FOLDERS: Final = 64
@@ -98,10 +99,11 @@ def _beside_instances(pairs: Sequence[Pair]) -> str:
         names = (f"captions_{match[1]}.json", f"person_keypoints_{match[1]}.json") if match else ()
         paths = (os.path.join(os.path.dirname(pair.files), name) for name in names)
         beside = [shown_path(path) for path in paths if os.path.isfile(path)]
-        split = split_of_folder(os.path.basename(pair.pictures)) or "train"
-        given = (Set("input.annotations.coco", [shown_path(pair.files), *beside]), Set("output.split", split))
+        split = split_in_words(os.path.basename(pair.files)) or split_of_folder(os.path.basename(pair.pictures))
+        both = Set("input.annotations.coco", [shown_path(pair.files), *beside])
+        of_split = Set("output.split", split or "train")
         command = "append" if commands else "convert"
-        commands.append(str(Command(command, shown_path(pair.pictures), "-o", "OUT", *given)))
+        commands.append(str(Command(command, shown_path(pair.pictures), "-o", "OUT", both, of_split)))
         others += beside
     is_, them = ("is", "it") if len(others) == 1 else ("are", "them")
     read = f"; {first_names(others, 4)} {is_} not read; to read {them} too: {' && '.join(commands)}"
@@ -117,10 +119,12 @@ def _pairs(root: str) -> Iterator[Pair]:
     for place in (root, *(os.path.join(root, one) for one in (*splits, *of_cvat))):
         yield from _beside(place)
         yield from _in_folders(place)
-    for name in _files_in(os.path.join(root, "annotations")):
-        if match := _INSTANCES.fullmatch(name):
-            places = (match[1], os.path.join("images", match[1]), *_PICTURES)
-            yield from _coco(os.path.join(root, "annotations", name), [os.path.join(root, one) for one in places])
+    texts = [one for one in _files_in(os.path.join(root, "annotations")) if one.lower().endswith(".json")]
+    for name in list(filter(_INSTANCES.fullmatch, texts)) or [one for one in texts if not one.startswith("panoptic")]:
+        match = _INSTANCES.fullmatch(name)
+        last = match[1] if match else re.split("[_-]", name[: -len(".json")])[-1]
+        places = (last, os.path.join("images", last), *_PICTURES)
+        yield from _coco(os.path.join(root, "annotations", name), [os.path.join(root, one) for one in places])
 
 
 def _beside(place: str) -> Iterator[Pair]:
@@ -144,18 +148,15 @@ def _in_folders(place: str) -> Iterator[Pair]:
     pictures = next((path for name in _PICTURES if os.path.isdir(path := os.path.join(place, name))), None)
     for kind, folder in (("yolo", "labels"), ("voc", "Annotations")):
         path = os.path.join(place, folder)
-        if pictures is not None and os.path.isdir(path):
-            folders = (path, *(os.path.join(path, inner) for inner in _folders_in(path)[:_MOST_FOLDERS]))
-            if _holds(kind, [os.path.join(one, name) for one in folders for name in _files_in(one)]):
-                yield Pair(kind, path, pictures)
+        if pictures is not None and os.path.isdir(path) and _holds(kind, _files_below(path)):
+            yield Pair(kind, path, pictures)
 
 
 def _of_config(root: str) -> Iterator[Pair]:
-    """Yield the folders that a `data.yaml` of Ultralytics' names."""
+    """Yield the folders that a `data.yaml` of Ultralytics', or an `obj.data`, names."""
     for pictures in folders_of_pictures(root):
         path = labels_of(pictures)
-        folders = (path, *(os.path.join(path, inner) for inner in _folders_in(path)[:_MOST_FOLDERS]))
-        if _holds("yolo", [os.path.join(one, name) for one in folders for name in _files_in(one)]):
+        if _holds("yolo", _files_below(path)):
             yield Pair("yolo", path, pictures)
 
 
@@ -174,6 +175,14 @@ def _holds(kind: str, paths: Sequence[str]) -> bool:
         if head := head_of(os.fsencode(path)).strip():
             return b"<annotation" in head if kind == "voc" else YOLO_LINES.match(head) is not None
     return False
+
+
+def _files_below(folder: str) -> list[str]:
+    folders = [folder]
+    for one in folders:
+        if len(folders) <= _MOST_FOLDERS:
+            folders += [os.path.join(one, inner) for inner in _folders_in(one)[:_MOST_FOLDERS]]
+    return [os.path.join(one, name) for one in folders for name in _files_in(one)]
 
 
 def _folders_in(folder: str) -> list[str]:

@@ -6,6 +6,9 @@
     labels/7.txt    data.yaml     train: train.txt             names: {0: cat, 1: dog}
     images/7.jpg    train.txt     ./images/7.jpg
 
+    obj_train_data/7.txt    obj.data     train = data/train.txt
+    obj_train_data/7.jpg    train.txt    data/obj_train_data/7.jpg
+
 `trainval.txt` is both, and read where `train.txt` is not there; `cat_train.txt` says which pictures have a cat. In a
 `data.yaml` a split is a folder, a list of folders, or a file that lists pictures; labels are where `images` in a path
 is `labels`. The only YAML file of a folder may have another name. Sources: the development kit of VOC2012, section 8;
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,11 +30,15 @@ import yaml
 
 from ..errors import InputError, SourceError
 from ..format.wording.printable import printable, printable_path
+from .names import split_of_folder
 
 _BOTH: Final = "trainval"
-_SPLITS: Final = ("train", "val", "test", _BOTH)
 _MOST_BYTES: Final = 64 << 20
 NAMES: Final = ("classes.txt", "obj.names")
+_OF_DARKNET: Final = "obj.data"
+_TOP: Final = re.compile(r"(.*/(?:images|obj_[A-Za-z]+_data))/")
+"""The folder of all pictures, in the path of one: Ultralytics' or CVAT's."""
+
 CONFIGS: Final = ("data.yaml", "dataset.yaml", "data.yml")
 CONFIG_BYTES: Final = 4 << 20
 """A `data.yaml` of 20,000 classes has 600 KB."""
@@ -59,30 +67,32 @@ def splits_by_lists(root: str, files: Sequence[str]) -> tuple[list[str], str] | 
         InputError: two lists have one name.
     """
     folder = os.path.join(os.path.dirname(root), "ImageSets", "Main")
-    lists = {split: path for split in _SPLITS if os.path.isfile(path := os.path.join(folder, f"{split}.txt"))}
-    if lists.keys() & {"train", "val"}:
-        lists.pop(_BOTH, None)
-    listed = {split: (path, _names_in_list(path)) for split, path in lists.items()}
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    texts = [(os.path.splitext(name)[0], os.path.join(folder, name)) for name in names if name.endswith(".txt")]
+    lists = [(split, path) for stem, path in texts if (split := split_of_folder(stem))]
+    if not {split for split, _ in lists} - {"test"}:
+        lists += [(_BOTH, path) for stem, path in texts if stem.lower() == _BOTH]
+    listed = [(split, path, _names_in_list(path)) for split, path in lists]
     found = _split_of_each(listed, [os.path.splitext(os.path.basename(one))[0] for one in files])
     if any(found):
         return found, "ImageSets/Main"
-    found = _by_config(root, files)
-    return (found, "data.yaml") if any(found) else None
-
-
-def _by_config(root: str, files: Sequence[str]) -> list[str]:
-    """Return the split of each file of labels by the `data.yaml` above it: that of its folder, or of a list."""
     try:
-        splits = beside_labels(root).splits
+        beside = beside_labels(root)
     except SourceError:
-        return []  # the reader of labels says what is wrong
+        return None  # the reader of labels says what is wrong
+    found = _by_config(beside.splits, root, files)
+    return (found, beside.config) if any(found) else None
+
+
+def _by_config(splits: Mapping[str, Sequence[str]], root: str, files: Sequence[str]) -> list[str]:
+    """Return the split of each file of labels by what the file above it says: that of its folder, or of a list."""
     places = [(split, place) for split, places in splits.items() for place in places]
     start = f"{root}/"
-    listed = {
-        split: (place, [os.path.splitext(labels_of(one))[0].removeprefix(start) for one in pictures_in_list(place)])
+    listed = [
+        (split, place, [os.path.splitext(labels_of(one))[0].removeprefix(start) for one in pictures_in_list(place)])
         for split, place in places
         if place.endswith(".txt")
-    }
+    ]
     found = _split_of_each(listed, [os.path.splitext(one)[0].removeprefix(start) for one in files])
     folders = [(f"{labels_of(place)}/", split) for split, place in places if not place.endswith(".txt")]
     for number, file in enumerate(files):
@@ -90,12 +100,12 @@ def _by_config(root: str, files: Sequence[str]) -> list[str]:
     return found
 
 
-def _split_of_each(listed: Mapping[str, tuple[str, Sequence[str]]], wanted: Sequence[str]) -> list[str]:
+def _split_of_each(listed: Sequence[tuple[str, str, Sequence[str]]], wanted: Sequence[str]) -> list[str]:
     split_of = dict[str, str]()
-    for split, (path, names) in listed.items():
+    for split, path, names in listed:
         for name in names:
             if split_of.setdefault(name, split) != split:
-                other = os.path.basename(listed[split_of[name]][0])
+                other = next(os.path.basename(one) for own, one, its in listed if own == split_of[name] and name in its)
                 raise InputError(
                     f'{printable_path(path)}: "{printable(name)}" is in {other} too, and a picture is of one split; '
                     f"take it out of one"
@@ -121,7 +131,7 @@ def _lines_in(path: str) -> list[str]:
 
 
 def folders_of_pictures(root: str) -> list[str]:
-    """Return the folders of pictures that the `data.yaml` of a folder names, itself or in lists."""
+    """Return the folders of pictures that the `data.yaml` or `obj.data` of a folder names, itself or in lists."""
     try:
         splits = beside_labels(root, 1).splits
     except SourceError:
@@ -130,8 +140,8 @@ def folders_of_pictures(root: str) -> list[str]:
     for place in (place for places in splits.values() for place in places):
         pictures = islice(pictures_in_list(place), _MOST_LISTED) if place.endswith(".txt") else [f"{place}/"]
         for folder in map(os.path.dirname, pictures):
-            above, images, _ = f"{folder}/".rpartition("/images/")
-            found.setdefault(f"{above}/images" if images and place.endswith(".txt") else folder)
+            top = _TOP.match(f"{folder}/") if place.endswith(".txt") else None
+            found.setdefault(top[1] if top else folder)
     return [folder for folder in found if os.path.isdir(folder)]
 
 
@@ -149,12 +159,13 @@ def labels_of(pictures: str) -> str:
 class Beside:
     """What files beside labels say: the names of classes by number, and how many numbers keypoints have.
 
-    `splits` are where the pictures of each are: absolute folders, and files that list pictures.
+    `splits` are where the pictures of each are, by the file `config`: absolute folders, and files that list pictures.
     """
 
     names: tuple[str, ...] = ()
     keypoints: int = 0
     splits: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
+    config: str = field(default="", compare=False)
 
 
 def beside_labels(labels: str, levels: int = _LEVELS) -> Beside:
@@ -169,7 +180,8 @@ def beside_labels(labels: str, levels: int = _LEVELS) -> Beside:
         for name in NAMES:
             if os.path.isfile(path := os.path.join(folder, name)):
                 lines = _text_of(path).rstrip().split("\n")  # not splitlines: U+2028 may be in a name
-                return Beside(tuple(line.strip() for line in lines) if lines != [""] else ())
+                given = tuple(line.strip() for line in lines) if lines != [""] else ()
+                return Beside(given, splits=_splits_of_darknet(folder), config=_OF_DARKNET)
         folder = os.path.dirname(folder)
     return Beside()
 
@@ -189,6 +201,14 @@ def _other_config(folder: str, labels: str) -> Beside | None:
     pictures = [next(pictures_in_list(place), place) if place.endswith(".txt") else place for place in places]
     ours = any(f"{labels_of(one)}/".startswith(f"{labels}/") for one in pictures)
     return found if found.names and ours else None
+
+
+def _splits_of_darknet(folder: str) -> dict[str, list[str]]:
+    """Return the lists of pictures that the `obj.data` of a folder names, by their splits."""
+    path = os.path.join(folder, _OF_DARKNET)
+    values = (line.partition("=") for line in _lines_in(path))
+    given = {key.strip().lower(): value.strip() for key, _, value in values}
+    return {key: [_place(given[key], folder, path)] for key in ("train", "valid", "test") if given.get(key)}
 
 
 class _Config(yaml.SafeLoader):
@@ -217,7 +237,7 @@ def _config_in(path: str) -> Beside:
     splits = {
         split: [_place(one, above, path) for one in _texts_in(values.get(split))] for split in ("train", "val", "test")
     }
-    return Beside(_names_in(values.get("names"), path), keypoints, splits)
+    return Beside(_names_in(values.get("names"), path), keypoints, splits, os.path.basename(path))
 
 
 def _texts_in(node: yaml.Node | None) -> list[str]:

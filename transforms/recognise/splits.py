@@ -53,6 +53,7 @@ T = TypeVar("T")
 
 _ZEROS: Final = str.maketrans("123456789", "000000000")
 _MOST_COMMANDS: Final = 20
+_LISTING: Final = {"boxes": "the names of tables", "coco": "the names of files"}
 _SHOWN: Final = 6
 """A command names so many files; of more it has globs."""
 
@@ -267,15 +268,16 @@ def by_words(seen: Seen) -> Mixed | None:
 def by_lists(seen: Seen) -> Found | None:
     """Lists beside annotations name those of each split; those that are in none are left out.
 
-    Tables of boxes list the pictures of the splits that they have the names of.
+    Tables of boxes, and COCO's files, list the pictures of the splits that they have the names of.
     """
-    if seen.form == "boxes" and len(seen.files) > 1 and all(words := list(map(split_in_words, seen.names))):
-        return Found("lists", {}, [word or "" for word in words], "the names of tables")
+    words = [split_in_words(name) or "" for name in seen.names] if seen.form in _LISTING else []
+    if (len(words) > 1 or (seen.form == "coco" and words != ["train"])) and all(words):
+        return Found("lists", {}, words, _LISTING[seen.form])
     found = None if "://" in seen.root else splits_by_lists(seen.root, seen.files)
     if found is None:
         return None
     splits, where = found
-    own = by_folders(seen) if where == "data.yaml" else None
+    own = by_folders(seen) if where != "ImageSets/Main" else None
     return None if isinstance(own, Found) and len(own.kinds) > 1 else Found("lists", {}, splits, where)
 
 

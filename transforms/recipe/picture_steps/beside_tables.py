@@ -35,12 +35,14 @@ from ..step import Step, Stepped
 class FolderSplits(Step):
     """Give each row the split that the folder of its table has the name of, or that of the picture in its `column`.
 
-    `roots` are the folders whose pictures are read. `splits` are found by `of_files`.
+    `roots` are the folders whose pictures are read, and `begin` where paths do if not there. `splits` are found by
+    `of_files`.
     """
 
     column: str
     roots: tuple[str, ...]
     how: FileSplits
+    begin: str = ""
     splits: tuple[str, ...] = ()
 
     splits_rule = "folders"
@@ -56,7 +58,8 @@ class FolderSplits(Step):
     def of_files(self, files: Sequence[str]) -> FolderSplits | None:
         found = {_split_of_table(file) for file in files}
         if None in found:
-            found |= {split_of_folder(folder) for root in self.roots for folder in _folders_in(root)}
+            roots = (self.begin,) if self.begin else self.roots
+            found |= {split_of_folder(folder) for root in roots for folder in _folders_in(root)}
         splits = tuple(sorted(filter(None, found)))
         refuse_splits_inside(splits, self.how, self.roots, Set("input.splits", "names"))
         return replace(self, splits=splits) if splits else None
