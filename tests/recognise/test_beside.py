@@ -219,6 +219,25 @@ LISTS: dict[str, tuple[list[str], dict[str, str], dict[str, list[tuple[object, .
         {"train.txt": "images/cat/0.jpg 0\n", "test.txt": "images/dog/0.jpg 1\n", "names.txt": "cat\ndog\n"},
         {"train": [("images/cat/0.jpg", 0)], "test": [("images/dog/0.jpg", 1)]},
     ),
+    "numbers beside their names": (
+        ["images/0.jpg", "images/1.jpg", "images/2.jpg"],
+        {
+            "train.txt": "images/0.jpg 1\nimages/1.jpg 0\n",
+            "test.txt": "images/2.jpg 2\n",
+            "classes.txt": "owl\nhen\nfox\n",
+        },
+        {"train": [("images/0.jpg", "hen"), ("images/1.jpg", "owl")], "test": [("images/2.jpg", "fox")]},
+    ),
+    "numbers from 1 on beside names": (
+        ["images/0.jpg", "images/1.jpg"],
+        {"train.txt": "images/0.jpg 1\nimages/1.jpg 2\n", "classes.txt": "owl\ncat\n"},
+        {"train": [("images/0.jpg", 1), ("images/1.jpg", 2)]},
+    ),
+    "runs of blanks": (
+        ["images/0.jpg", "images/1.jpg"],
+        {"train.txt": "images/0.jpg  1\nimages/1.jpg -1\n"},
+        {"train": [("images/0.jpg", "1"), ("images/1.jpg", "-1")]},
+    ),
     "names of classes between tabs": (
         ["0.jpg", "1.jpg", "2 b.jpg"],
         {"train.txt": "0.jpg\tbig cat\n1.jpg\tdog\n2 b.jpg\tdog\n"},
@@ -264,7 +283,11 @@ def test_lists_of_pictures_are_read_with_their_classes_by_the_command_on_the_scr
     assert {
         split: [tuple(numbers.get(cell, cell) for cell in row) for row in rows] for split, rows in found.items()
     } == wanted
-    assert ("class" in open_dataset("again").labels) == ("names" in form or "another" in form)
+    labels = {"numbers beside their names": ("owl", "hen", "fox"), "runs of blanks": ("-1", "1")}
+    named = "names of" in form or "another" in form or form in labels
+    assert ("class" in open_dataset("again").labels) == named
+    assert form not in labels or open_dataset("again").labels["class"] == labels[form]
+    assert ("classes.txt with the names of classes is not read" in line) == ("from 1" in form)
 
 
 @pytest.mark.parametrize(
@@ -275,3 +298,16 @@ def test_a_text_that_lists_no_pictures_with_more_in_each_line_has_no_command(tex
     Path("pets/train.txt").write_text(text)
     done = shardmill("convert", "pets", "-o", "out")
     assert (done.code, "to read the lines" in done.out) == (0, False)
+
+
+def test_lists_of_splits_of_pascal_voc_are_not_taken_for_tables(shardmill: Shardmill) -> None:
+    pictures("kit/VOC2012/JPEGImages/1.jpg", "kit/VOC2012/JPEGImages/2.jpg")
+    Path("kit/VOC2012/Annotations").mkdir()
+    for name in ("Main/cat_train.txt", "Layout/train.txt"):
+        Path(f"kit/VOC2012/ImageSets/{name}").parent.mkdir(parents=True)
+        Path(f"kit/VOC2012/ImageSets/{name}").write_text("1 -1\n2  1\n")
+    told = shardmill("convert", "kit", "-o", "out")
+    assert "list pictures" not in told.out + told.err
+    Path("kit/VOC2012/Annotations").rmdir()
+    told = shardmill("convert", "kit", "-o", "other")
+    assert "kit/VOC2012/ImageSets/Main/cat_train.txt list" in told.out + told.err

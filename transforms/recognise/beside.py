@@ -231,10 +231,12 @@ class _List:
     root: str
     suffix: str
     split: str | None
+    aligned: bool
 
     @property
     def options(self) -> list[Add]:
         options = [Add("--format", "csv", "--delimiter", self.sign, *([] if self.header else ["--no-header"]))]
+        options += [Set("input.trim", True)] if self.aligned else []
         names = ["image", "class", *(f"column_{n}" for n in range(2, self.width))]
         options += [] if self.header else [Set("input.names", names), set_column("image", "image", "path")]
         options += [Set("input.comment", "#")] if self.comment else []
@@ -259,15 +261,41 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         options += [Set("output.split", splits[0])] if len(lists) == 1 and splits[0] not in ("", "train") else []
         column = _rows_in(os.fsencode(lists[0]))[0][0] if form.header else ""
         options += [set_column(column, "image", "path")] if form.header else []
+        file, names = ("", list[str]()) if form.header or form.texts else _names_of_numbers(lists, form.sign, around)
+        options += [set_column("class", "label", names)] if names else []
+        unread = f" ({shown_path(file)} with the names of classes is not read either)" if file and not names else ""
         read = Command(around.call.command, *lists, "-o", around.call.output, *form.options, *options)
         lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
-        what = f"{first_names(lists, _MOST)} {lines} pictures with a class or a text each, and {are} not read"
+        what = f"{first_names(lists, _MOST)} {lines} pictures with a class or a text each, and {are} not read{unread}"
         yield f"{what}; to read the lines: {read}"
 
 
 def _lists_in(around: Around) -> list[bytes]:
     notable = around.notable if around.form == "images" else ()
-    return [one for one in notable if one.lower().endswith((b".txt", b".lst"))]
+    return [one for one in notable if one.lower().endswith((b".txt", b".lst")) and not _is_of_voc(one)]
+
+
+def _is_of_voc(path: bytes) -> bool:
+    """Return whether a list says which pictures of Pascal VOC's are in a split: `ImageSets/Main/cat_train.txt`."""
+    above, name = os.path.split(os.path.dirname(os.path.dirname(path)))
+    return name == b"ImageSets" and os.path.isdir(os.path.join(above, b"Annotations"))
+
+
+def _names_of_numbers(lists: Sequence[str], sign: str, around: Around) -> tuple[str, list[str]]:
+    """Return the `classes.txt` beside lists, and the names in it; no names where lists have other numbers than 0 to n.
+
+    A list in which no class is 0 may count from 1.
+    """
+    cut = {"tab": "\t"}.get(sign, sign)
+    rows = [
+        row for one in lists for row in csv.reader(_lines_of(os.fsencode(one)), delimiter=cut, skipinitialspace=True)
+    ]
+    numbers = [int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()]
+    files = [os.path.join(folder, "classes.txt") for folder in (os.path.dirname(lists[0]), around.root)]
+    file = next(filter(os.path.isfile, files), "")
+    names = [name for line in _lines_of(os.fsencode(file)) if (name := line.strip())]
+    fits = min(numbers) == 0 and max(numbers) < len(names) <= _LIST_LINES and len({*names}) == len(names)
+    return file, names if fits else []
 
 
 def _list_in(path: bytes, around: Around) -> _List | None:
@@ -275,7 +303,7 @@ def _list_in(path: bytes, around: Around) -> _List | None:
     lines = [line.rstrip() for line in _lines_of(path) if line.strip()]
     data = [line for line in lines if not line.startswith("#")][:_LIST_LINES]
     for sign in ("\t", ",", ";", " "):
-        rows = [*csv.reader(data, delimiter=sign)]
+        rows = [*csv.reader(data, delimiter=sign, skipinitialspace=sign == " ")]
         widths = set(map(len, rows))
         if len(widths) != 1 or widths == {1}:
             continue
@@ -287,8 +315,9 @@ def _list_in(path: bytes, around: Around) -> _List | None:
                 texts = not all(row[1].isdecimal() for row in rows[header:])
                 split = split_in_words(os.path.basename(os.fsdecode(path)))
                 comment = any(line[0] == "#" for line in lines)
+                aligned = sign == " " and any("  " in line for line in data)
                 typed = {"\t": "tab"}.get(sign, sign)
-                return _List(typed, header, comment, texts, len(rows[0]), root, suffix, split)
+                return _List(typed, header, comment, texts, len(rows[0]), root, suffix, split, aligned)
     return None
 
 

@@ -10,6 +10,7 @@ from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, SourceError, TooManyRejects
 
+from ...command_line import Shardmill
 from ...label_numbers import in_numbers
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -61,6 +62,17 @@ def test_each_file_is_a_record_with_the_keys_of_tensorflow() -> None:
     assert two["image/object/class/label"] == [1, 0], "classes are numbered in the order of their names"
     assert (two["image/object/difficult"], two["image/object/truncated"]) == ([0, 0], [1, 1])
     assert two["image/object/view"] == ["Left", "Left"]
+
+
+def test_keys_of_objects_that_are_not_read_are_counted(shardmill: Shardmill) -> None:
+    box = "<bndbox><xmin>1</xmin></bndbox>"
+    picture("a", thing("cat", 1, 1, 2, 2, occluded=0), thing("cat", 1, 1, 2, 2, occluded=1, part=box))
+    picture("b", thing("cat", 1, 1, 2, 2, pose="Left", occluded=0))
+    screen = shardmill("convert", "JPEGImages", "-o", "out", "--set", "input.annotations.voc=Annotations")
+    assert screen.code == 0, screen.err
+    assert "objects with <occluded>, which is not read: 3" in screen.out
+    assert "objects with <part>, which is not read: 1" in screen.out
+    assert screen.out.count("which is not read") == 2
 
 
 def test_the_first_class_has_the_number_that_is_asked_for() -> None:

@@ -85,7 +85,10 @@ class AnnotationOptions:
 
 @dataclass(slots=True)
 class Picture:
-    """What is said of one picture, first in the file `entry`; objects have values of some fields each."""
+    """What is said of one picture, first in the file `entry`; objects have values of some fields each.
+
+    `unread` are the keys of objects that are not read, one for each object that has it.
+    """
 
     entry: int
     file_name: str
@@ -93,6 +96,7 @@ class Picture:
     size: tuple[int, int] | None = None
     captions: list[str] = field(default_factory=list)
     objects: list[dict[str, Any]] = field(default_factory=list)
+    unread: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from ...format.wording.nearest import first_names
@@ -27,6 +28,8 @@ from ...recipe.steps.label import in_order_of_numbers
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from .rows import Annotated, AnnotationOptions, Picture, annotated, numbered, too_large
+
+_READ: Final = frozenset({"name", "bndbox", "difficult", "truncated", "pose"})
 
 
 def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
@@ -39,6 +42,8 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
     ]
     errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
     classes, warnings = number_by_names(pictures, options)
+    unread = Counter(key for one in pictures for key in one.unread)
+    warnings += [f"objects with <{printable(key)}>, which is not read: {count:,}" for key, count in unread.items()]
     return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
 
 
@@ -78,7 +83,9 @@ def _read(entry: SourceEntry) -> Picture | str:
     stem = os.path.splitext(os.path.basename(name))[0]
     sides = _flag(root.findtext("size/width")) or 0, _flag(root.findtext("size/height")) or 0
     size = sides if all(sides) else None
-    return Picture(0, name, stem, size, objects=[_object(one) for one in root.findall("object")])
+    objects = root.findall("object")
+    unread = [key for one in objects for key in {part.tag for part in one} - _READ]
+    return Picture(0, name, stem, size, objects=list(map(_object, objects)), unread=sorted(unread))
 
 
 def _object(one: ET.Element) -> dict[str, Any]:
