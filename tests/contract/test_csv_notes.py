@@ -188,7 +188,6 @@ def test_a_word_in_quotes_which_is_never_null_is_answered_with_the_call_that_rea
         b"a,grade\n1,1\n2,A\n3,2\n4,B\n",  # codes
         b"a,size\n1,1\n2,ten\n3,eleven\n4,5\n5,6\n6,7\n7,twelve\n8,one\n9,two\n",
         b'a,when\n1,"1,5"\n2,2024-01-02\n3,"July 4, 1776"\n',
-        b"a,flag\n1,true\n2,N/A\n",
     ],
 )
 def test_text_that_no_option_makes_numbers_is_no_note(desk: Any, body: bytes) -> None:

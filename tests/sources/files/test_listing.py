@@ -254,7 +254,7 @@ def test_a_glob_of_class_folders_is_images_whatever_lies_beside_them(tmp_path: P
 
 
 def test_a_table_beside_one_folder_of_images_is_asked_about_with_commands_that_can_be_pasted(tmp_path: Path) -> None:
-    put(tmp_path / "in/pics/1.jpg")
+    put(tmp_path / "in/pics/x.jpg")
     put(tmp_path / "in/a.csv")
     with pytest.raises(InputError, match=r"say which to read: --set input\.format=csv or --set input\.format=images$"):
         detect_format(["in/*"], str(tmp_path))
