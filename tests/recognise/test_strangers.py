@@ -155,3 +155,26 @@ def test_a_table_of_hudi_is_refused_and_folders_of_other_names_are_not(tmp_path:
 def test_gzip_text_is_looked_at_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a\n1\n"))
     assert len(open_dataset(convert(str(tmp_path / "a.csv.gz"), output=str(tmp_path / "out")).path)) == 1
+
+
+def test_a_form_for_answers_beside_data_is_left_out_and_named_and_read_by_its_own_path(
+    tmp_path: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Path("in/data.csv").write_text("id,label\n1,0\n2,1\n")
+    Path("in/sample_submission.csv").write_text("id,label\n3,0\n")
+    for number, paths in enumerate((["in"], ["in/*.csv"])):
+        screen = shardmill("convert", *paths, "-o", f"out{number}")
+        assert screen.code == 0, screen.err
+        assert "Detected: in/sample_submission.csv: a form for answers" in screen.out
+        assert [row["id"] for row in open_dataset(f"out{number}")["train"]] == [1, 2]
+    for number, (paths, wanted) in enumerate(
+        [
+            (["in/sample_submission.csv"], [3]),
+            (["in/data.csv", "in/sample_submission.csv"], [1, 2, 3]),
+            (["in", "--set", "input.detect=none"], [1, 2, 3]),
+        ]
+    ):
+        assert shardmill("convert", *paths, "-o", f"own{number}").code == 0
+        assert [row["id"] for row in open_dataset(f"own{number}")["train"]] == wanted

@@ -5,6 +5,7 @@
     strangers        no data, tables with a log, versions and gaps of TFDS       refused
     hugging_face     caches beside what `save_to_disk` wrote                     left out
     splits           the split of each file (with hugging_face, tfds)            read, or the run stops
+    strangers        Kaggle's forms for answers                                  left out
     beside           files that may belong to the data, one content in two       a line, or a warning
 
 They look at the listing that a source has made, at the parents of its paths, and at the first bytes of a few files.
@@ -18,6 +19,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
+from ..format.wording.nearest import first_names
 from ..sources.contract.call import Call
 from ..sources.contract.source import Listing, Recognised
 from .beside import BESIDE, WARNED, Around, content_twice
@@ -27,13 +29,14 @@ from .kinds import KINDS, Paths
 from .names import FileSplits
 from .picture_tables import Resolved, by_given_annotations, by_metadata
 from .splits import CLEAR, UNSURE, Seen, by_lists, find_splits
-from .strangers import REFUSED
+from .strangers import REFUSED, forms_for_answers
 
 MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 """The rules of what a section `input` means where files name pictures."""
 
 RULES: Final[tuple[object, ...]] = (
-    *KINDS, *MEANINGS, without_caches, *REFUSED, by_lists, *CLEAR, *UNSURE, content_twice, *BESIDE, *WARNED,
+    *KINDS, *MEANINGS, without_caches, *REFUSED, by_lists, *CLEAR, *UNSURE, forms_for_answers, content_twice, *BESIDE,
+    *WARNED,
 )  # fmt: skip
 """Every rule, in its turn."""
 
@@ -64,7 +67,7 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
         InputError: a file is not what its name says, belongs to a table with a log, or it is unclear of which split
             it is.
     """
-    named = (os.fsencode(os.path.abspath(os.path.join(base, path))) for path in paths)
+    named = {os.fsencode(os.path.abspath(os.path.join(base, path))) for path in paths}
     listing, caches = without_caches(listing, named) if how.looks else (listing, ())
     entries, form, notable = listing.entries, listing.format, listing.notable
     files = os.fsdecode(b"\0".join(entry.path for entry in entries)).split("\0") if entries else []
@@ -74,6 +77,14 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
     for entry, split in zip(entries, splits, strict=True) if any(splits) else ():
         # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
         object.__setattr__(entry, "split", split)
+    forms = forms_for_answers(listing, named) if how.looks and not isinstance(how.wanted, tuple) else ()
+    if forms:
+        kept = [number for number in range(len(entries)) if number not in forms]
+        shown = first_names([entries[number].name for number in forms], 2)
+        line = f"{shown}: a form for answers, whose rows are no data; left out (to read it, convert it by its own path)"
+        listing, splits = listing.keep(kept), [splits[number] for number in kept]
+        entries = listing.entries
+        recognised = replace(recognised, lines=(*recognised.lines, line))
     if any(splits) and not all(splits):
         kept = [number for number, split in enumerate(splits) if split]
         count = len(splits) - len(kept)

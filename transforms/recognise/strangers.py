@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -24,7 +24,7 @@ from ..format.wording.hints import Command, Foreign, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import counted, printable, printable_path
 from ..sources.contract.call import shown_path, typed_path
-from ..sources.contract.source import SourceEntry
+from ..sources.contract.source import Listing, SourceEntry
 from ..sources.files.formats import format_of_name
 from ..sources.files.listing import list_file
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
@@ -63,6 +63,7 @@ _STORE_ERROR: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?<(?:\w+:)?error[^>]*>\s*<code>\s*([A-Za-z.]+)", re.I
 )
 _BULK: Final = re.compile(rb'\s*\{\s*"(?:index|create)"\s*:\s*\{\s*(?:"_(?:index|id|type)"[^{}]*)?\}\s*\}\r?\n\{')
+_FORM: Final = re.compile(rb"(?:sample|gender)[_ -]?submission", re.I)
 _MOST_FILES: Final = 8
 _FETCH: Final = "not the file itself; fetch the files, then run again"
 _MEANT: Final = f"; if it is meant so: {Set('input.detect', 'none')}"
@@ -238,6 +239,16 @@ def _is_there(path: str) -> bool:
     except InputError:
         return False
     return True
+
+
+def forms_for_answers(listing: Listing, named: Container[bytes]) -> Sequence[int]:
+    """Return the numbers of files that Kaggle gives to be filled in, beside data; none that are `named` themselves."""
+    forms = [
+        number
+        for number, entry in enumerate(listing.entries if listing.format != "images" else ())
+        if _FORM.match(os.path.basename(entry.path)) and entry.path not in named
+    ]
+    return forms if len(forms) < len(listing.entries) else []
 
 
 REFUSED: Final = (refuse_strangers, refuse_tables, refuse_several, refuse_missing)
