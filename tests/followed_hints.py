@@ -107,12 +107,14 @@ class Followed:
     typed: set[str] = field(default_factory=set)
 
     def command(self, args: Iterable[str]) -> None:
-        """Record the hints that a typed command contains; output folders are not compared."""
+        """Record the hints that a typed command contains; its output folder and `--overwrite` are not compared."""
         given = _without_places(args)
+        texts = ["\0".join(["", *words, ""]) for words in (given, [word for word in given if word != "--overwrite"])]
         shown = [(site, words) for site, words in made_at_import() if str(hints.Add(*words[:2])) in self.shown]
         for site, words in [*self.made, *shown]:
             wanted = _without_places(words[words[:1] == ("shardmill",) :])
-            if wanted and re.search(rf"\x00{_filled(wanted)}\x00", "\0".join(["", *given, ""]), re.DOTALL):
+            pattern = rf"\x00{_filled(wanted)}\x00"
+            if wanted and any(re.search(pattern, text, re.DOTALL) for text in texts):
                 self.typed.add(site)
 
     def python(self, line: str) -> None:

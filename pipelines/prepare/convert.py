@@ -14,6 +14,7 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.flow.blocks import Block
 from ...transforms.format.flow.rows import Rows
 from ...transforms.format.wording.printable import printable_path
+from ...transforms.recognise.beside import told_by_paths
 from ...transforms.recognise.splits import told_by_column
 from ...transforms.sources.contract.planning import Plan, make_plan
 from ...transforms.sources.contract.selection import refuse_columns
@@ -66,11 +67,13 @@ def prepare(
 
 def _plan(conversion: Conversion, listing: Listing, survey: Survey, encoder: RowEncoder) -> Plan:
     """Plan, and say where a column of what is sampled would split the rows that nothing else splits."""
-    told = list[str]()
+    told = dict[str, None]()
 
     def encode(rows: Rows) -> Block:
         if not told and conversion.split is None and not survey.frozen.splits:
-            told.extend(told_by_column(rows.batch))
+            told.update(dict.fromkeys(told_by_column(rows.batch)))
+        if not told and rows.batch.num_rows:
+            told.update(dict.fromkeys(told_by_paths(rows.batch, listing, rows.entry_of(0))))
         return encoder.encode(rows)
 
     output = conversion.output

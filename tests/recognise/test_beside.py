@@ -311,3 +311,81 @@ def test_lists_of_splits_of_pascal_voc_are_not_taken_for_tables(shardmill: Shard
     Path("kit/VOC2012/Annotations").rmdir()
     told = shardmill("convert", "kit", "-o", "other")
     assert "kit/VOC2012/ImageSets/Main/cat_train.txt list" in told.out + told.err
+
+
+@pytest.mark.parametrize("given", [[], ["--overwrite"]], ids=["once", "again"])
+def test_a_command_on_the_screen_of_a_run_replaces_what_the_run_wrote_as_it_is_printed(
+    shardmill: Shardmill, given: list[str]
+) -> None:
+    pictures("my pics/1.png", "my pics/2.png")
+    for number in (1, 2):
+        Path(f"my pics/{number}.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    done = shardmill("convert", "my pics", "-o", "my out", *given)
+    command = line_of(done.out, "my pics/1.txt has the name").rpartition(": ")[2]
+    assert open_dataset("my out").manifest.generation == 1
+    assert (command.count("--overwrite"), "if_exists=replace" in command) == (1, False)
+    assert shardmill(*shlex.split(command)[1:]).code == 0
+    assert [len(row["image/object/class/label"]) for row in open_dataset("my out")["train"]] == [1, 1]
+
+
+@pytest.mark.parametrize(("suffix", "key"), [("wav", "file"), ("png", "image"), ("tif", "image")])
+def test_a_column_that_names_files_beside_its_table_is_said_with_the_key_that_reads_them(
+    shardmill: Shardmill, suffix: str, key: str
+) -> None:
+    pictures(*(f"d/{split}/{n}.png" for split in ("train", "test") for n in range(2)))
+    for path in Path("d").glob("*/*.png"):
+        if suffix == "tif":
+            Image.open(path).save(path.with_suffix(".tif"))
+        if suffix != "png":
+            path.rename(path.with_suffix(f".{suffix}")) if suffix == "wav" else path.unlink()
+    for split in ("train", "test"):
+        Path(f"d/{split}/table.csv").write_text(f"clip,text\n0.{suffix},a.b\n1.{suffix},table.csv\n")
+    command = ["convert", "d/*/*.csv", "-o", "out"]
+    told = shardmill(*command)
+    line = line_of(told.out, 'column "clip" names')
+    assert told.out.count(", which are not read; to read them: ") == 1
+    again = shardmill(*command, "--overwrite", *shlex.split(line.rpartition(": ")[2]))
+    assert (again.code, "which are not read" in again.out) == (0, False), again.err
+    feature = "clip" if key == "file" else "clip/encoded"
+    for split in ("train", "test"):
+        values = [row[feature] for row in open_dataset("out")[split]]
+        stored = [Path(f"d/{split}/{n}.{suffix}").read_bytes() for n in range(2)]
+        assert (values == stored) is (suffix != "tif")
+        assert len(values) == 2
+
+
+def test_pictures_that_no_reader_takes_are_written_as_png_by_the_command_on_the_screen(shardmill: Shardmill) -> None:
+    pictures("d/train/a.tif", "d/train/b.tif", "d/test/c.tif")
+    Path("d/train_labels.csv").write_text("id,label\na,0\nb,1\n")
+    Path("d/sample_submission.csv").write_text("id,label\nc,0\n")
+    err = shardmill("convert", "d", "-o", "out").err
+    found = []
+    for line in err.splitlines():
+        if "to read its rows: " in line:
+            words = shlex.split(line.rpartition(": ")[2])[1:]
+            assert shardmill(*words).code == 0
+            dataset = open_dataset(words[words.index("-o") + 1])
+            found += [(name, len([*dataset[name]])) for name in dataset.splits]
+    assert found == [("test", 1), ("train", 2)]
+
+
+def test_a_form_for_answers_that_names_pictures_goes_to_the_test_split(shardmill: Shardmill) -> None:
+    pictures("d/images/a.jpg", "d/images/b.jpg")
+    Path("d/train.csv").write_text("id,label\na,0\n")
+    Path("d/sample_submission.csv").write_text("id,label\nb,0\n")
+    err = shardmill("convert", "d", "-o", "out").err
+    lines = [line for line in err.splitlines() if "to read its rows: " in line]
+    assert [line.endswith("--set output.split=test") for line in lines] == [True, False]
+    assert shardmill(*shlex.split(lines[0].rpartition(": ")[2])[1:]).code == 0
+
+
+def test_records_beside_pictures_are_no_pictures_in_the_command_for_folders_of_splits(shardmill: Shardmill) -> None:
+    pictures("d/train_images/0.jpg", "d/test_images/1.jpg")
+    for split in ("train", "test"):
+        Path(f"d/{split}_tfrecords").mkdir()
+        Path(f"d/{split}_tfrecords/ld_{split}00-1.tfrec").write_bytes(bytes(16))
+    err = shardmill("convert", "d", "-o", "out", "--format", "images").err
+    command = next(line for line in err.splitlines() if "train, test:" in line).rpartition(": ")[2]
+    assert "tfrecords" not in command
+    assert shardmill(*shlex.split(command)[1:]).code == 0
+    assert {name: len([*open_dataset("out")[name]]) for name in ("train", "test")} == {"train": 1, "test": 1}

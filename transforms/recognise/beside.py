@@ -30,18 +30,20 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
+
+import pyarrow as pa
 
 from ..format.wording.hints import Add, Command, Foreign, Python, Set, set_column
 from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable, printable_path
+from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
-from ..sources.contract.source import SourceEntry
+from ..sources.contract.source import Listing, SourceEntry
 from ..sources.files.formats import FORMATS
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
-from .names import is_split_folder, split_in_words, split_of_folder
+from .names import is_form_for_answers, is_split_folder, split_in_words, split_of_folder
 from .picture_tables import box_columns
 
 _MOST: Final = 8
@@ -182,8 +184,11 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         options = [set_column(column, "image", "path")]
         options += [Set("schema.files_root", root)] if root else []
         options += [Set("schema.files_suffix", suffix)] if suffix else []
+        header, row = _rows_in(os.fsencode(group[0]))[:2]
+        options += _written_as(row[header.index(column)] + suffix)
         stem = os.path.splitext(os.path.basename(group[0]))[0]
         split = next(filter(None, map(split_of_folder, (stem, _folder_name(group[0]), os.path.basename(root)))), "")
+        split = "test" if is_form_for_answers(stem) else split
         options += [Set("output.split", split)] if len(group) == 1 and split not in ("", "train") else []
         names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
         shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
@@ -196,6 +201,39 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         each = "" if not any(_names_one_again(one, column) for one in group) else ", a record for each row, so that a "
         each += "picture in several rows comes several times" if each else ""
         yield f"{what}, and {are} not read; to read {its} rows{each}: {read}"
+
+
+def told_by_paths(batch: pa.RecordBatch, listing: Listing, entry: int) -> tuple[str, ...]:
+    """Return what to say of columns that stay texts, and whose first value is a file in the folder of their table."""
+    table, told = listing.entries[entry].path, []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if not is_text or "/" in name or not len(column) or not listing.traits.in_files or is_object(table):
+            continue
+        value = column[0].cast(pa.large_binary()).as_py() or b""
+        path = os.path.join(os.path.dirname(table), value)
+        if (
+            not os.path.splitext(value)[1]
+            or not os.path.isfile(path)
+            or any(path == one.path for one in listing.entries)
+        ):
+            continue
+        picture = value.lower().endswith(tuple(map(os.fsencode, FORMATS["images"].suffixes)))
+        key, what = ("image", "pictures") if picture else ("file", "files")
+        option = Add(set_column(name, key, "path"), *_written_as(os.fsdecode(value)))
+        said = (
+            f"column {quoted(name)} names {what} beside its table ({printable(os.fsdecode(value))}), which are not read"
+        )
+        told.append(f"{said}; to read them: {option}")
+    return tuple(told)
+
+
+_STRANGE: Final = (".tif", ".tiff", ".heic", ".avif", ".jp2")
+"""Suffixes of pictures that are read to be written in another format, since TensorFlow cannot decode theirs."""
+
+
+def _written_as(picture: str) -> list[Add]:
+    return [Set("image.encode.format", "png")] if picture.lower().endswith(_STRANGE) else []
 
 
 def _names_one_again(table: str, column: str) -> bool:
@@ -232,6 +270,7 @@ class _List:
     suffix: str
     split: str | None
     aligned: bool
+    picture: str = field(compare=False)
 
     @property
     def options(self) -> list[Add]:
@@ -242,7 +281,8 @@ class _List:
         options += [Set("input.comment", "#")] if self.comment else []
         options += [set_column("class", "label", True)] if self.texts and not self.header else []
         options += [Set("schema.files_root", typed_path(self.root))] if self.root else []
-        return options + ([Set("schema.files_suffix", self.suffix)] if self.suffix else [])
+        options += [Set("schema.files_suffix", self.suffix)] if self.suffix else []
+        return options + _written_as(self.picture)
 
 
 def lists_of_classes(around: Around) -> Iterator[str]:
@@ -317,7 +357,8 @@ def _list_in(path: bytes, around: Around) -> _List | None:
                 comment = any(line[0] == "#" for line in lines)
                 aligned = sign == " " and any("  " in line for line in data)
                 typed = {"\t": "tab"}.get(sign, sign)
-                return _List(typed, header, comment, texts, len(rows[0]), root, suffix, split, aligned)
+                picture = rows[header][0] + suffix
+                return _List(typed, header, comment, texts, len(rows[0]), root, suffix, split, aligned, picture)
     return None
 
 

@@ -82,6 +82,7 @@ class FileSplits:
 HELD_RULE: Final = "the rule of the dataset"
 """How all rows of an append get their split, where the dataset does not use those of its files."""
 
+_FORM: Final = re.compile(r"(?:sample|gender)[_ -]?submission", re.IGNORECASE)
 _LETTERS: Final = ("train", "val", "test", "dev", "eval")
 
 
@@ -170,6 +171,11 @@ def split_in_words(name: str) -> str | None:
     if split is None:
         word = word_in_name(name)
     return word.split if word else split
+
+
+def is_form_for_answers(name: str) -> bool:
+    """Return whether a file has the name of those that Kaggle gives to be filled in, with an answer for each row."""
+    return _FORM.match(name) is not None
 
 
 def _split_word(word: str) -> str | None:

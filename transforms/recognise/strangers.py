@@ -30,7 +30,7 @@ from ..sources.files.listing import list_file
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..stores.common.store_url import parse_store_url
 from ..stores.connect import store_at
-from .names import MAGIC
+from .names import MAGIC, is_form_for_answers
 from .splits import Seen
 from .tfds import INFO, tfds_folders
 
@@ -63,7 +63,6 @@ _STORE_ERROR: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?<(?:\w+:)?error[^>]*>\s*<code>\s*([A-Za-z.]+)", re.I
 )
 _BULK: Final = re.compile(rb'\s*\{\s*"(?:index|create)"\s*:\s*\{\s*(?:"_(?:index|id|type)"[^{}]*)?\}\s*\}\r?\n\{')
-_FORM: Final = re.compile(rb"(?:sample|gender)[_ -]?submission", re.I)
 _MOST_FILES: Final = 8
 _FETCH: Final = "not the file itself; fetch the files, then run again"
 _MEANT: Final = f"; if it is meant so: {Set('input.detect', 'none')}"
@@ -246,7 +245,7 @@ def forms_for_answers(listing: Listing, named: Container[bytes]) -> Sequence[int
     forms = [
         number
         for number, entry in enumerate(listing.entries if listing.format != "images" else ())
-        if _FORM.match(os.path.basename(entry.path)) and entry.path not in named
+        if is_form_for_answers(os.path.basename(entry.name)) and entry.path not in named
     ]
     return forms if len(forms) < len(listing.entries) else []
 
