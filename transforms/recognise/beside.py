@@ -232,7 +232,7 @@ _STRANGE: Final = (".tif", ".tiff", ".heic", ".avif", ".jp2")
 """Suffixes of pictures that are read to be written in another format, since TensorFlow cannot decode theirs."""
 
 
-def _written_as(picture: str) -> list[Add]:
+def _written_as(picture: str) -> list[Set]:
     return [Set("image.encode.format", "png")] if picture.lower().endswith(_STRANGE) else []
 
 
