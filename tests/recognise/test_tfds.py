@@ -444,6 +444,7 @@ def test_the_label_maps_of_roboflow_name_the_classes_of_all_splits(shardmill: Sh
     done = shardmill("convert", "cells", "-o", "out")
     assert done.code == 0, done.err
     assert "labels of the datasets" not in done.out
+    assert f"Detected: names of the classes of {LABEL}, from cells_label_map.pbtxt" in done.out
     dataset = open_dataset("out")
     assert {name: one.records for name, one in dataset.manifest.splits.items()} == {"test": 1, "train": 2, "valid": 1}
     assert dataset.labels == {LABEL: ("_unused_0", "rbc", "wbc")}

@@ -113,6 +113,8 @@ class TfrecordSource(FileSource):
         found = self._agree(inputs, run)
         pieces, groups = self._cut(inputs, found)
         splits = tuple(sorted({piece.split for piece in pieces if piece.split is not None}))
+        maps = {key: one.by for key, one in inputs.stated.features.items() if one.by.endswith(".pbtxt")}
+        named = [f"names of the classes of {key}, from {printable(maps[key])}" for key in found.labels if key in maps]
         return Survey(
             Frozen(found.schema, splits, found.labels, found.opaque, found.columns),
             (),
@@ -120,7 +122,7 @@ class TfrecordSource(FileSource):
             (*listing.recognised.warnings, *self._warnings(inputs, found)),
             _split_rows(pieces),
             groups if self.shard_size is not None else None,
-            detected=listing.recognised.lines,
+            detected=(*listing.recognised.lines, *named),
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
