@@ -29,7 +29,7 @@ from ..format.wording.nearest import first_names
 from ..sources.contract.call import shown_path
 from ..sources.files.skipped_names import is_other_file, why_skipped
 from .beside import ANNOTATIONS, YOLO_LINES, head_of
-from .lists import folders_of_pictures, labels_of
+from .lists import NAMES, folders_of_pictures, labels_of
 from .names import is_split_folder, split_in_words, split_of_folder
 from .picture_tables import Resolved, annotated_section
 
@@ -49,7 +49,6 @@ _FILE_NAME: Final = re.compile(rb'"file_name"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
 _OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
 _PICTURES: Final = ("images", "JPEGImages")
-_CLASSES: Final = ("classes.txt", "obj.names")
 _SAID: Final = ("annotations", "metadata", "detect", "layout", "labels", "formats", "sha256")
 """Options that say how the folders of pictures are read."""
 
@@ -138,7 +137,7 @@ def _beside(place: str) -> Iterator[Pair]:
     if _holds("voc", of_pictures):
         yield Pair("voc", place, place)
     above = (place, os.path.dirname(place)) if _OF_CVAT.fullmatch(os.path.basename(place)) else (place,)
-    named = any(os.path.isfile(os.path.join(one, name)) for one in above for name in _CLASSES)
+    named = any(os.path.isfile(os.path.join(one, name)) for one in above for name in NAMES)
     if named and _holds("yolo", of_pictures):
         yield Pair("yolo", place, place)
 

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..errors import InputError, SourceError
+from ..errors import InputError
 from ..format.manifest.naming import is_split_name
 from ..format.schema.class_names import names_of
 from ..format.wording.hints import Set
@@ -37,9 +37,9 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Listing
-from ..sources.files.listing import list_file
+from ..sources.files.listing import beginning_of
 from ..sources.files.object_listing import compiled, part_pattern
-from ..sources.files.open_file import is_object, open_file, open_listed, read_at
+from ..sources.files.open_file import is_object
 from .beside import head_of
 from .names import Globs
 
@@ -123,10 +123,9 @@ def _front_matter(notable: Iterable[bytes], root: str) -> tuple[dict[str, Any], 
     try:
         if path is None:
             return {}, ""
-        with open_listed(list_file(path, b"/"), open_file) as file:
-            front = _FRONT.match(read_at(file)(_MOST_BYTES, 0).decode("utf-8", "replace"))
+        front = _FRONT.match(beginning_of(path, _MOST_BYTES).decode("utf-8", "replace"))
         values = yaml.safe_load(front[1]) if front else None
-    except (InputError, SourceError, OSError, yaml.YAMLError, RecursionError, ValueError):
+    except (yaml.YAMLError, RecursionError, ValueError):
         return {}, ""  # it is no file that is read, or is made for people, and was not made for us
     return values if isinstance(values, dict) else {}, shown_path(path)
 
@@ -281,8 +280,7 @@ def _is_there(path: bytes, listed: set[bytes]) -> bool:
 def _json_in(folder: bytes, name: bytes) -> dict[str, Any]:
     """Return an object of JSON in a folder, empty where there is none."""
     try:
-        with open_listed(list_file(os.path.join(folder, name), b"/"), open_file) as file:
-            found = json.loads(read_at(file)(_MOST_BYTES, 0))
-    except (InputError, SourceError, OSError, ValueError, RecursionError):
+        found = json.loads(beginning_of(os.path.join(folder, name), _MOST_BYTES))
+    except (ValueError, RecursionError):
         return {}  # it is not of Hugging Face
     return found if isinstance(found, dict) else {}

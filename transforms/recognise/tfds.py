@@ -17,13 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from ..errors import DamageError, InputError, SourceError
+from ..errors import DamageError
 from ..format.schema.column_types import TYPES
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import counted
 from ..sources.contract.call import shown_path
-from ..sources.files.listing import list_file
-from ..sources.files.open_file import open_file, open_listed, read_at
+from ..sources.files.listing import beginning_of
 
 INFO: Final = "dataset_info.json"
 _FEATURES: Final = "features.json"
@@ -61,7 +60,7 @@ class TfdsFolder:
     def features(self) -> dict[str, StatedFeature]:
         """Return what features.json states, by the keys of records."""
         try:
-            tree = json.loads(_read(os.path.join(self.path, _FEATURES)) or b"{}")
+            tree = json.loads(beginning_of(os.path.join(self.path, _FEATURES), _MOST_BYTES) or b"{}")
             stated = dict(_features_of(tree, "", ()))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}  # of another version of TFDS: the types are those that the records show
@@ -69,8 +68,9 @@ class TfdsFolder:
 
     def _with_names(self, item: tuple[str, StatedFeature]) -> tuple[str, StatedFeature]:
         key, one = item
-        text = _read(os.path.join(self.path, labels_file_name(key))) if one.type == "label" else None
-        lines = text.decode("utf-8", "replace").split("\n") if text else ()
+        path = os.path.join(self.path, labels_file_name(key))
+        text = beginning_of(path, _MOST_BYTES) if one.type == "label" else b""
+        lines = text.decode("utf-8", "replace").split("\n")
         return key, one._replace(names=tuple(name for line in lines if (name := line.strip())))
 
 
@@ -117,7 +117,7 @@ def _label_maps(files: Iterable[str]) -> Iterator[tuple[str, dict[str, StatedFea
     for folder, file in list(first.items())[:_MOST_FOLDERS]:
         stem = os.path.basename(file).partition(".")[0]
         name = f"{stem}_label_map.pbtxt"
-        text = (_read(os.path.join(folder, name)) or b"").decode("utf-8", "replace")
+        text = beginning_of(os.path.join(folder, name), _MOST_BYTES).decode("utf-8", "replace")
         items = re.findall(r"item\s*\{(.*?)\}", text, re.S)
         found = {int(n[1]): t[1] for one in items if (n := _ID.search(one)) and (t := _NAME.search(one))}
         if found and max(found) < _MOST_CLASSES:
@@ -134,7 +134,7 @@ def tfds_folders(files: Iterable[str]) -> list[TfdsFolder]:
 def _shards_in(folder: str) -> dict[str, tuple[str, int]]:
     shards: dict[str, tuple[str, int]] = {}
     try:
-        info = json.loads(_read(os.path.join(folder, INFO)) or b"{}")
+        info = json.loads(beginning_of(os.path.join(folder, INFO), _MOST_BYTES) or b"{}")
         for split in info.get("splits", ()) if info.get("fileFormat", "tfrecord") == "tfrecord" else ():
             lengths = list(map(int, split.get("shardLengths", ())))
             words = {"DATASET": info["name"], "SPLIT": split["name"], "FILEFORMAT": "tfrecord"}
@@ -176,15 +176,6 @@ def _type_in(node: Mapping[str, Any], outer: tuple[int, ...]) -> str | None:
         return None if outer else "image"
     tensor = node.get("tensor", {})
     return _TYPE_OF.get(tensor.get("dtype")) if tensor.get("encoding", "none").lower() == "none" else None
-
-
-def _read(path: str) -> bytes | None:
-    """Return a file, or an object; None where there is none."""
-    try:
-        with open_listed(list_file(os.fsencode(path), b"/"), open_file) as file:
-            return read_at(file)(_MOST_BYTES, 0)
-    except (InputError, SourceError, OSError):
-        return None
 
 
 def _counts_in_names(files: Sequence[str]) -> Iterator[tuple[str, StatedCount]]:

@@ -20,7 +20,7 @@ from itertools import takewhile
 from typing import Final
 
 from ...dataset.storage.local_storage import no_such_path
-from ...errors import InputError
+from ...errors import InputError, SourceError
 from ...format.buffers.checksum import crc32c
 from ...format.wording.printable import printable_path, shell_path
 from ..contract.source import Listing, SourceEntry, Traits
@@ -215,6 +215,15 @@ def list_file(path: bytes, base: bytes) -> SourceEntry:
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror}") from error
     return SourceEntry(path, name, status.st_size, status.st_mtime_ns, print_)
+
+
+def beginning_of(path: str | bytes, most: int) -> bytes:
+    """Return at most so many bytes of a file, or object; none where it is not there, or cannot be read."""
+    try:
+        with open_listed(list_file(os.fsencode(path), b"/"), open_file) as file:
+            return read_at(file)(most, 0)
+    except (InputError, SourceError, OSError):
+        return b""
 
 
 def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found) -> list[bytes]:
