@@ -129,7 +129,9 @@ def convert(
 
     def body(session: Session) -> None:
         shown = dry_run and verbose
-        conversion = _conversion_of(session, sources, set_values, given, "convert", shown=shown, like=like)
+        conversion = _conversion_of(
+            session, sources, set_values, given, "convert", shown=shown, like=like, writes=not dry_run
+        )
         from .runs.convert import dry_run as plan_only
         from .runs.convert import run_convert
 
@@ -187,6 +189,7 @@ def _conversion_of(
     *,
     shown: bool,
     like: str | None = None,
+    writes: bool = False,
 ) -> Conversion:
     """Return the conversion of a command, and show it where that is wanted; the first source may be a config."""
     from .config.load import load_config, split_sources
@@ -196,7 +199,7 @@ def _conversion_of(
     session.detected = config.detected
     from .prepare.from_config import conversion_of
 
-    conversion = conversion_of(config, command)
+    conversion = conversion_of(config, command, writes=writes)
     if shown:
         session.screen.conversion(conversion)
     return conversion

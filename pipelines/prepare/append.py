@@ -31,7 +31,6 @@ from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import survey_under
-from ..config.model import SplitConfig
 from ..report.planned_checks import unchecked_append
 from ..report.splits_and_order import rule_text
 from ..report.unchanged import Unchanged
@@ -47,7 +46,7 @@ from .known_inputs import (
     without_empty_files,
     without_held_datasets,
 )
-from .of_dataset import schema_of
+from .of_dataset import rule_of, schema_of
 from .prepared import Prepared
 from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
@@ -136,7 +135,7 @@ def prepare_append(
     spec = conversion.spec_of(plan, prints, run_id, encoder, append_to=to)
     joined = conversion.joined_splits(plan.survey.frozen)
     prepared = Prepared(plan.survey.source or source, plan, encoder, spec, mark, listed, stopped, joined)
-    unlike = _split_warnings(conversion.split, latest)
+    unlike = _split_warnings(conversion, latest)
     warnings = (*lost, *found.warnings, *unlike, *unchecked_append(latest, encoder.observers))
     notes = _split_notes(conversion, plan.survey)
     return AppendPlan(latest, prepared, whole.files, found.unchanged, found.rejected, warnings, notes)
@@ -285,14 +284,16 @@ def _split_notes(conversion: Conversion, survey: Survey) -> tuple[str, ...]:
     return (f"rows are split as the dataset was, {rule_text(rule.stated)}; to say otherwise: {other}, or a rule",)
 
 
-def _split_warnings(rule: SplitConfig | None, latest: Manifest) -> tuple[str, ...]:
-    stated, found = latest.conversion.get("split"), list[str]()
-    known = None if stated is None else SplitConfig.model_validate(stated).stated
-    if rule is not None and known is not None and json.dumps(rule.stated) != json.dumps(known):  # fractions in order
+def _split_warnings(conversion: Conversion, latest: Manifest) -> tuple[str, ...]:
+    rule, found = conversion.split, list[str]()
+    if rule is None:
+        return ()
+    known = rule_of(latest, f"dataset {latest.name} in {printable_path(conversion.output.path)}")
+    if known is not None and json.dumps(rule.stated) != json.dumps(known.stated):  # fractions in order
         found.append(
-            f"rows are split {rule_text(rule.stated)}, and the dataset was split {rule_text(known)}; to split them as "
-            f"it was, leave the rule out"
+            f"rows are split {rule_text(rule.stated)}, and the dataset was split {rule_text(known.stated)}; to split "
+            f"them as it was, leave the rule out"
         )
-    if rule is not None and rule.by == "exact" and rule.key is not None:
+    if rule.by == "exact" and rule.key is not None:
         found.append(f"split.by: exact: {_parts_groups(rule.key)}")
     return tuple(found)

@@ -64,11 +64,13 @@ def conversion_of(
     steps: Sequence[Step] = (),
     observers: Sequence[Observer] = (),
     check: Check | None = None,
+    writes: bool = False,
 ) -> Conversion:
     """Return the conversion that a config describes.
 
     `source` reads data that are given in Python, without a recipe, and `check` is how far pictures in it are checked.
     `steps` are the user's own, after those of the config, and `observers` see the rows beside those of the config.
+    `writes` tells the lines of the summary that the dataset will be there.
     The dataset decides what an append leaves open.
 
     Raises:
@@ -84,7 +86,8 @@ def conversion_of(
     level: Check = check or ("structure" if options is None else options.check)
     shuffle = None if config.shuffle is None or (form is not None and form.is_shuffled) else config.shuffle.seed
     _refuse(config, steps, in_two_passes=shuffle is not None)
-    settings, checks = _settings(config, command, wanted, latest, by_dataset=by_dataset), _checks_of(config.checks)
+    call = Call(command, typed_path(config.output.path), config.given, writes)
+    settings, checks = _settings(config, call, wanted, latest, by_dataset=by_dataset), _checks_of(config.checks)
     counted = () if config.statistics is None or config.counts_shards else (CountValues(config.statistics),)
     made = Conversion(
         name=config.name,
@@ -129,11 +132,9 @@ def _of_append(
     return replace(made, held=held, remembered=kept, constants=others)
 
 
-def _settings(
-    config: Config, command: str, wanted: str | None, latest: Manifest | None, *, by_dataset: bool
-) -> Settings:
+def _settings(config: Config, call: Call, wanted: str | None, latest: Manifest | None, *, by_dataset: bool) -> Settings:
     """Return what a source follows beside its options; `by_dataset` says that the rule of splits is the dataset's."""
-    options, rule, call = config.input, config.split, Call(command, typed_path(config.output.path), config.given)
+    options, rule = config.input, config.split
     anew = rule is not None and rule.of is None and not by_dataset
     if options is None or options.detect == "none":
         looks = options is None or options.detect is None

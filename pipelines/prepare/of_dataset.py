@@ -170,7 +170,7 @@ def _section(model: type[ModelT], latest: Manifest, key: str, where: str) -> Mod
 def _damage(error: ValidationError, key: str, latest: Manifest, where: str) -> DamageError:
     said, split = error.errors()[0]["msg"], next(iter(latest.splits), "train")
     fix = f"; say the split of the rows: {Add('--split', split)}" if key == "conversion.split" else ""
-    return DamageError(f"{where}: {key} of generation {latest.generation} is none ({said}){fix}")
+    return DamageError(f"{where}: {key} of generation {latest.generation} is not valid ({said}){fix}")
 
 
 def _image_of(config: Config, latest: Manifest, where: str) -> ImageConfig | None:
@@ -191,7 +191,7 @@ def _image_of(config: Config, latest: Manifest, where: str) -> ImageConfig | Non
 
 def _with_split_of(config: Config, latest: Manifest, where: str) -> tuple[Config, bool]:
     """Return the config of an append that says nothing of splits with the rule of the dataset, or its one split."""
-    rule = _section(SplitConfig, latest, "split", where) if "split" in latest.conversion else None
+    rule = rule_of(latest, where)
     if rule is not None:
         no_folders = config.input is not None and config.input.format == "tfrecord"  # existing records have splits
         by_other = not rule.follows_source and latest.order == "source"  # another writer made both
@@ -201,6 +201,11 @@ def _with_split_of(config: Config, latest: Manifest, where: str) -> tuple[Config
         return config.model_copy(update={"split": rule}), True
     split = next(iter(latest.splits), config.output.split)
     return config.model_copy(update={"output": config.output.model_copy(update={"split": split})}), False
+
+
+def rule_of(latest: Manifest, where: str) -> SplitConfig | None:
+    """Return the rule by which the rows of a dataset were split. Raises `DamageError` where it is not valid."""
+    return _section(SplitConfig, latest, "split", where) if "split" in latest.conversion else None
 
 
 class _Recognised(BaseModel):

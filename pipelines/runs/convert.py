@@ -29,7 +29,6 @@ from ...transforms.errors import DamageError, TooManyRejects, UnseenError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.format.splits.folders import FolderSplits
-from ...transforms.format.wording.hints import replacing
 from ...transforms.sources.contract.call import typed_path
 from ..engines.engine import Engine
 from ..prepare.conversion import Conversion
@@ -197,7 +196,7 @@ def summary_of(
     nothing_to_do: bool = False,
 ) -> Summary:
     """Return what a run did, or that a generation holds it; the `notes` of one that was made before are read."""
-    spec, survey, output = prepared.spec, prepared.plan.survey, typed_path(prepared.spec.path)
+    spec, survey = prepared.spec, prepared.plan.survey
     rejects = read_head(spec.path, manifest.rejects.path, manifest.source.format)
     tasks = len(prepared.plan.tasks) + len(prepared.done)
     noted = read_notes(spec.path, manifest) if notes is None else notes
@@ -207,7 +206,7 @@ def summary_of(
         seconds=seconds,
         choices=survey.choices,
         warnings=(
-            *(replacing(output, text) for text in survey.warnings),
+            *survey.warnings,
             *prepared.cautions,
             *(f"{text}: {count:,}" for text, count in noted.items()),
             *empty_warnings(manifest),
@@ -219,7 +218,7 @@ def summary_of(
         reject_groups=rejects.groups,
         nothing_to_do=nothing_to_do,
         done_before=len(prepared.done),
-        detected=tuple(replacing(output, text) for text in survey.detected),
+        detected=survey.detected,
         remarks=survey.remarks,
         asked=_asked(prepared),
         class_counts={} if nothing_to_do else _class_counts(spec.path, manifest),

@@ -78,13 +78,13 @@ def called(
     require_waiting(engine_of(config.runner))
     if data is None:
         with noting(config):
-            yield conversion_of(config, command, steps=steps)
+            yield conversion_of(config, command, steps=steps, writes=True)
         return
     if command == "append":
         dataset_in(config.output.path)
     with _spooled(config, data) as source:
         level = None if check is None else ImageCheck(check).level  # type: ignore[arg-type]
-        yield conversion_of(config, command, source=source, steps=steps, check=level)
+        yield conversion_of(config, command, source=source, steps=steps, check=level, writes=True)
 
 
 def load_call(

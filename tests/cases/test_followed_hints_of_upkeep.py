@@ -239,3 +239,23 @@ def test_the_intact_records_of_a_damaged_file_are_copied_by_the_command_that_mer
     assert shardmill(command[1], str(file), "-o", "saved").code == 3
     assert shardmill("merge", "saved/x-train.tfrecord", "-o", "merged").code == 0
     assert counts_of("merged") == {"train": 2}
+
+
+def test_an_append_to_a_dataset_whose_rule_of_splits_is_damaged_goes_by_the_option_that_is_said(
+    shardmill: Shardmill,
+) -> None:
+    assert shardmill("convert", "a.csv", "-o", "two", "--split-fractions", "train=0.5,val=0.5").code == 0
+    for path in (Path("two/manifest.json"), Path("two/manifests/00000001.json")):
+        path.write_text(path.read_text().replace('"val": 0.5', '"val": 0.4'))
+    Path("b.csv").write_text("a\n3\n4\n")
+    append = ["append", "b.csv", "-o", "two"]
+    refused = shardmill(*append)
+    assert refused.code == 3
+    option = re.search(
+        r"conversion\.split of generation 1 is not valid \(.*\); say the split of the rows: (.*)", refused.err
+    )
+    assert option, refused.err
+    before = counts_of("two")
+    done = shardmill(*append, *shlex.split(option[1]))
+    assert done.code == 0, done.err
+    assert counts_of("two") == before | {"train": before["train"] + 2}

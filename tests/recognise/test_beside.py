@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import shlex
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
@@ -326,6 +328,19 @@ def test_a_command_on_the_screen_of_a_run_replaces_what_the_run_wrote_as_it_is_p
     assert (command.count("--overwrite"), "if_exists=replace" in command) == (1, False)
     assert shardmill(*shlex.split(command)[1:]).code == 0
     assert [len(row["image/object/class/label"]) for row in open_dataset("my out")["train"]] == [1, 1]
+
+
+def test_a_line_of_python_replaces_what_a_run_wrote_and_of_a_dry_run_does_not(shardmill: Shardmill) -> None:
+    for name in ("cat", "dog"):
+        Path(f"texts/{name}").mkdir(parents=True)
+        Path(f"texts/{name}/1.txt").write_text(f"a {name}\nand more\n")
+    shown = shardmill("convert", "texts", "-o", "out", "--dry-run").out
+    assert "in Python: convert(data=" in shown
+    assert "overwrite" not in shown
+    line = line_of(shardmill("convert", "texts", "-o", "out").out, "each line is a record").rpartition("in Python: ")[2]
+    exec(line, {"convert": convert, "pathlib": pathlib})
+    rows = open_dataset("out")["train"].to_pandas()
+    assert rows.values.tolist() == [["cat", "a cat\nand more\n"], ["dog", "a dog\nand more\n"]]
 
 
 @pytest.mark.parametrize(("suffix", "key"), [("wav", "file"), ("png", "image"), ("tif", "image")])

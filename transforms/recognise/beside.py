@@ -35,7 +35,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ..format.wording.hints import Add, Command, Foreign, Python, Set, set_column
+from ..format.wording.hints import Add, Command, Foreign, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
@@ -100,12 +100,12 @@ def sidecars(around: Around) -> Iterator[str]:
         suffix = os.path.splitext(name)[1].lower()
         what = f"{shown_path(path)} has the name of the picture beside it ({printable(picture)}), and is not read"
         if suffix == ".txt" and YOLO_LINES.match(head_of(path)):
-            read = Command(call.command, shown, "-o", call.output, Set("input.annotations.yolo", shown))
+            read = call.plain([shown], Set("input.annotations.yolo", shown))
             yield f"{what}: it looks like boxes of YOLO; to read them: {read}"
         elif around.flat and not is_object(path):
             tar = f"{shown.rstrip('/')}.tar"
             pack = Foreign("tar", "--sort=name", "-cf", tar, "-C", shown, ".")
-            read = Command(call.command, tar, "-o", call.output)
+            read = call.plain([tar])
             yield f"{what}; to read both as one record: {pack} && {read}"
         else:
             yield f"{what}: files beside pictures are read from archives of samples alone, without classes of folders"
@@ -136,7 +136,7 @@ def lines_of_roboflow(around: Around) -> Iterator[str]:
     options = [set_column(column, "image", "path")]
     if len({os.path.dirname(one) for one in files}) < len(files):
         options += [Set("input.splits", "names")]
-    read = Command(around.call.command, *files, "-o", around.call.output, *options)
+    read = around.call.plain(files, *options)
     what = f'{first_names(files, _MOST)} name{"s" * (len(files) == 1)} pictures in {its} column "{printable(column)}"'
     yield f"{what}, and {are} not read; to read {its} rows: {read}"
 
@@ -173,7 +173,7 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
     if boxes:
         option = Set("input.annotations.boxes", boxes[0] if len(boxes) == 1 else boxes)
         names, are = ("names", "is") if len(boxes) == 1 else ("name", "are")
-        read = Command(around.call.command, typed_path(around.root), "-o", around.call.output, option)
+        read = around.call.plain([typed_path(around.root)], option)
         what = f"{first_names(boxes, _MOST)} {names} pictures with a box in each row, and {are} not read"
         yield f"{what}; to read a record for each picture, with its boxes: {read}"
     groups: list[tuple[str, str, str, list[str]]] = []
@@ -197,7 +197,7 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         call = (
             around.call if alone else around.call.apart(re.sub("[./]+", "-", os.path.splitext(group[0])[0]).strip("-"))
         )
-        read = Command(call.command, *_in_few_words(group, all_tables), "-o", call.output, *options)
+        read = call.plain(_in_few_words(group, all_tables), *options)
         each = "" if not any(_names_one_again(one, column) for one in group) else ", a record for each row, so that a "
         each += "picture in several rows comes several times" if each else ""
         yield f"{what}, and {are} not read; to read {its} rows{each}: {read}"
@@ -304,7 +304,7 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         file, names = ("", list[str]()) if form.header or form.texts else _names_of_numbers(lists, form.sign, around)
         options += [set_column("class", "label", names)] if names else []
         unread = f" ({shown_path(file)} with the names of classes is not read either)" if file and not names else ""
-        read = Command(around.call.command, *lists, "-o", around.call.output, *form.options, *options)
+        read = around.call.plain(lists, *form.options, *options)
         lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
         what = f"{first_names(lists, _MOST)} {lines} pictures with a class or a text each, and {are} not read{unread}"
         yield f"{what}; to read the lines: {read}"
@@ -406,7 +406,7 @@ def classes_of_folders(around: Around) -> Iterator[str]:
         split = "'split': path.parts[-3], " if any(splits) else ""
         texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * level}*.txt'))"
         data = f"[{{{split}'class': path.parent.name, 'text': path.read_text('utf-8')}} for path in {texts}]"
-        read = Python(f"{str(call.of_data(data))[:-1]}, split__column='split')") if split else call.of_data(data)
+        read = call.of_data(data, **({"split__column": "split"} if split else {}))
         yield (
             f"each line is a record, without the folder of its file ({shown}); if a file is a record, and its folder "
             f"the class, in Python: {read}"

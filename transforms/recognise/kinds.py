@@ -368,8 +368,8 @@ def _rows_in_python(document: object, read: str, call: Call, folder: str = "", f
     if not rows:
         return None
     every = f"[row for path in sorted(pathlib.Path({folder!r}).glob({files!r})) for row in {rows}]"
-    line = call.of_data(every if folder else f"list{rows}" if rows.startswith("(") else rows)
-    return Python(f"{line[:-1]}, split__column='split')") if has_splits(document) else line
+    data = every if folder else f"list{rows}" if rows.startswith("(") else rows
+    return call.of_data(data, **({"split__column": "split"} if has_splits(document) else {}))
 
 
 def _kind_by_content(path: bytes) -> str | None:

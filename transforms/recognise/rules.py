@@ -95,7 +95,8 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
         recognised = replace(recognised, lines=(*recognised.lines, line))
     if how.looks:
         folders = [os.path.join(seen.root, one) for one in seen.parts]
-        around = Around(form=form, call=how.call, notable=notable, folders=folders, root=seen.root, splits=splits)
+        call, root = how.call.afterwards, seen.root
+        around = Around(form=form, call=call, notable=notable, folders=folders, root=root, splits=splits)
         lines = (*recognised.lines, *lines_beside(around))
         recognised = replace(recognised, lines=lines, warnings=content_twice(entries))
     classes = stated_classes(notable, seen.root) if how.looks else {}

@@ -290,5 +290,5 @@ def test_a_rule_that_is_none_is_damage() -> None:
         document = json.loads(Path(path).read_text())
         document["conversion"]["recognised"]["rule"] = "luck"
         Path(path).write_text(Path(path).read_text().replace('"rule": "folders"', '"rule": "luck"'))
-    with pytest.raises(DamageError, match=r"conversion\.recognised of generation 1 is none"):
+    with pytest.raises(DamageError, match=r"conversion\.recognised of generation 1 is not valid"):
         append("new", output="out")

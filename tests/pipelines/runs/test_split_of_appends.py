@@ -206,5 +206,5 @@ def test_a_rule_in_a_manifest_that_is_none_is_damage_with_what_to_do() -> None:
     convert("a.parquet", output="out", split=HASH)
     for path in (Path("out/manifest.json"), Path("out/manifests/00000001.json")):
         path.write_text(path.read_text().replace('"val": 0.4', '"val": 0.3'))
-    with pytest.raises(DamageError, match=r"conversion\.split of generation 1 is none .*0.9.*--split train"):
+    with pytest.raises(DamageError, match=r"conversion\.split of generation 1 is not valid .*0.9.*--split train"):
         append("b.parquet", output="out")

@@ -7,7 +7,6 @@ that each command, option and key exists; tests/followed_hints.txt lists each, w
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -52,17 +51,6 @@ class Command(Add):
 
     def __init__(self, *words: str | Add) -> None:
         super().__init__("shardmill", *words)
-
-
-def replacing(output: str, text: str) -> str:
-    """Return a text whose commands replace the dataset in a folder, where they convert into that folder.
-
-    >>> replacing("my out", "to read it: shardmill convert a.csv -o 'my out' --no-header")
-    "to read it: shardmill convert a.csv -o 'my out' --overwrite --no-header"
-    """
-    folder, words = re.escape(str(Add("-o", output))), r"(?:(?!shardmill ).)*"
-    into = rf"(shardmill convert {words}?{folder})(?=\s|$)(?!{words}(?:if_exists=|--overwrite))"
-    return re.sub(into, r"\1 --overwrite", text)
 
 
 class Foreign(Add):

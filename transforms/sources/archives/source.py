@@ -163,7 +163,7 @@ class ArchiveSource(FileSource):
         into = "-C" if self.options.format == "tar" else "-d"
         unpack = Foreign(*_UNPACK[self.options.format], first, into, folder)
         roots = self.options.paths if all(map(os.path.isdir, self.options.paths)) else [os.path.dirname(first) or "."]
-        read = self.settings.splits.call.reading(roots, Set("input.ignore", [f"*.{self.options.format}"]))
+        read = self.settings.call.afterwards.reading(roots, Set("input.ignore", [f"*.{self.options.format}"]))
         yield (
             f"the names of the archives are not read: {first_names(sorted(stems), 8)}; if they are classes, unpack "
             f"each into a folder of its name: {Foreign('mkdir', folder)} && {unpack}; then: {read}"

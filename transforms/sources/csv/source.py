@@ -199,7 +199,8 @@ class CsvSource(TableSource):
         options = self.options
         named = options.header and options.names is None
         files = tuple(entry.name for entry in listing.entries)
-        call = PandasCall(files, options.delimiter, options.encoding, None if named else names, self.settings.call)
+        afterwards = self.settings.call.afterwards
+        call = PandasCall(files, options.delimiter, options.encoding, None if named else names, afterwards)
         skipped = Add(Set("input.skip_lines", options.skip_lines + 1), Set("input.names", names))
         without_first = str(skipped) if named and len(files) == 1 else ""
         return (

@@ -361,7 +361,7 @@ class ImageSource(FileSource):
         looks, folders = self.settings.splits.looks, [os.fsdecode(folder.path) for folder in listing.folders]
         return Around(
             form="images",
-            call=self.settings.splits.call,
+            call=self.settings.call.afterwards,
             notable=listing.notable if looks else (),
             folders=folders,
             root=os.fsdecode(listing.folders[0].root),

@@ -77,7 +77,7 @@ class TextSource(FileSource):
             return Add(*options)
         folders = sorted({os.path.dirname(name) for name in names})
         shown = names if len(names) <= _NAMED else [os.path.join(folder, "*.txt") for folder in folders]
-        return self.settings.call.reading(shown, *options)
+        return self.settings.call.afterwards.reading(shown, *options)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         ordinal = 0
