@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ...transforms.dataset.generations.manifest_files import read_file
@@ -180,7 +180,7 @@ def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int, 
         "survey": {
             "schema": frozen.schema.to_json(), "splits": frozen.splits, "labels": frozen.labels,
             "opaque": frozen.opaque, "columns": column_documents(frozen.columns),
-            "choices": [astuple(choice) for choice in survey.choices],
+            "choices": [(one.column, one.type, one.reason, one.nulls) for one in survey.choices],
             "warnings": survey.warnings, "split_rows": survey.split_rows,
             "detected": survey.detected, "remarks": survey.remarks, "rule": survey.rule,
         },

@@ -359,6 +359,7 @@ class RowEncoder:
                 alike[array.type].append(feature)
         found = {}
         for kind, features in alike.items():
+            features.sort(key=lambda feature: _place_in_memory(arrays[feature.name]))  # as they may have been made
             step = _AT_ONCE if types.is_primitive(kind) or types.is_string(kind) else 1
             for start in range(0, len(features), step):
                 some = features[start : start + step]
@@ -403,6 +404,11 @@ class RowEncoder:
             split = None if code < 0 else self.splits_by_code[code]
             own.append(Reject(rows.entry_of(row), rows.origin.place(row), errors[row], split))
         return tuple(sorted((*rows.rejects, *own), key=lambda reject: (reject.entry, reject.place.row or 0)))
+
+
+def _place_in_memory(array: pa.Array) -> tuple[int, int]:
+    buffer = array.buffers()[1] if types.is_primitive(array.type) else None
+    return (buffer.address if buffer is not None else 0, array.offset)
 
 
 _NOTHING: Final = {kind: Conversion(FeatureColumn("", kind, np.zeros(0, np.int64))) for kind in get_args(Kind)}

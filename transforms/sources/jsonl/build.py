@@ -17,7 +17,7 @@ from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.wording.hints import set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column, holds_integer
-from .strict import Number, Value
+from .strict import Integer, Number, Value
 from .types import MixedTypes, is_list, noun, type_of
 
 _AT_ONCE: Final = 256
@@ -123,8 +123,9 @@ def _is_text(value: Any) -> bool:
 
 def _plain_cells(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
     """Return the cells of values that all are ASCII text, or numbers, as the type has them; else None."""
-    types = set(map(type, values))
-    if types != {str if pa.types.is_string(kind) else Number} or pa.types.is_boolean(kind):
+    if not set(map(type, values)) <= ({str} if pa.types.is_string(kind) else {Integer, Number}) or not len(values):
+        return None
+    if pa.types.is_boolean(kind):
         return None
     if pa.types.is_integer(kind) and "-0" in values:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
@@ -18,7 +18,7 @@ from ...format.wording.printable import printable
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
 from .lanes import CELLS, both_lanes, count_of, is_sparse, keys_in, may_be_inferred, run_arrow, seed_of
-from .strict import LineError, Number, values_of_line
+from .strict import LineError, values_of_line
 from .types import (
     MixedTypes,
     as_found,
@@ -33,9 +33,6 @@ from .types import (
 
 AUTO_ROWS: Final = 10_000
 """Above `LineSizes.auto_bytes`, `infer: auto` reads this many rows of each file."""
-
-
-_INT64: Final = pa.int64()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,34 +214,31 @@ class _Look:
     def slow(self, part: I64) -> PieceEvidence:
         columns: dict[str, Evidence] = {}
         nested: dict[str, list[Evidence]] = {}
-        again = defaultdict[str, dict[type, int]](dict)  # values of a kind that was seen under their key before
-        rejects, first = 0, ""
+        counts = Counter[tuple[str, type]]()  # of the values of a key that are of one kind
+        rejects, first, any_nested = 0, "", False
         for record in part.tolist():
             try:
                 members = self._members(record)
             except LineError as error:
                 rejects, first = rejects + 1, first or f"{self.place(record)}: {error.text}"
                 continue
-            for name, value in members.items():
-                kind = type(value)
-                if kind is Number:
-                    kind = int if value.isdigit() or type_of(value) == _INT64 else float
-                counts = again[name]
-                if kind in counts:
-                    counts[kind] += 1
+            known = len(counts)
+            counts.update(zip(members, map(type, members.values()), strict=True))
+            for name, value in members.items() if len(counts) > known or any_nested else ():
+                is_nested = isinstance(value, (list, dict))
+                if counts[name, type(value)] > 1 and not is_nested:
                     continue
-                if kind is not list and kind is not dict:
-                    counts[kind] = 0
-                known, found = columns.get(name), self._evidence(value, record)
-                if name in nested or (known is not None and found.type.num_fields):
-                    nested.setdefault(name, [known or found]).append(found)
+                any_nested = any_nested or is_nested
+                before, found = columns.get(name), self._evidence(value, record)
+                if name in nested or (before is not None and found.type.num_fields):
+                    nested.setdefault(name, [before or found]).append(found)
                 else:
-                    columns[name] = found if known is None else known.plus(found)
+                    columns[name] = found if before is None else before.plus(found)
         columns |= {name: Evidence.of_all(found) for name, found in nested.items()}
-        for name, counts in again.items():
-            if values := sum(counts.values()) - counts.get(NoneType, 0):
+        for (name, kind), count in counts.items():
+            if count > 1 and kind not in (list, dict, NoneType):
                 one = columns[name]
-                columns[name] = Evidence(one.type, one.values + values, one.place, one.mixed, one.within)
+                columns[name] = Evidence(one.type, one.values + count - 1, one.place, one.mixed, one.within)
         return PieceEvidence(len(part), rejects, first, columns)
 
     def _members(self, record: int) -> dict[str, Any]:

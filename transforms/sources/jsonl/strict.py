@@ -33,6 +33,12 @@ class Number(str):
     __slots__ = ()
 
 
+class Integer(Number):
+    """A number without a fraction or an exponent."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A value of a line: numbers are `Number`s, objects dicts, arrays lists; `text` is how it is written."""
@@ -67,7 +73,7 @@ def _twice(name: str) -> LineError:
 
 def _scanner(pairs: Callable[[list[tuple[str, Any]]], Any] | None) -> Callable[[str, int], tuple[Any, int]]:
     strict = json.JSONDecoder(
-        parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=pairs, strict=True
+        parse_int=Integer, parse_float=Number, parse_constant=Number, object_pairs_hook=pairs, strict=True
     )
     return cast(Callable[[str, int], tuple[Any, int]], cast(Any, strict).scan_once)
 

@@ -5,7 +5,6 @@ null  ->  bool | int64 -> float64 | string | list of one type | struct of some m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import reduce
 from itertools import groupby
@@ -13,9 +12,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .strict import Number
+from .strict import Integer, Number
 
-_INTEGER: Final = re.compile("-?[0-9]+")
 _LISTS: Final = (pa.types.is_list, pa.types.is_large_list)
 
 
@@ -42,7 +40,7 @@ def type_of(value: Any) -> pa.DataType:
     if isinstance(value, bool):
         return pa.bool_()
     if isinstance(value, Number):
-        return pa.int64() if _INTEGER.fullmatch(value) else pa.float64()
+        return pa.int64() if isinstance(value, Integer) else pa.float64()
     if isinstance(value, str):
         return pa.string()
     if isinstance(value, dict):
