@@ -497,3 +497,61 @@ def test_classes_are_not_named_by_a_yaml_file_of_other_pictures(shardmill: Shard
     Path("pets/pets.yaml").unlink()
     assert shardmill("convert", "pets", "-o", "out").code == 0
     assert boxes("out", "train") == [(BOX, [0]), (BOX, [1])]
+
+
+def test_a_set_has_its_pictures_without_a_file_of_annotations_too(shardmill: Shardmill) -> None:
+    voc_as_it_is("voc")
+    Path("voc/Annotations/1.xml").unlink()  # as Datumaro writes pictures without objects
+    ultralytics("yolo")
+    Path("yolo/labels/train/train1.txt").unlink()
+    ultralytics_list("lists")
+    Path("lists/labels/b.txt").unlink()
+    for root, lost in (("voc", "JPEGImages/1"), ("yolo", "images/train/train1"), ("lists", "images/b")):
+        done = shardmill("convert", root, "-o", f"out/{root}")
+        assert done.code == 0, done.err
+        said = f"1 picture has no file of annotations, as {root}/{lost}.jpg: a record without boxes for each"
+        assert said in done.out
+        found = open_dataset(f"out/{root}")
+        assert sum(one.records for one in found.manifest.splits.values()) == 4
+        rows = found.to_arrow("train").to_pylist()
+        assert sorted(row["image/object/bbox/xmin"] or [] for row in rows) == [[], [pytest.approx(0.1)]]
+
+
+def test_names_in_image_sets_may_have_blanks_folders_and_numbers_behind_them(shardmill: Shardmill) -> None:
+    names = ["a b", "a/1", "b/1", "train/2"]  # the last one is no split, but a folder
+    for name in names:
+        picture(f"pets/JPEGImages/{name}.jpg")
+        voc(f"pets/Annotations/{name}.xml", f"{name}.jpg")
+    write("pets/ImageSets/Main/train.txt", "a b\na/1\n")
+    write("pets/ImageSets/Main/val.txt", "b/1  1\n")
+    write("pets/ImageSets/Main/test.txt", '"train/2"\n')
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    found = open_dataset("out")
+    listed = {split: found.to_arrow(split)["image/filename"].to_pylist() for split in found.splits}
+    assert listed == {"train": ["a b.jpg", "a/1.jpg"], "val": ["b/1.jpg"], "test": ["train/2.jpg"]}
+
+
+@pytest.mark.parametrize("key", ["valid", "val"])
+def test_darknet_s_lists_of_validation_have_two_names(key: str, shardmill: Shardmill) -> None:
+    cvat_yolo_splits("pets")
+    text = Path("pets/obj.data").read_text()
+    write("pets/obj.data", text.replace("valid = ", f"{key} = "))
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert {name: one.records for name, one in open_dataset("out").manifest.splits.items()} == {
+        "test": 1,
+        "train": 2,
+        key: 1,
+    }
+
+
+@pytest.mark.parametrize("folder", ["labels", "annotations"])
+def test_voc_s_files_may_be_in_folders_of_other_names(folder: str, shardmill: Shardmill) -> None:
+    for split, count in SIZES.items():
+        for n in range(count):
+            picture(f"pets/{split}/images/{n}.jpg")
+            voc(f"pets/{split}/{folder}/{n}.xml", f"{n}.jpg", ["cat", "dog"][n % 2])
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert boxes("out", "train") == [(BOX, ["cat"]), (BOX, ["dog"])]
+    assert boxes("out", "valid") == boxes("out", "test") == [(BOX, ["cat"])]

@@ -170,7 +170,10 @@ class RecipeSource(Source):
         return bool(self.recipe.steps) or self.limit is not None or nested or asked
 
     def of_files(self, listing: Listing) -> RecipeSource:
-        recipe = self.recipe.of_files([entry.name for entry in listing.entries])
+        steps = self.recipe.steps
+        if listing.recognised.rule == "lists":  # which know better than the folders of pictures
+            steps = tuple(step for step in steps if step.splits_rule != "folders")
+        recipe = Recipe(steps).of_files([entry.name for entry in listing.entries])
         source, told = self.source, recipe.told_by_files
         if told and source.selection is not None:
             selection = source.selection.without(told)

@@ -29,7 +29,7 @@ from ..format.wording.nearest import first_names
 from ..sources.contract.call import shown_path
 from ..sources.files.skipped_names import is_other_file, why_skipped
 from .beside import ANNOTATIONS, YOLO_LINES, head_of
-from .lists import NAMES, folders_of_pictures, labels_of
+from .lists import NAMES, PICTURES, folders_of_pictures, labels_of
 from .names import is_split_folder, split_in_words, split_of_folder
 from .picture_tables import Resolved, annotated_section
 
@@ -48,7 +48,6 @@ _SUFFIXES: Final = {"voc": ".xml", "yolo": ".txt"}
 _FILE_NAME: Final = re.compile(rb'"file_name"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
 _OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
-_PICTURES: Final = ("images", "JPEGImages")
 _SAID: Final = ("annotations", "metadata", "detect", "layout", "labels", "formats", "sha256")
 """Options that say how the folders of pictures are read."""
 
@@ -122,7 +121,7 @@ def _pairs(root: str) -> Iterator[Pair]:
     for name in list(filter(_INSTANCES.fullmatch, texts)) or [one for one in texts if not one.startswith("panoptic")]:
         match = _INSTANCES.fullmatch(name)
         last = match[1] if match else re.split("[_-]", name[: -len(".json")])[-1]
-        places = (last, os.path.join("images", last), *_PICTURES)
+        places = (last, os.path.join("images", last), *PICTURES)
         yield from _coco(os.path.join(root, "annotations", name), [os.path.join(root, one) for one in places])
 
 
@@ -144,8 +143,8 @@ def _beside(place: str) -> Iterator[Pair]:
 
 def _in_folders(place: str) -> Iterator[Pair]:
     """Yield annotations in a folder beside that of their pictures."""
-    pictures = next((path for name in _PICTURES if os.path.isdir(path := os.path.join(place, name))), None)
-    for kind, folder in (("yolo", "labels"), ("voc", "Annotations")):
+    pictures = next((path for name in PICTURES if os.path.isdir(path := os.path.join(place, name))), None)
+    for kind, folder in (("yolo", "labels"), ("voc", "Annotations"), ("voc", "annotations"), ("voc", "labels")):
         path = os.path.join(place, folder)
         if pictures is not None and os.path.isdir(path) and _holds(kind, _files_below(path)):
             yield Pair(kind, path, pictures)

@@ -21,7 +21,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -30,10 +30,15 @@ import yaml
 
 from ..errors import InputError, SourceError
 from ..format.wording.printable import printable, printable_path
+from ..sources.files.formats import suffixes_of
+from ..sources.files.skipped_names import pictures_below
 from .names import split_of_folder
 
 _BOTH: Final = "trainval"
 _MOST_BYTES: Final = 64 << 20
+PICTURES: Final = ("images", "JPEGImages")
+"""Folders of pictures beside annotations."""
+
 NAMES: Final = ("classes.txt", "obj.names")
 _OF_DARKNET: Final = "obj.data"
 _TOP: Final = re.compile(r"(.*/(?:images|obj_[A-Za-z]+_data))/")
@@ -66,22 +71,63 @@ def splits_by_lists(root: str, files: Sequence[str]) -> tuple[list[str], str] | 
     Raises:
         InputError: two lists have one name.
     """
-    folder = os.path.join(os.path.dirname(root), "ImageSets", "Main")
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    texts = [(os.path.splitext(name)[0], os.path.join(folder, name)) for name in names if name.endswith(".txt")]
-    lists = [(split, path) for stem, path in texts if (split := split_of_folder(stem))]
-    if not {split for split, _ in lists} - {"test"}:
-        lists += [(_BOTH, path) for stem, path in texts if stem.lower() == _BOTH]
-    listed = [(split, path, _names_in_list(path)) for split, path in lists]
-    found = _split_of_each(listed, [os.path.splitext(os.path.basename(one))[0] for one in files])
-    if any(found):
-        return found, "ImageSets/Main"
+    stems = [_stem_below(root, one) for one in files]
+    listed = _lists_of_voc(root, {*stems, *map(os.path.basename, stems)})
+    below, named = _split_of_each(listed, stems), _split_of_each(listed, list(map(os.path.basename, stems)))
+    if any(named) or any(below):
+        return [one or other for one, other in zip(below, named, strict=True)], "ImageSets/Main"
     try:
         beside = beside_labels(root)
     except SourceError:
         return None  # the reader of labels says what is wrong
     found = _by_config(beside.splits, root, files)
     return (found, beside.config) if any(found) else None
+
+
+def pictures_without_files(root: str, files: Sequence[str]) -> dict[str, str]:
+    """Return the pictures that a set of annotations below a folder names and has no file for, with their splits.
+
+    They have no objects: Ultralytics says so, and Datumaro writes such sets.
+    """
+    stems = [_stem_below(root, one) for one in files]
+    known = {*stems, *map(os.path.basename, stems)}
+    found = dict[str, str]()
+    for split, _, names in _lists_of_voc(root, known):
+        pictures = (_picture_named(os.path.dirname(root), name) for name in names if name not in known)
+        found |= dict.fromkeys(filter(None, pictures), split)
+    try:
+        splits = beside_labels(root).splits
+    except SourceError:
+        return found  # the reader of labels says what is wrong
+    labelled = {os.path.splitext(one)[0] for one in files}
+    for split, place in ((split, place) for split, places in splits.items() for place in places):
+        listed = (
+            pictures_in_list(place) if place.endswith(".txt") else map(os.fsdecode, pictures_below(os.fsencode(place)))
+        )
+        without = (one for one in listed if os.path.splitext(labels_of(one))[0] not in labelled)
+        found |= dict.fromkeys(filter(os.path.isfile, without), split)
+    return found
+
+
+def _lists_of_voc(root: str, known: Container[str]) -> list[tuple[str, str, list[str]]]:
+    """Return the lists beside a folder of annotations: the split of each, its path, and the names in it."""
+    folder = os.path.join(os.path.dirname(root), "ImageSets", "Main")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    texts = [(os.path.splitext(name)[0], os.path.join(folder, name)) for name in names if name.endswith(".txt")]
+    lists = [(split, path) for stem, path in texts if (split := split_of_folder(stem))]
+    if not {split for split, _ in lists} - {"test"}:
+        lists += [(_BOTH, path) for stem, path in texts if stem.lower() == _BOTH]
+    return [(split, path, _names_in_list(path, known)) for split, path in lists]
+
+
+def _stem_below(root: str, file: str) -> str:
+    return os.path.splitext(file)[0].removeprefix(f"{root}/")
+
+
+def _picture_named(above: str, name: str) -> str:
+    """Return the picture beside annotations that has a name without its suffix; nothing if there is none."""
+    places = (os.path.join(above, folder, name + suffix) for folder in PICTURES for suffix in suffixes_of("images"))
+    return next(filter(os.path.isfile, places), "")
 
 
 def _by_config(splits: Mapping[str, Sequence[str]], root: str, files: Sequence[str]) -> list[str]:
@@ -113,8 +159,10 @@ def _split_of_each(listed: Sequence[tuple[str, str, Sequence[str]]], wanted: Seq
     return [split_of.get(name, "") for name in wanted]
 
 
-def _names_in_list(path: str) -> list[str]:
-    return [words[0] for line in _lines_in(path) if (words := line.split())]
+def _names_in_list(path: str, known: Container[str]) -> list[str]:
+    """Return the names in a list, which may have blanks in them, or a number behind them."""
+    lines = filter(None, (line.strip().strip('"') for line in _lines_in(path)))
+    return [first if line not in known and (first := line.split()[0]) in known else line for line in lines]
 
 
 def pictures_in_list(path: str) -> Iterator[str]:
@@ -208,7 +256,7 @@ def _splits_of_darknet(folder: str) -> dict[str, list[str]]:
     path = os.path.join(folder, _OF_DARKNET)
     values = (line.partition("=") for line in _lines_in(path))
     given = {key.strip().lower(): value.strip() for key, _, value in values}
-    return {key: [_place(given[key], folder, path)] for key in ("train", "valid", "test") if given.get(key)}
+    return {key: [_place(given[key], folder, path)] for key in ("train", "valid", "val", "test") if given.get(key)}
 
 
 class _Config(yaml.SafeLoader):

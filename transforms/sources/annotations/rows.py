@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ...recipe.picture_steps.objects import ID, OBJECTS, SIZE
 from ..contract.source import SourceEntry
+from ..files.formats import has_suffix, suffixes_of
 
 FILE_NAME: Final = "file_name"
 SOURCE_ID: Final = "image/source_id"
@@ -80,7 +81,21 @@ class AnnotationOptions:
         if len({folder for _, folder in self.folders}) == 1:
             return self.folders[0][1]
         path = entry.path + b"/"
-        return next((folder for files, folder in self.folders if path.startswith(files + b"/")), PictureFolder())
+        found = (folder for files, folder in self.folders if path.startswith(files + b"/"))
+        return next(found, None) or self.folder_above(entry.path) or PictureFolder()
+
+    def folder_above(self, picture: bytes) -> PictureFolder | None:
+        """Return the innermost folder of pictures that a picture is below."""
+        above = [one for _, one in self.folders if picture.startswith(os.fsencode(one.path) + b"/")]
+        return max(above, key=lambda one: len(one.path), default=None)
+
+    def bare_picture(self, entry: SourceEntry) -> Picture | None:
+        """Return the picture that an entry is itself, as nothing is said of it."""
+        if not has_suffix(entry.name, suffixes_of("images")):
+            return None
+        folder = self.folder_of(entry)
+        name = folder.named(os.path.relpath(os.fsdecode(entry.path), folder.path))
+        return Picture(0, name, os.path.splitext(name)[0])
 
 
 @dataclass(slots=True)

@@ -21,16 +21,18 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recipe.picture_steps.objects import OBJECTS
 from ...recipe.steps.label import numbers_note
+from ...recognise.lists import labels_of, pictures_without_files
 from ...recognise.names import FileSplits
 from ...recognise.rules import recognise
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
-from ..files.listing import list_entries
+from ..files.listing import list_entries, list_file
 from ..files.skipped_names import is_other_file
 from ..files.stamp import check_stamp
 from .rows import FILE_NAME, Annotated, AnnotationOptions
 
 KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt", "boxes": ".csv"}
+_A_FILE_EACH: Final = ("voc", "yolo")
 _BY_NAMES: Final = ("voc", "boxes")
 """Kinds whose classes have no numbers in the files."""
 
@@ -98,7 +100,31 @@ class AnnotationSource(Source):
         found = list_entries(self.paths, self.base, suffixes, file_format=self.kind, traits=traits, ignore=self.ignore)
         # pictures beside them are read by their names, and those that are not are counted
         others = {kind: n for kind, n in found.skipped.items() if kind[:1] != "." or is_other_file(os.fsencode(kind))}
-        return recognise(replace(found, skipped=others), self.paths, self.base, self.splits)
+        found = recognise(replace(found, skipped=others), self.paths, self.base, self.splits)
+        local = self.kind in _A_FILE_EACH and not any("://" in one for one in self.paths)
+        return self._with_bare_pictures(found) if local else found
+
+    def _with_bare_pictures(self, found: Listing) -> Listing:
+        """Return a listing with the pictures that have no file of annotations, where lists or a config name them."""
+        files = [os.fsdecode(entry.path) for entry in found.entries]
+        root = os.path.commonpath([os.path.abspath(os.path.join(self.base, one)) for one in self.paths])
+        while not os.path.isdir(root):  # of a glob
+            root = os.path.dirname(root)
+        splits = {os.path.dirname(file): entry.split for file, entry in zip(files, found.entries, strict=True)}
+        by_lists, has_splits = found.recognised.rule == "lists", any(splits.values())
+        bare = list[SourceEntry]()
+        for picture, listed in pictures_without_files(root, files).items():
+            split = listed if by_lists else splits.get(os.path.dirname(labels_of(picture)))
+            if self.options.folder_above(os.fsencode(picture)) and (split or not has_splits):
+                entry = list_file(os.fsencode(picture), os.path.abspath(os.fsencode(self.base)))
+                bare.append(replace(entry, split=split if has_splits else None))
+        if not bare:
+            return found
+        what = "1 picture has" if len(bare) == 1 else f"{len(bare):,} pictures have"
+        line = f"{what} no file of annotations, as {bare[0].name}: a record without boxes for each"
+        entries = tuple(sorted((*found.entries, *bare), key=lambda entry: entry.path))
+        recognised = replace(found.recognised, lines=(*found.recognised.lines, line))
+        return replace(replace(found, entries=entries).keep(range(len(entries))), recognised=recognised)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all files. Raises `SourceError` where one is not of COCO's annotations, or no picture is named."""

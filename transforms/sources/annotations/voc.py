@@ -19,6 +19,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
@@ -34,12 +35,8 @@ _READ: Final = frozenset({"name", "bndbox", "difficult", "truncated", "pose"})
 
 def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
     """A file that is none of VOC's has an error. Raises `SourceError` where a file cannot be opened."""
-    found = run(_read, entries)
-    pictures = [
-        replace(one, entry=number, file_name=options.folder_of(entries[number]).named(one.file_name))
-        for number, one in enumerate(found)
-        if isinstance(one, Picture)
-    ]
+    found = run(partial(_read, wanted=options), entries)
+    pictures = [replace(one, entry=number) for number, one in enumerate(found) if isinstance(one, Picture)]
     errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
     classes, warnings = number_by_names(pictures, options)
     unread = Counter(key for one in pictures for key in one.unread)
@@ -64,7 +61,9 @@ def number_by_names(pictures: Sequence[Picture], options: AnnotationOptions) -> 
     return classes, warnings if others else []
 
 
-def _read(entry: SourceEntry) -> Picture | str:
+def _read(entry: SourceEntry, wanted: AnnotationOptions) -> Picture | str:
+    if (bare := wanted.bare_picture(entry)) is not None:
+        return replace(bare, source_id=os.path.basename(bare.source_id))
     if (why := too_large(entry)) is not None:
         return why
     with open_listed(entry, open_file) as file:
@@ -85,6 +84,7 @@ def _read(entry: SourceEntry) -> Picture | str:
     size = sides if all(sides) else None
     objects = root.findall("object")
     unread = [key for one in objects for key in {part.tag for part in one} - _READ]
+    name = wanted.folder_of(entry).named(name)
     return Picture(0, name, stem, size, objects=list(map(_object, objects)), unread=sorted(unread))
 
 

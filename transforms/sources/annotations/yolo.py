@@ -42,9 +42,12 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
 
     Raises `SourceError` where the parts have other names of classes.
     """
-    by_folder = defaultdict[PictureFolder, list[int]](list)
+    by_folder, bare = defaultdict[PictureFolder, list[int]](list), list[Picture]()
     for number, entry in enumerate(entries):
-        by_folder[options.folder_of(entry)].append(number)
+        if (picture := options.bare_picture(entry)) is not None:
+            bare.append(replace(picture, entry=number))
+        else:
+            by_folder[options.folder_of(entry)].append(number)
     besides = [beside_labels(_folder_of([entries[n] for n in numbers])) for numbers in by_folder.values()]
     beside = next(iter(besides), Beside())
     names = options.names if options.names is not None else beside.names
@@ -54,8 +57,17 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
         raise SourceError(
             entries[0].name, f"files of labels have other classes in one folder ({first}) than in another ({second})"
         )
-    pictures, errors, poses = list[Picture](), dict[int, str](), 0
-    found = run(partial(_read, wanted=replace(options, names=names), keypoints=beside.keypoints), entries)
+    pictures, errors, poses = bare, dict[int, str](), 0
+    labels = {n: entries[n] for numbers in by_folder.values() for n in numbers}
+    found = dict(
+        zip(
+            labels,
+            run(
+                partial(_read, wanted=replace(options, names=names), keypoints=beside.keypoints), list(labels.values())
+            ),
+            strict=True,
+        )
+    )
     for folder, numbers in by_folder.items():
         known = _pictures_in(folder.path)
         stems = _stems([entries[number] for number in numbers], known)
