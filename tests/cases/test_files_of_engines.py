@@ -45,8 +45,6 @@ BOB = {"column_0": 2, "column_1": "bob"}
         ({"d/part-00000": "id,name\n1,ann\n"}, [{"id": 1, "name": "ann"}]),
         ({"d/a.json": '{"id": 1}\n{"id": 2}\n', "d/b.json": '{"id": 3}\n'}, [{"id": 1}, {"id": 2}, {"id": 3}]),
         ({"d/part-00000": '{"id": 1}\n'}, [{"id": 1}]),
-        ({"d/a.libsvm": "1 3:0.5\n-1 2:1\n"}, [{"text": "1 3:0.5"}, {"text": "-1 2:1"}]),
-        ({"d/a.svm": "2 qid:1 1:0.5 #x\n"}, [{"text": "2 qid:1 1:0.5 #x"}]),
     ],
 )
 def test_a_folder_of_files_without_a_known_suffix_is_refused_with_the_command_that_reads_it(

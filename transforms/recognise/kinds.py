@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -21,10 +21,10 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable_path, shell_path
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.files.documents import document_in, has_splits, rows_of_document
+from ..sources.files.foreign_texts import python_of, told_of_text
 from ..sources.files.formats import (
     FORMATS,
     HEAD_BYTES,
-    LIBSVM,
     RECORD_NAMES,
     format_of_first_bytes,
     format_of_name,
@@ -113,12 +113,16 @@ def unknown_kind(paths: Paths) -> None:
     path = paths.by_format.get(None)
     if path is None:
         return
-    if why := _why_unknown(path, paths.call):
+    end = os.path.splitext(path)[1]
+    alike = [one for one in paths.files if os.path.splitext(one)[1] == end and _format_of(one) is None]
+    if why := _why_unknown(alike, paths.call):
         raise InputError(f"{shown_path(path)}: {why}")
     if kind := _kind_by_content(path):
         found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Add('--format', kind)}"
         raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {found}")
     lines = _lines_of(_head(os.fsdecode(path))) if os.path.isfile(path) else []
+    if told := told_of_text(lines, _typed(alike), paths.call):
+        raise InputError(f"{shown_path(path)}: {told}")
     if tabs := with_tabs(typed_path(os.fsdecode(path)), lines):
         raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {tabs}")
     if lines and (how := _options_for(lines)):
@@ -222,27 +226,36 @@ def _files_of(paths: Sequence[str], base: str, ignore: Sequence[str], rank: int)
     return [file for files in apart for file in files]
 
 
+_ROWS: Final = "[row for path in {every} for row in {read}]"
 _FOREIGN: Final = {
     (".json",): (
         f"JSON is read where each line is an object ({Set('input.format', 'jsonl')}); one array",
         "json.loads(pathlib.Path({path}).read_bytes())",
+        _ROWS,
     ),
     (".avro",): (
         "Avro files are not supported yet;",
         "[*fastavro.reader(io.BytesIO(pathlib.Path({path}).read_bytes()))]",
+        _ROWS,
     ),
     (".wav", ".flac", ".mp3", ".ogg"): (
         "sounds are not decoded; a record for each file, with its bytes,",
         "[{{'name': path.name, 'folder': path.parent.name, 'audio': path.read_bytes()}} "
         "for path in [pathlib.Path({path})]]",
+        _ROWS,
     ),
-    (".orc",): ("ORC files are not supported yet;", "pyarrow.orc.read_table({path})"),
+    (".orc",): (
+        "ORC files are not supported yet;",
+        "pyarrow.orc.read_table({path})",
+        "pyarrow.concat_tables({read} for path in {every})",
+    ),
     (".xlsx", ".xls"): (
         "Excel files are not supported yet;",
         "pandas.read_excel({path}, keep_default_na=False, na_values=[''])",
+        "pandas.concat([{read} for path in {every}], ignore_index=True)",
     ),
 }
-"""Files of other formats, and what reads them with the values that they have: pandas.read_json makes 123 of "00123"."""
+"""Files of other formats: what reads one with its values, and several; pandas.read_json makes 123 of "00123"."""
 
 _SPLIT_ENDS: Final = {
     ".tra": "train", ".trn": "train", ".train": "train", ".tes": "test", ".tst": "test", ".test": "test", ".val": "val",
@@ -268,11 +281,11 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
         by_end.setdefault(os.path.splitext(one)[1], one)
     if not files or inside is None:
         return ""
-    if os.path.splitext(files[0])[1] != ".json" and (why := _why_unknown(os.fsencode(files[0]), call)):
-        every = os.path.join(base, f"{inside}{os.path.splitext(files[0])[1]}")
-        all_of_them = f"sorted(map(pathlib.Path, glob.glob({every!r})))"
-        said = why.replace(f"[pathlib.Path({shown_path(files[0])!r})]", all_of_them)
-        return f"{printable_path(os.path.basename(files[0]))}: {said}"
+    end = os.path.splitext(files[0])[1]
+    alike, every = [os.fsencode(one) for one in files if one.endswith(end)], os.path.join(base, f"{inside}{end}")
+    told = told_of_text(_lines_of(_head(files[0])), _typed(alike), call, every)
+    if end != ".json" and (why := _why_unknown(alike, call, every) or told):
+        return f"{printable_path(os.path.basename(files[0]))}: {why}"
     ends = {".data": by_end[".data"]} if ".data" in by_end else by_end  # UCI's, beside .names, .test and Index
     options = {end: how for end, one in islice(ends.items(), _MOST_ENDS) if (how := _options_of(one))}
     first = next(iter(options), next(iter(ends)))
@@ -290,7 +303,8 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     name = printable_path(os.path.basename(one))
     if first == ".json" and os.path.isdir(os.path.join(base, path)):
         document, levels = document_in(os.fsencode(one)), "*/" * (stem.count("/") - os.path.join(path, "").count("/"))
-        if line := _rows_in_python(document, "json.loads(path.read_bytes())", call, path, f"{levels}*.json"):
+        inner = f"sorted(pathlib.Path({path!r}).glob({f'{levels}*.json'!r}))"
+        if line := _rows_in_python(document, "json.loads(path.read_bytes())", call, inner):
             whole = f"; or a record a file: {command}" if command else ""
             return f"{name} is one document, and its rows are read in Python: {line}{whole}"
     if command is None:
@@ -321,13 +335,11 @@ def _lines_of(head: bytes) -> list[bytes]:
 
 
 def _options_for(lines: Sequence[bytes]) -> Add | None:
-    """Return the options that read lines: of objects, of LibSVM, or of cells between one sign; none if unclear."""
+    """Return the options that read lines: of objects, or of cells between one sign; none if unclear."""
     if not lines or b"\0" in lines[0]:
         return None
     if lines[0].startswith(b"{") and lines[0].rstrip().endswith(b"}"):
         return Add("--format", "jsonl")
-    if all(map(LIBSVM.match, lines)):
-        return Add("--format", "txt")
     for sign, typed in _CELLS_BETWEEN.items():
         counts = {line.count(sign.encode()) for line in lines}
         if len(counts) == 1 and counts != {0}:
@@ -346,15 +358,24 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
     return None
 
 
-def _why_unknown(path: bytes, call: Call) -> str | None:
-    """Return what is known of a file of a format that is not read, by its suffix, and what to do."""
-    name, shown = os.fsdecode(path).lower(), shown_path(path)
-    for suffixes, (kind, how) in _FOREIGN.items():
+def _typed(paths: Iterable[bytes]) -> list[str]:
+    return [typed_path(os.fsdecode(one)) for one in paths]
+
+
+def _why_unknown(paths: Sequence[bytes], call: Call, pattern: str = "") -> str | None:
+    """Return what is known of files of a format that is not read, by their suffix, and what to do.
+
+    Where they are many, a `pattern` matches all of them.
+    """
+    name, shown = os.fsdecode(paths[0]).lower(), shown_path(paths[0])
+    every = python_of(_typed(paths), pattern) if len(paths) > 1 else ""
+    for suffixes, (kind, one, several) in _FOREIGN.items():
         if name.endswith(suffixes):
-            read = how.format(path=repr(shown))
-            document = document_in(path) if ".json" in suffixes else None
-            if line := _rows_in_python(document, read, call):
+            read = one.format(path="path" if every else repr(shown))
+            document = document_in(paths[0]) if ".json" in suffixes else None
+            if line := _rows_in_python(document, read, call, every):
                 return f"{kind} in Python: {line}"
+            read = several.format(every=every, read=read) if every else read
             return f"{kind} in Python: {call.of_data(f'[{read}]' if isinstance(document, dict) else read)}"
     for suffix, command in _PACKED.items():
         if name.endswith(suffix):
@@ -362,13 +383,13 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
     return None
 
 
-def _rows_in_python(document: object, read: str, call: Call, folder: str = "", files: str = "*.json") -> Python | None:
-    """Return the call that converts the rows of a JSON document, or of all in a folder; None where it shows none."""
+def _rows_in_python(document: object, read: str, call: Call, paths: str = "") -> Python | None:
+    """Return the call that converts the rows of a JSON document, or of those at `paths`; None where it shows none."""
     rows = rows_of_document(document, read)
     if not rows:
         return None
-    every = f"[row for path in sorted(pathlib.Path({folder!r}).glob({files!r})) for row in {rows}]"
-    data = every if folder else f"list{rows}" if rows.startswith("(") else rows
+    every = f"[row for path in {paths} for row in {rows}]"
+    data = every if paths else f"list{rows}" if rows.startswith("(") else rows
     return call.of_data(data, **({"split__column": "split"} if has_splits(document) else {}))
 
 

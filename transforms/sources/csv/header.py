@@ -15,9 +15,11 @@ from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Command, Set
 from ...format.wording.printable import printable
+from ..contract.call import Call
 from ..contract.selection import UNITE
 from ..contract.source import SourceEntry
-from ..files.formats import LIBSVM, with_tabs
+from ..files.foreign_texts import LIBSVM, told_of_text
+from ..files.formats import with_tabs
 from ..text.open_text import TextForm, plain_encoding, says_packed, sniff_text, stream_text
 from ..text.pieces import Cut
 from .parse import QUOTES_ARE_TEXT, CsvLimits, header_cells, quotes_are_text
@@ -87,7 +89,7 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     cells = cells if options.row_names is None else (options.row_names, *cells)
     _refuse_json(text, entry.name)
     if "header" not in options.model_fields_set:
-        _refuse_libsvm(text, entry.name)
+        _refuse_foreign_text(text, entry.name)
     names, warnings = _name_columns(cells, entry.name, options.names, header=options.header)
     if not options.header:
         data = begin
@@ -324,13 +326,15 @@ def _refuse_json(text: bytes, file: str) -> None:
         )
 
 
-def _refuse_libsvm(text: bytes, file: str) -> None:
-    if LIBSVM.match(text):
-        raise SourceError(
-            file,
-            "the first line is in the form of LibSVM (label, then index:value), which is no table; to read each line "
-            f"as text: {Command('convert', file, '-o', 'out', '--format', 'txt')}; as one column: {NO_HEADER}",
+def _refuse_foreign_text(text: bytes, file: str) -> None:
+    told = told_of_text([text], [file], Call())
+    if told and LIBSVM.match(text):
+        told += (
+            f"; to read each line as text: {Command('convert', file, '-o', 'out', '--format', 'txt')}; as one column: "
+            f"{NO_HEADER}"
         )
+    if told:
+        raise SourceError(file, told)
 
 
 def dialect_of(options: CsvInput) -> Dialect:

@@ -67,9 +67,6 @@ _TFRECORD: Final = tuple(
 RECORD_NAMES: Final = (*_TFRECORD, "part-r", "part-r.gz")
 """The names of TFRecord files in a folder of them: `part-r-00000` of Spark may as well be of text in other folders."""
 
-LIBSVM: Final = re.compile(rb"[-+]?[0-9][0-9.,eE+-]*( qid:[0-9]+)?( +[0-9]+:[-+]?[0-9.][0-9.eE+-]*)+\s*(#.*)?$")
-"""A line in the form of LibSVM: a label, and index:value."""
-
 HEAD_BYTES: Final = 512
 """How much of a file shows its format: tar has its mark at byte 257."""
 

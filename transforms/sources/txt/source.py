@@ -24,7 +24,7 @@ from ...format.wording.hints import Add, Foreign, Set
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..csv.delimiter import SampleOptions, aligned_columns
-from ..files.formats import LIBSVM
+from ..files.foreign_texts import told_of_text
 from ..files.stamp import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
@@ -65,9 +65,9 @@ class TextSource(FileSource):
         full = {piece.entry for piece in pieces}
         empty = tuple(f"{one.name}: is empty: no row" for i, one in enumerate(listing.entries) if i not in full)
         choice = Choice("text", feature.type, "each line is a record")
-        detected = _looks_like(
-            pieces[0], listing.entries[pieces[0].entry].name, partial(self._read_as, listing), self.sizes
-        )
+        told = partial(told_of_text, paths=[one.name for one in listing.entries], call=self.settings.call.afterwards)
+        first = listing.entries[pieces[0].entry].name
+        detected = _looks_like(pieces[0], first, partial(self._read_as, listing), told, self.sizes)
         return Survey(Frozen(Schema((feature,))), (choice,), pieces, empty, detected=detected, fields=(FIELD,))
 
     def _read_as(self, listing: Listing, *options: Add) -> Add:
@@ -134,7 +134,13 @@ def _error(text: bytes, name: str, large: tuple[str, str] | None) -> CellError |
     return None
 
 
-def _looks_like(piece: TextPiece, name: str, read_as: Callable[..., Add], sizes: LineSizes) -> tuple[str, ...]:
+def _looks_like(
+    piece: TextPiece,
+    name: str,
+    read_as: Callable[..., Add],
+    told_of: Callable[[Sequence[bytes]], str],
+    sizes: LineSizes,
+) -> tuple[str, ...]:
     """Return what is to be said of a file whose first lines look like a table, or like JSON."""
     found = next((lines for _, lines in read_lines([piece], sizes, blank_rows=True)), None)
     if found is None or found.large is not None:
@@ -143,6 +149,8 @@ def _looks_like(piece: TextPiece, name: str, read_as: Callable[..., Add], sizes:
     lines = [found.text[start:end] for start, end in islice(spans, _LOOKED_AT)]
     said = f"{name}: each line is a record of text"
     csv = Set("input.format", "csv")
+    if told := told_of([bytes(line) for line in lines if line.strip()]):
+        return (f"{said}, though the file {told}",)
     if found_table := _table_between([line for line in lines if line.strip()]):
         signs, named = found_table
         fix = read_as(csv) if named else read_as(csv, Add("--no-header"))
@@ -155,8 +163,6 @@ def _looks_like(piece: TextPiece, name: str, read_as: Callable[..., Add], sizes:
     if aligned is not None and aligned.numbers and not same and not any(b":" in line for line in lines):
         fix = read_as(csv, aligned.keys)
         return (f"{said}, though the first lines look like a table that blanks align; if it is one: {fix}",)
-    if all(LIBSVM.match(line) for line in lines if line.strip()) and any(b":" in line for line in lines):
-        return (f"{said}, and they look like LibSVM (label, then index:value): labels and values stay text",)
     if lines[0].startswith(b"{") and _is_json(lines[0]):
         fix = read_as(Set("input.format", "jsonl"))
         return (f"{said}, though the first one is a JSON object; if all are: {fix}",)

@@ -1,0 +1,189 @@
+"""Texts of other programs that are no tables are never read as some: what the screen proposes reads their rows."""
+
+from __future__ import annotations
+
+import fileinput
+import glob
+import io
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.orc
+import pytest
+from shardmill.pipelines import convert, open_dataset
+
+from ..command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+NAMES = {
+    "convert": convert, "fastavro": fastavro, "fileinput": fileinput, "glob": glob, "io": io, "json": json,
+    "pathlib": pathlib, "pyarrow": pa, "sqlite3": sqlite3,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def put(**files: str | bytes) -> None:
+    for name, data in files.items():
+        path = Path(name.replace("__", "/").replace("_", "."))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def rows_of_python(screen: Any, place: str = "in Python: ") -> list[dict[str, Any]]:
+    """Return the rows that a line of Python on the screen converts."""
+    found = re.search(
+        rf"{place}(?:\(.*?\): )?(convert\(.*output='out'(?:, overwrite=True)?\))", screen.err + screen.out
+    )
+    assert found, screen
+    exec(found[1], NAMES)
+    return [dict(row) for row in open_dataset("out")["train"]]
+
+
+SVM = "1 3:0.5 7:1.0 # a\n\n-1 1:0.25\n"
+SVM_ROWS = [
+    {"label": 1.0, "index": [3, 7], "value": [0.5, 1.0]},
+    {"label": -1.0, "index": [1], "value": [0.25]},
+]
+
+
+@pytest.mark.parametrize("typed", ["a.svm", "a.txt", "a.csv", "a.data", "d", "d/*"])
+def test_libsvm_is_said_with_the_line_of_python_that_reads_labels_and_values(typed: str, shardmill: Shardmill) -> None:
+    put(**dict.fromkeys(["a_svm", "a_txt", "a_csv", "a_data", "d__a_svm", "d__b_svm"], SVM))
+    screen = shardmill("convert", typed, "-o", "out")
+    assert screen.code == (0 if typed == "a.txt" else 2 if typed != "a.csv" else 1), screen.err
+    rows = [{key: list(one) if key != "label" else one for key, one in row.items()} for row in rows_of_python(screen)]
+    assert rows == SVM_ROWS * (2 if typed[0] == "d" else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        (
+            "2 qid:7 1:0.5 2:0.25 #doc=1\n0 qid:8 1:1e-3\n",
+            {"label": 2.0, "qid": 7, "index": [1, 2], "value": [0.5, 0.25]},
+        ),
+        ("1,3 1:0.5\n2 2:0.1\n", {"labels": [1, 3], "index": [1], "value": [0.5]}),
+    ],
+    ids=["queries", "several labels"],
+)
+def test_libsvm_keeps_the_groups_of_queries_and_several_labels(
+    shardmill: Shardmill, text: str, first: dict[str, Any]
+) -> None:
+    put(a_svm=text)
+    row = rows_of_python(shardmill("convert", "a.svm", "-o", "out"))[0]
+    assert {key: list(one) if isinstance(first[key], list) else one for key, one in row.items()} == first
+
+
+def test_text_with_times_and_verses_is_no_libsvm(shardmill: Shardmill) -> None:
+    put(a_txt="12:30 we met\n13 2:1 to them\n")
+    assert "LibSVM" not in shardmill("convert", "a.txt", "-o", "out").out
+
+
+ARFF = (
+    "% a comment\n@RELATION pets\n\n@attribute 'body length' REAL\n@attribute code string\n"
+    "@ATTRIBUTE note STRING % text\n@attribute class {cat, 'big dog'}\n\n@DATA\n"
+    "1.5,007,'it\\'s, small',cat\n?,008,?,'big dog'\n"
+)
+
+
+@pytest.mark.parametrize("typed", ["a.arff", "a.txt", "a.data", "d"])
+def test_arff_is_read_with_its_names_nulls_and_classes_by_the_command_on_the_screen(
+    typed: str, shardmill: Shardmill
+) -> None:
+    put(**dict.fromkeys(["a_arff", "a_txt", "a_data", "d__a_arff"], ARFF))
+    screen = shardmill("convert", typed, "-o", "out")
+    found = re.search(r"is ARFF .*; to read it: shardmill (.*)", screen.err + screen.out)
+    assert found, screen
+    done = shardmill(*shlex.split(found[1]))
+    assert done.code == 0, done.err
+    dataset = open_dataset("out")
+    assert dataset.manifest.labels == {"class": ("cat", "big dog")}
+    assert [dict(row) for row in dataset["train"]] == [
+        {"body length": 1.5, "code": "007", "note": "it's, small", "class": "cat"},
+        {"body length": None, "code": "008", "note": None, "class": "big dog"},
+    ]
+
+
+def test_arff_with_blanks_behind_commas_is_read_by_the_command_on_the_screen(shardmill: Shardmill) -> None:
+    put(a_arff="@relation r\n@attribute a numeric\n@attribute b numeric\n@data\n1, 2\n% no row\n3, 4\n")
+    found = re.search(r"to read it: shardmill (.*)", shardmill("convert", "a.arff", "-o", "out").err)
+    assert found
+    assert shardmill(*shlex.split(found[1])).code == 0
+    assert [dict(row) for row in open_dataset("out")["train"]] == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+
+
+def test_arff_of_what_is_not_0_is_refused_without_a_command(shardmill: Shardmill) -> None:
+    put(a_arff="@relation r\n@attribute a numeric\n@attribute b numeric\n@data\n{1 2}\n")
+    screen = shardmill("convert", "a.arff", "-o", "out")
+    assert (screen.code, "write it as CSV" in screen.err, "shardmill convert" in screen.err) == (2, True, False)
+
+
+def test_the_dump_of_sqlite_is_read_by_the_line_of_python(shardmill: Shardmill) -> None:
+    db = sqlite3.connect("a.db")
+    db.executescript("CREATE TABLE pets (id INTEGER, name TEXT); CREATE TABLE other (a INT);")
+    db.executemany("INSERT INTO pets VALUES (?, ?)", [(1, "it's; a\ncat"), (2**60 + 1, None)])
+    put(a_sql="\n".join(db.iterdump()))
+    db.close()
+    screen = shardmill("convert", "a.sql", "-o", "out")
+    assert "it holds pets, other; each is a dataset" in screen.err.replace("other, pets", "pets, other")
+    rows = rows_of_python(screen.__class__(screen.code, "", screen.err.replace('"other"', '"pets"')), "in Python ")
+    assert rows == [{"id": 1, "name": "it's; a\ncat"}, {"id": 2**60 + 1, "name": None}]
+
+
+@pytest.mark.parametrize("typed", ["a.sql", "a.txt", "a.data", "d"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-- MySQL dump 10.13\n--\nINSERT INTO `t` VALUES (1,'a;');\n",
+        "INSERT INTO t (id, name) VALUES (1, 'a');\nINSERT INTO t (id, name) VALUES (2, 'b');\n",
+        "--\n-- PostgreSQL database dump\n--\nCOPY public.t (id, name) FROM stdin;\n1\ta\n2\tb\n\\.\n",
+    ],
+    ids=["MySQL", "inserts", "PostgreSQL"],
+)
+def test_the_dump_of_a_database_is_no_table(typed: str, text: str, shardmill: Shardmill) -> None:
+    put(**dict.fromkeys(["a_sql", "a_txt", "a_data", "d__a_sql"], text))
+    screen = shardmill("convert", typed, "-o", "out")
+    shown = screen.err + screen.out
+    assert "is a dump of a database (SQL), not a table; load it into its database" in shown
+    assert "csv" not in shown
+    assert screen.code == (0 if typed == "a.txt" else 2)
+
+
+@pytest.mark.parametrize("typed", [["d"], ["d/*"], ["d/a.avro", "d/b.avro"]], ids=["folder", "glob", "files"])
+@pytest.mark.parametrize("many", [False, True], ids=["two", "many"])
+def test_all_avro_files_are_read_by_the_line_of_python(typed: list[str], shardmill: Shardmill, *, many: bool) -> None:
+    kind = fastavro.parse_schema({"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]})
+    Path("d").mkdir()
+    names = "abcdefghij" if many and len(typed) == 1 else "ab"
+    for number, name in enumerate(names):
+        with Path(f"d/{name}.avro").open("wb") as file:
+            fastavro.writer(file, kind, [{"id": number}])
+    rows = rows_of_python(shardmill("convert", *typed, "-o", "out"))
+    assert [row["id"] for row in rows] == list(range(len(names)))
+
+
+@pytest.mark.parametrize("kind", ["orc", "json"])
+def test_all_files_of_another_format_are_read_by_the_line_of_python(kind: str, shardmill: Shardmill) -> None:
+    Path("d").mkdir()
+    for number, name in enumerate("ab"):
+        if kind == "orc":
+            pa.orc.write_table(pa.table({"id": [number]}), f"d/{name}.orc")
+        else:
+            Path(f"d/{name}.json").write_text(f'[{{"id": {number}}}]')
+    for typed in (["d"], ["d/a." + kind, "d/b." + kind]):
+        rows = rows_of_python(shardmill("convert", *typed, "-o", "out", "--overwrite"))
+        assert [row["id"] for row in rows] == [0, 1]
+        shutil.rmtree("out")

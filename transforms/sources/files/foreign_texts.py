@@ -1,0 +1,130 @@
+"""Texts of other programs that are no tables: what they are, and the command or line of Python that reads their rows.
+
+@relation iris                        ARFF of Weka and OpenML: names and types, then rows between commas
+INSERT INTO t VALUES (1, 'a');        a dump of a database
+1 3:0.5 7:1                           LibSVM, svmlight: a label, then index:value of what is not 0
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from ...format.wording.hints import Add, Python, Set, set_column
+from ...format.wording.nearest import first_names
+from ..contract.call import Call
+from .open_file import is_object
+
+LIBSVM: Final = re.compile(rb"[-+]?[0-9][0-9.,eE+-]*( qid:[0-9]+)?( +[0-9]+:[-+]?[0-9.][0-9.eE+-]*)+\s*(#.*)?$")
+"""A line in the form of LibSVM: a label, and index:value."""
+
+_ARFF: Final = re.compile(rb"@(?:relation|attribute)\s", re.IGNORECASE)
+_ATTRIBUTE: Final = re.compile(
+    r"\s*@attribute\s+(?P<name>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s{]+)\s*(?P<type>\{.*\}|\S.*?)\s*",
+    re.IGNORECASE,
+)
+_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_DATA: Final = re.compile(r"\s*@data\b", re.IGNORECASE)
+_SQL: Final = re.compile(
+    rb"(?:insert\s+into|create\s+table|drop\s+table|pragma\s+foreign_keys|begin\s+transaction)\b|copy\s.*\sfrom\s+stdin;"
+    rb"|-- (?:mysql|mariadb|postgresql)\b.*\bdump\b",
+    re.IGNORECASE,
+)
+_SQLITE: Final = re.compile(rb"\s*(?:pragma\s+foreign_keys|begin\s+transaction)", re.IGNORECASE)
+_TABLE: Final = re.compile(r"^create\s+table\s+(?:if\s+not\s+exists\s+)?(?P<name>\"[^\"]+\"|\w+)", re.I | re.M)
+_MOST_BYTES: Final = 16 << 20
+_MOST_FILES: Final = 8
+
+
+def told_of_text(lines: Sequence[bytes], paths: Sequence[str], call: Call, pattern: str = "") -> str:
+    """Return what files are whose first lines are these, and how their rows are read; empty for others.
+
+    Where they are many, a `pattern` matches all of them.
+
+    >>> told_of_text([b"1 3:0.5", b"0 1:2"], ["a.svm"], Call())[:43]
+    'is LibSVM (a label, then index:value): in P'
+    """
+    if lines and all(map(LIBSVM.match, lines)) and any(b":" in line for line in lines):
+        return f"is LibSVM (a label, then index:value): in Python: {_of_libsvm(lines, python_of(paths, pattern), call)}"
+    starts = [line for line in lines if _SQL.match(line) or not line.startswith((b"%", b"/*", b"--"))]
+    if starts and _ARFF.match(starts[0].lstrip()):
+        return f"is ARFF (names and types, then rows){_of_arff(paths[0], call)}"
+    if any(map(_SQL.match, starts[:1])):
+        return f"is a dump of a database (SQL), not a table{_of_sql(starts[0], paths[0], call)}"
+    return ""
+
+
+def _text_of(path: str) -> str:
+    """Return the text of a file on the disk; empty where it is large, or not there."""
+    if is_object(os.fsencode(path)) or not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def python_of(paths: Sequence[str], pattern: str = "") -> str:
+    """Return the expression of some paths: a list, or where they are many, the glob that matches all of them.
+
+    >>> python_of(["b.svm", "a.svm"], "*.svm"), python_of([f"d/{n}.svm" for n in range(9)], "d/*.svm")
+    ("['b.svm', 'a.svm']", "sorted(glob.glob('d/*.svm'))")
+    """
+    return f"sorted(glob.glob({pattern!r}))" if pattern and len(paths) > _MOST_FILES else repr([*paths])
+
+
+def _of_libsvm(lines: Sequence[bytes], paths: str, call: Call) -> Python:
+    grouped = b" qid:" in lines[0]
+    several = any(b"," in line.partition(b" ")[0] for line in lines)
+    label = "'labels': [*map(int, label.split(','))]" if several else "'label': float(label)"
+    group, query = ("'qid': int(qid[4:]), ", "qid, ") if grouped else ("", "")
+    return call.of_data(
+        f"({{{label}, {group}'index': [int(one.split(':')[0]) for one in pairs], "
+        f"'value': [float(one.split(':')[1]) for one in pairs]}} for line in fileinput.input({paths}) "
+        f"if (words := line.partition('#')[0].split()) for label, {query}*pairs in [words])"
+    )
+
+
+def _of_arff(path: str, call: Call) -> str:
+    lines = _text_of(path).splitlines()
+    end = next((at for at, line in enumerate(lines) if _DATA.match(line)), len(lines))
+    found = [match for line in lines[:end] if (match := _ATTRIBUTE.fullmatch(line))]
+    below = [line for line in lines[end + 1 :] if line.strip()]
+    rows = [line for line in below if not line.startswith("%")]
+    escapes, blanks = any("\\" in row for row in rows), any(", " in _QUOTED.sub("", row) for row in rows)
+    if not rows or rows[0].startswith("{") or (escapes and (blanks or len(rows) < len(below))):
+        return "; write it as CSV with the program that it is of"
+    names, quote = [_bare(one["name"]) for one in found], '"' if any('"' in row for row in rows) else "'"
+    options = [Set("input.skip_lines", end + 1), Set("input.names", names)]
+    options += [Set("input.null_values", ["?"]), Set("input.quote", quote)]
+    options += [Set("input.comment", "%")] if len(rows) < len(below) else []
+    options += [Set("input.escape", "\\")] if escapes else []
+    options += [Set("input.trim", True)] if blanks else []
+    for name, one in zip(names, found, strict=True):
+        kind = one["type"].partition("%")[0].strip()
+        classes = next(csv.reader([kind[1:-1]], quotechar=quote, skipinitialspace=True)) if kind[0] == "{" else []
+        if len(classes) > 1:
+            options.append(set_column(name, "label", [one.strip() for one in classes]))
+        elif kind.lower() == "string":
+            options.append(set_column(name, "type", "string"))
+    return f"; to read it: {call.reading([path], Add('--format', 'csv', '--no-header'), *options)}"
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"\\(.)", r"\1", name[1:-1]) if name[0] in "'\"" else name
+
+
+def _of_sql(first: bytes, path: str, call: Call) -> str:
+    text = _text_of(path)
+    tables = list(dict.fromkeys(one["name"].strip('"') for one in _TABLE.finditer(text)))
+    if not _SQLITE.match(first) or not tables:
+        return "; load it into its database, write the table there as CSV, and convert that"
+    others = f" (it holds {first_names(tables, _MOST_FILES)}; each is a dataset)" if len(tables) > 1 else ""
+    query = f'SELECT * FROM "{tables[0]}"'  # noqa: S608 - it is shown, not run
+    read = (
+        "[dict(zip([one[0] for one in rows.description], row)) for db in [sqlite3.connect(':memory:')] "
+        f"for _ in [db.executescript(pathlib.Path({path!r}).read_text('utf-8'))] "
+        f"for rows in [db.execute({query!r})] for row in rows]"
+    )
+    return f"; in Python{others}: {call.of_data(read)}"
