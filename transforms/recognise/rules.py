@@ -2,7 +2,7 @@
 
     kinds            the format of paths                                         detected, or the run stops
     picture_tables   what the section `input` means where files name pictures    another section
-    strangers        no data, tables with a log, versions and gaps of TFDS       refused
+    strangers        no data, tables with a log, versions of TFDS, answers apart refused
     hugging_face     caches beside what `save_to_disk` wrote                     left out
     splits           the split of each file (with hugging_face, tfds)            read, or the run stops
     strangers        Kaggle's forms for answers                                  left out

@@ -1,15 +1,18 @@
 """Refuse what is not the file that its name says, and what is more or less than one set of rows.
 
-Pointers, web pages, errors of stores; tables that have a log; several versions of TFDS, or one that lacks a shard:
+Pointers, web pages, errors of stores; tables that have a log; several versions of TFDS, or one that lacks a shard;
+features and their answers in two tables, whose rows belong to each other:
 
     delta/_delta_log/  iceberg/metadata/*.metadata.json  .hoodie/    their files also hold rows that are no longer there
     version https://git-lfs.github.com/spec/v1                       a file that was not fetched
+    X_train.csv  y_train.csv                                         a half of the columns of each row
 
 At most 16 files are opened, the smallest ones first, as pointers and errors are small; in a store only small ones.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -19,8 +22,11 @@ from heapq import nsmallest
 from itertools import islice
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from ..errors import InputError, SourceError
-from ..format.wording.hints import Command, Foreign, Set
+from ..format.wording.hints import Command, Foreign, Python, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import counted, printable, printable_path
 from ..sources.contract.call import shown_path, typed_path
@@ -30,7 +36,7 @@ from ..sources.files.listing import list_file
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..stores.common.store_url import parse_store_url
 from ..stores.connect import store_at
-from .names import MAGIC, is_form_for_answers
+from .names import MAGIC, is_form_for_answers, split_in_words, split_of_folder
 from .splits import Seen
 from .tfds import INFO, tfds_folders
 
@@ -250,7 +256,92 @@ def forms_for_answers(listing: Listing, named: Container[bytes]) -> Sequence[int
     return forms if len(forms) < len(listing.entries) else []
 
 
-REFUSED: Final = (refuse_strangers, refuse_tables, refuse_several, refuse_missing)
+_MOST_TABLES: Final = 100
+_FEATURES: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?)(?=[_\-. ]|$)", re.IGNORECASE)
+_NONE: Final = re.compile(r"(?!)")
+_PLAIN: Final = re.compile(r"\.(?:csv|tsv|parquet|pq)$", re.IGNORECASE)
+_ANSWERS: Final = re.compile(r"(?:^|[_\-. ])(?:y|labels?|targets?|answers?)(?=[_\-. ]|$)", re.IGNORECASE)
+
+
+def refuse_answers_apart(seen: Seen) -> None:
+    """Refuse tables of features beside tables of their answers.
+
+    Raises:
+        InputError: it names two of them, with the line of Python that joins each pair.
+    """
+    if (
+        seen.form not in ("csv", "parquet")
+        or len(seen.files) > _MOST_TABLES
+        or any(is_object(os.fsencode(one)) for one in seen.files)
+    ):
+        return
+    features, answers, others = dict[str, str](), dict[str, str](), dict[str, str]()
+    for file in filter(_PLAIN.search, seen.files):
+        stem, folder = os.path.splitext(os.path.basename(file))[0], os.path.dirname(file)
+        pattern, found = next(
+            (one for one in ((_ANSWERS, answers), (_FEATURES, features)) if one[0].search(stem)), (_NONE, others)
+        )
+        found.setdefault(os.path.join(folder, pattern.sub("", stem).strip("_-. ").lower()), file)
+    beside = {key: one for key, one in others.items() if key in answers and os.path.basename(key)}
+    pairs = [(one, answers[key]) for key, one in (beside | features).items() if key in answers]
+    pairs = [(one, other) for one, other in pairs if {*_columns_of(one)} != {*_columns_of(other)}]
+    if not pairs:
+        return
+    shown = [printable_path(typed_path(one)) for one in pairs[0]]
+    left = [one for key, one in features.items() if key not in answers]
+    without = f" ({printable_path(typed_path(left[0]))} has no answers, and is left out)" if left else ""
+    raise InputError(
+        f"{shown[0]}, {shown[1]}: features and their answers in two tables, whose rows belong to each other; to join "
+        f"them, in Python{without}: {_joined(seen, pairs)}{_MEANT}"
+    )
+
+
+def _joined(seen: Seen, pairs: list[tuple[str, str]]) -> Python:
+    """Return the call that joins each pair: by the columns that both have, or row by row, of equally many rows."""
+    kind = f"pandas.read_{seen.form}({{}})" if seen.form != "csv" else "pandas.read_csv({}, sep={!r})"
+    names = _columns_of(pairs[0][1])
+    both = [name for name in _columns_of(pairs[0][0]) if name in names]
+    sign = _sign_of(pairs[0][0]) if seen.form == "csv" else ""
+    one, other = (kind.format(name, sign) for name in ("x", "y"))
+    one, other = (text.replace(", sep=','", "") for text in (one, other))
+    joined = f"{one}.assign(**{other}.to_dict('list'))"
+    if both:
+        joined = f"{one}.merge({other}, on={both!r}, how='outer', validate='m:1')"
+    splits = [_split_of(one) for one, _ in pairs]
+    typed = [(typed_path(one), typed_path(other)) for one, other in pairs]
+    if len(pairs) == 1 or not all(splits) or len({*splits}) < len(splits):
+        split = splits[0] if len(pairs) == 1 and splits[0] != "train" else ""
+        frames = f"pandas.concat([{joined} for x, y in {typed}], ignore_index=True)"
+        return seen.call.of_data(frames, **({"split": split} if split else {}))
+    rows = [(split, *two) for split, two in zip(splits, typed, strict=True)]
+    frames = f"[{joined}.assign(split=split) for split, x, y in {rows}]"
+    return seen.call.of_data(f"pandas.concat({frames}, ignore_index=True)", split__column="split")
+
+
+def _split_of(file: str) -> str:
+    folder, name = os.path.split(file)
+    return split_in_words(name) or split_of_folder(os.path.basename(folder)) or ""
+
+
+def _columns_of(file: str) -> list[str]:
+    """Return the columns of a table; none of one that cannot be read, which converting it says."""
+    try:
+        if file.endswith((".parquet", ".pq")):
+            return [str(name) for name in pq.read_schema(file).names]
+        with open(file, encoding="utf-8-sig", errors="replace", newline="") as lines:
+            names = next(csv.reader(lines, delimiter=_sign_of(file)), [])
+            return [name or f"Unnamed: {at}" for at, name in enumerate(names)]
+    except (OSError, pa.ArrowException, csv.Error):
+        return []
+
+
+def _sign_of(file: str) -> str:
+    with open(file, "rb") as lines:
+        first = lines.readline(1 << 16).decode("utf-8", "replace")
+    return max(",\t;|", key=first.count)
+
+
+REFUSED: Final = (refuse_strangers, refuse_tables, refuse_several, refuse_missing, refuse_answers_apart)
 
 
 def _folders(files: Sequence[str], roots: Iterable[str]) -> Iterator[str]:
