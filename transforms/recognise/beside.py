@@ -28,14 +28,14 @@ import glob
 import json
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 
-from ..format.wording.hints import Add, Command, Foreign, Set, set_column
+from ..format.wording.hints import Add, Command, Foreign, Python, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
@@ -69,6 +69,8 @@ _COPY: Final = re.compile(
 """What browsers and file managers add to the name of a copy."""
 
 _MOST_PAIRS: Final = 3
+MOST_NAMES: Final = 1000
+"""So many names of files are looked at for classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,8 @@ class Around:
 
     `notable` are files that were left out, `pairs` those with the name of a picture beside them, one of each suffix,
     each with that picture. `splits` are those of the files. Pictures of a `flat` folder have no classes and no splits,
-    which an archive of samples would lose. With `others` tables that name no picture are named too.
+    which an archive of samples would lose. `files` are some of those that are read; pictures without classes are
+    `unlabelled`. With `others` tables that name no picture are named too.
     """
 
     form: str
@@ -86,6 +89,8 @@ class Around:
     folders: Sequence[str] = ()
     root: str = ""
     splits: Collection[str | None] = ()
+    files: Sequence[str] = ()
+    unlabelled: bool = False
     pairs: Sequence[tuple[bytes, bytes]] = ()
     flat: bool = False
     others: bool = True
@@ -102,6 +107,8 @@ def sidecars(around: Around) -> Iterator[str]:
         if suffix == ".txt" and YOLO_LINES.match(head_of(path)):
             read = call.plain([shown], Set("input.annotations.yolo", shown))
             yield f"{what}: it looks like boxes of YOLO; to read them: {read}"
+        elif suffix == ".json" and _LABELME.search(head_of(path)):
+            yield f"{what}: it looks like shapes of labelme; {_boxes_of_labelme(shown, picture, call)}"
         elif around.flat and not is_object(path):
             tar = f"{shown.rstrip('/')}.tar"
             pack = Foreign("tar", "--sort=name", "-cf", tar, "-C", shown, ".")
@@ -109,6 +116,64 @@ def sidecars(around: Around) -> Iterator[str]:
             yield f"{what}; to read both as one record: {pack} && {read}"
         else:
             yield f"{what}: files beside pictures are read from archives of samples alone, without classes of folders"
+
+
+_LABELME: Final = re.compile(rb'"shapes"\s*:\s*\[')
+
+
+def _boxes_of_labelme(folder: str, picture: bytes, call: Call) -> str:
+    """Return what writes the boxes of the shapes of labelme to a table, and reads it."""
+    table, end = os.path.join(folder, "boxes.csv"), os.path.splitext(os.fsdecode(picture))[1]
+    write = Python(
+        f"pandas.DataFrame([{{'filename': path.stem + {end!r}, 'class': shape['label'], 'xmin': min(x), "
+        f"'ymin': min(y), 'xmax': max(x), 'ymax': max(y)}} for path in sorted(pathlib.Path({folder!r}).glob('*.json')) "
+        "for shape in json.loads(path.read_bytes())['shapes'] if shape['shape_type'] in ('rectangle', 'polygon') "
+        f"for x, y in [zip(*shape['points'])]]).to_csv({table!r}, index=False)"
+    )
+    read = call.plain([folder], Set("input.annotations.boxes", table))
+    return f"to read the boxes of its rectangles and polygons, write them to a table in Python: {write}; then: {read}"
+
+
+def names_of_tables(around: Around) -> Iterator[str]:
+    """Each table may be of what its name says, which no record has: AAPL.csv and MSFT.csv."""
+    names = [os.path.splitext(os.path.basename(one))[0] for one in around.files]
+    odd = any(not _WORD.fullmatch(one) or one.lower() in _SAYS_NOTHING or split_in_words(one) for one in names)
+    apart = len({os.path.dirname(one) for one in around.files}) > 1 or "://" in around.root
+    if around.form not in _WITH_COLUMNS or odd or apart or not 1 < len({*names}) == len(names):
+        return
+    first = min(around.files)
+    stem, inner = os.path.splitext(os.path.basename(first))[0], typed_path(os.path.dirname(first))
+    folder = os.path.join(inner, f"name={stem}")
+    move = f"{Foreign('mkdir', folder)} && {Foreign('mv', typed_path(first), folder)}"
+    yield (
+        f"the names of the files are not read: {first_names(sorted(names), _FEW_NAMES)}; to read them as a column, put "
+        f"each file into a folder, such as: {move}"
+    )
+
+
+def classes_in_names(around: Around) -> Iterator[str]:
+    """The names of pictures may begin with their classes, where no folder is one: cat.0.jpg and dog.0.jpg."""
+    found = [_NUMBERED.fullmatch(os.path.splitext(one)[0]) for one in around.files if around.form == "images"]
+    classes = Counter(one[1] for one in found if one is not None)
+    if None in found or not around.unlabelled or "://" in around.root or not 1 < len(classes) <= len(found) // 2:
+        return
+    ends, folders = sorted({os.path.splitext(one)[1] for one in around.files}), [*map(typed_path, around.folders)]
+    write = Python(
+        r"[(folder / 'metadata.csv').write_text('file_name,class\n' + ''.join(one.name + ',' + "
+        r"re.match('[A-Za-z]+', one.name)[0] + '\n' for one in sorted(folder.iterdir()) "
+        f"if one.suffix in {ends})) for folder in map(pathlib.Path, {folders})]"
+    )
+    read = around.call.plain([typed_path(around.root)], set_column("class", "label", True))
+    yield (
+        f"the names of the pictures are not read ({first_names(sorted(classes), _FEW_NAMES)}); if they begin with "
+        f"classes, write a table in Python: {write}; then: {read}"
+    )
+
+
+_FEW_NAMES: Final = 4
+_WORD: Final = re.compile(r"[A-Za-z]{2,}")
+_NUMBERED: Final = re.compile(r"([A-Za-z]{2,})[._-]?[0-9]+")
+_SAYS_NOTHING: Final = ("part", "data", "file", "chunk", "shard", "table", "old", "new", "copy", "more", "extra")
 
 
 def tables_of_pictures(around: Around) -> Iterator[str]:
@@ -435,7 +500,10 @@ def archives_beside(around: Around) -> Iterator[str]:
         yield f"{shown_path(os.fsencode(path))}{more}: not read; if rows name files in it, unpack it first: {how}"
 
 
-BESIDE: Final = (sidecars, tables_of_pictures, lists_of_classes, lists_of_splits, archives_beside, classes_of_folders)
+BESIDE: Final = (
+    sidecars, tables_of_pictures, lists_of_classes, lists_of_splits, archives_beside, classes_of_folders,
+    names_of_tables, classes_in_names,
+)  # fmt: skip
 WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 """The rules that say a line each, and those that warn."""
 

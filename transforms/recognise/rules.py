@@ -22,7 +22,7 @@ from typing import Any, Final
 from ..format.wording.nearest import first_names
 from ..sources.contract.call import Call
 from ..sources.contract.source import Listing, Recognised
-from .beside import BESIDE, WARNED, Around, content_twice
+from .beside import BESIDE, MOST_NAMES, WARNED, Around, content_twice
 from .box_layouts import by_box_layout
 from .hugging_face import stated_classes, without_caches
 from .kinds import KINDS, Paths
@@ -96,7 +96,8 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
     if how.looks:
         folders = [os.path.join(seen.root, one) for one in seen.parts]
         call, root = how.call.afterwards, seen.root
-        around = Around(form=form, call=call, notable=notable, folders=folders, root=root, splits=splits)
+        some = seen.files[:: len(seen.files) // MOST_NAMES + 1]
+        around = Around(form=form, call=call, notable=notable, folders=folders, root=root, splits=splits, files=some)
         lines = (*recognised.lines, *lines_beside(around))
         recognised = replace(recognised, lines=lines, warnings=content_twice(entries))
     classes = stated_classes(notable, seen.root) if how.looks else {}

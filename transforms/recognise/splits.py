@@ -15,7 +15,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, takewhile
 from typing import Any, Final, TypeVar
@@ -30,6 +30,7 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Recognised, SourceEntry
+from ..sources.files.skipped_names import SPLITS
 from .hugging_face import Stated, saved_splits, split_named, stated_in
 from .lists import splits_by_lists
 from .names import (
@@ -499,6 +500,9 @@ def _into(how: FileSplits, split: str) -> list[Set]:
     return [] if split == how.split and how.call.command != "append" else [Set("output.split", split)]
 
 
+_KIND: Final = re.compile(rf"(?:{'|'.join(SPLITS)})_?([A-Z])")
+
+
 def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: FileSplits) -> str:
     folders, inner = defaultdict[str, set[str]](set), set[str]()
     stray = ""
@@ -512,6 +516,15 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
                 level += 1  # seg_train/seg_train
             if split == splits[0]:
                 inner.add(os.path.join(seen.root, *parts[:level]))
+    kinds = defaultdict[str, list[str]](list)
+    for path in sorted(one for some in folders.values() for one in some):
+        found = _KIND.fullmatch(os.path.basename(path))
+        kinds[found[1] if found else ""].append(path)
+    if len(kinds) > 1 and "" not in kinds:
+        options = Set("input.splits", "names")
+        each = [(one, _command(replace(how, call=how.call.apart(one)), some, options)) for one, some in kinds.items()]
+        what = f"folders of splits of several kinds ({', '.join(kinds)}), as CycleGAN has them"
+        return _choice(f"{what}: {', '.join(map(shown_path, kinds[min(kinds)]))}; each kind is a dataset", *each)
     named = [path for split in splits for path in sorted(folders[split])]
     if mixed.words:
         shown = ", ".join(shown_path(min(folders[split])) for split in splits)

@@ -26,7 +26,7 @@ from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem, notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
-from ...recognise.beside import WARNED, Around, lists_of_classes
+from ...recognise.beside import MOST_NAMES, WARNED, Around, lists_of_classes
 from ...recognise.layout import (
     FolderRole,
     Layout,
@@ -366,6 +366,8 @@ class ImageSource(FileSource):
             folders=folders,
             root=os.fsdecode(listing.folders[0].root),
             splits=splits,
+            files=[os.fsdecode(one) for one in listing.images.some_names(MOST_NAMES)],
+            unlabelled=layout in ("flat", "split"),
             pairs=listing.sidecars if looks else (),
             flat=layout == "flat" and len(folders) == 1,
         )

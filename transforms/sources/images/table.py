@@ -76,6 +76,10 @@ class ImageTable(Sequence[ImageFile]):
         chosen = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)], null_count=0)
         return ImageTable(self.folders[places], pc.take(self.names, chosen), self.sizes[places], self.mtimes_ns[places])
 
+    def some_names(self, count: int) -> list[bytes]:
+        """Return at most so many names, from all parts of the table."""
+        return [one.as_py() for one in self.names.take(pa.array(range(0, len(self), len(self) // count + 1)))]
+
     def in_order_of_names(self) -> ImageTable:
         order = pc.array_sort_indices(self.names)
         return self.take(np.frombuffer(order.buffers()[1], np.uint64)[: len(self)])
