@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.format.columns.feature_column import feature_column
+from shardmill.transforms.format.encode import example
 from shardmill.transforms.format.encode.example import EntryPrefixes, ExampleEncoder, entry_prefix
 from shardmill.transforms.format.flow.blocks import FeatureColumn
 from shardmill.transforms.format.schema.arrow_types import feature_of
@@ -150,10 +151,15 @@ def tables(draw: st.DrawFn) -> tuple[int, dict[str, Drawn]]:
 
 
 @settings(max_examples=examples(400), deadline=None)
-@given(tables())
-def test_records_are_byte_for_byte_those_of_protobufs_deterministic_mode(table: tuple[int, dict[str, Drawn]]) -> None:
+@given(tables(), st.sampled_from([0, 1 << 10]), st.sampled_from([4, 1 << 16]))
+def test_records_are_byte_for_byte_those_of_protobufs_deterministic_mode_however_many_integers_are_encoded_at_once(
+    table: tuple[int, dict[str, Drawn]], few_rows: int, at_once: int
+) -> None:
     rows, drawn = table
-    fast = encode_examples([encoded(name, column) for name, column in drawn.items()], rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(example, "_FEW_ROWS", few_rows)
+        patch.setattr(example, "_NUMBERS_AT_ONCE", at_once)
+        fast = encode_examples([encoded(name, column) for name, column in drawn.items()], rows)
     fast.validate(full=True)
     assert fast.to_pylist() == [by_protobuf(drawn, row) for row in range(rows)]
 

@@ -185,6 +185,10 @@ SPLICE_BYTES: Final = 16 << 10
 _VARINT_SIZES: Final = 11
 """A varint of an int64 has at most ten bytes."""
 
+_FEW_ROWS: Final = 1 << 10
+_NUMBERS_AT_ONCE: Final = 1 << 16
+"""Integers of so few rows are encoded together with those of the next features, up to so many."""
+
 
 class ExampleEncoder:
     """Encodes batches of columns; remembers the entry prefixes. One thread at a time."""
@@ -222,6 +226,7 @@ class ExampleLayout:
         self._sizes = np.zeros(rows, np.int64)
         self._sparse: list[tuple[I64, Views]] = []
         self._sparse_numbers: list[tuple[I64, I64, EntryPrefixes]] = []
+        self._numbers: list[tuple[FeatureColumn, EntryPrefixes]] = []
 
     @property
     def lengths(self) -> I64:
@@ -234,8 +239,16 @@ class ExampleLayout:
             self._add_sparse(column, column.rows, prefixes)
             return
         if column.kind == "float" and column.offsets is None and column.present is None:
+            self._flush_numbers()
             self._flush_sparse()
             self._fixed.append((prefixes.of(4), column.values.view(np.uint32)))
+            return
+        if column.kind == "int64" and column.offsets is None and self._rows <= _FEW_ROWS:
+            if not self._numbers:
+                self.flush()
+            self._numbers.append((column, prefixes))
+            if len(self._numbers) * self._rows > _NUMBERS_AT_ONCE:
+                self._flush_numbers()
             return
         self.flush()
         if column.kind == "int64" and column.offsets is None and prefixes.knows(column.values):
@@ -270,18 +283,39 @@ class ExampleLayout:
         """Encode the sparse integers that wait at once: with thousands of features, calls for each take longest."""
         if not self._sparse_numbers:
             return
-        prefixes = [of for _, _, of in self._sparse_numbers]
-        payload = varint_views(np.concatenate([values for _, values, _ in self._sparse_numbers]))
-        counts = [len(rows) for rows, _, _ in self._sparse_numbers]
-        keys = np.repeat(np.arange(len(counts)) * _VARINT_SIZES, counts) + lengths_of(payload)
-        distinct, which = np.unique(keys, return_inverse=True)
-        table, buffer = table_of([prefixes[key // _VARINT_SIZES].of(key % _VARINT_SIZES) for key in distinct.tolist()])
-        entries = np.stack([at_index(table, len(self._buffers)).take(which), payload], axis=1)
-        self._buffers.append(buffer)
+        entries = np.stack(self._numbers_of([(values, of) for _, values, of in self._sparse_numbers]), axis=1)
         self._sparse.append(
             (np.repeat(np.concatenate([rows for rows, _, _ in self._sparse_numbers]), 2), entries.reshape(-1))
         )
         self._sparse_numbers = []
+
+    def _numbers_of(self, columns: Sequence[tuple[I64, EntryPrefixes]]) -> tuple[Views, Views]:
+        """Return the prefixes and the payloads of the integers of some columns, one column after the other."""
+        payload = varint_views(np.concatenate([values for values, _ in columns]))
+        keys = np.repeat(np.arange(len(columns)) * _VARINT_SIZES, [len(values) for values, _ in columns])
+        keys += lengths_of(payload)
+        there = np.zeros(len(columns) * _VARINT_SIZES, np.bool_)
+        there[keys] = True
+        texts = [columns[key // _VARINT_SIZES][1].of(key % _VARINT_SIZES) for key in np.flatnonzero(there).tolist()]
+        table, buffer = table_of(texts)
+        prefix = at_index(table, len(self._buffers)).take((np.cumsum(there) - 1).take(keys))
+        self._buffers.append(buffer)
+        return prefix, payload
+
+    def _flush_numbers(self) -> None:
+        """Encode the integers that wait at once: with few rows, calls for each of their features take longest."""
+        if not self._numbers:
+            return
+        found = self._numbers_of([(column.values, of) for column, of in self._numbers])
+        shape = len(self._numbers), self._rows
+        for (column, _), *both in zip(self._numbers, *(views.reshape(shape) for views in found), strict=True):
+            if column.present is not None:
+                for views in both:
+                    views[~column.present] = 0
+            self._pieces += both
+        for views in found:
+            self._sizes += words_of(views)[:, 0].reshape(shape).sum(axis=0)
+        self._numbers = []
 
     def _flush_sparse(self) -> None:
         """Turn the sparse features that wait into one piece: their values, row by row."""
@@ -301,6 +335,7 @@ class ExampleLayout:
 
         The sparse ones become one piece too.
         """
+        self._flush_numbers()
         self._flush_sparse()
         if not self._fixed:
             return

@@ -11,7 +11,7 @@ from ...errors import SourceError
 from ..contract.source import SourceEntry
 from ..files.open_file import SHORTER, DiskErrors, expect, open_file, read_blocks
 from ..text.open_text import BLOCK_BYTES, sniff_text, stream_text
-from ..text.pieces import Cut, TextPiece, joined
+from ..text.pieces import Cut, TextPiece, joined, times_wider
 from .header import FileHead
 from .parse import Parser
 from .records.chunks import Chunk, StreamLimits, cut_stream
@@ -79,10 +79,11 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
         return
     with DiskErrors(plain[0].name), open_file(plain[0]) as file:
         expect(file, [(plain[0].before.offset, plain[-1].stop)])
-        for piece in joined(plain, parser.limits.joined_bytes):
+        most = parser.limits.joined_bytes * times_wider(len(parser.names))
+        for piece in joined(plain, most):
             file.seek(piece.before.offset)
             size = piece.stop - piece.before.offset
-            if size > max(parser.limits.joined_bytes, min(parser.limits.field_bytes, parser.limits.long_bytes)):
+            if size > max(most, min(parser.limits.field_bytes, parser.limits.long_bytes)):
                 for chunk in _cut(read_blocks(file, size, BLOCK_BYTES, piece.name), piece, parser):
                     yield piece, chunk
                 continue
@@ -114,9 +115,8 @@ def _stream_chunks(piece: CsvPiece, parser: Parser, encoding: str) -> Iterator[C
 def _cut(blocks: Iterable[bytes], piece: CsvPiece, parser: Parser) -> Iterator[Chunk]:
     done, start = piece.before, piece.before.offset
     own = parser.limits
-    limits = StreamLimits(
-        own.field_bytes, own.record_bytes, own.block_bytes, own.long_bytes, rejects=not piece.streamed
-    )
+    block_bytes = own.block_bytes * times_wider(len(parser.names))
+    limits = StreamLimits(own.field_bytes, own.record_bytes, block_bytes, own.long_bytes, rejects=not piece.streamed)
     for text, counts, size, long in cut_stream(blocks, piece.name, parser.dialect, start, limits):
         whole = size == len(text) or not counts.records
         yield Chunk(text, done, counts, piece.header_lines, size=None if whole else size, long=long)

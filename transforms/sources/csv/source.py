@@ -23,7 +23,7 @@ from ..registry.file_source import TableSource
 from ..text.declared import as_cast, text_type
 from ..text.misfits import refuse_misfits
 from ..text.open_text import is_transparent, plain_encoding
-from ..text.pieces import TextJob, text_jobs
+from ..text.pieces import TextJob, text_jobs, times_wider
 from .header import (
     FileHead,
     commented_headers,
@@ -215,7 +215,8 @@ class CsvSource(TableSource):
             if head.names is not None and not head.form.streamed:
                 plan = text_jobs(entry, head.form.start, self.limits.job_bytes)
                 jobs += [(index, job) for job in plan]
-        scan = partial(run_scan, dialect=dialect_of(self.options), block_bytes=self.limits.block_bytes)
+        block_bytes = self.limits.block_bytes * times_wider(max(len(head.names or ()) for head in heads))
+        scan = partial(run_scan, dialect=dialect_of(self.options), block_bytes=block_bytes)
         blocks = run(scan, [job for _, job in jobs], heavy=True)
         scans = {}
         for index, group in groupby(zip(jobs, blocks, strict=True), key=lambda pair: pair[0][0]):

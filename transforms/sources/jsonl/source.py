@@ -22,7 +22,7 @@ from ..registry.file_source import FileSource
 from ..text.lines import LineSizes, line_pieces, read_lines
 from ..text.misfits import refuse_misfits
 from ..text.open_text import beside
-from ..text.pieces import TextPiece
+from ..text.pieces import TextPiece, times_wider
 from .columns import (
     JsonFrozen,
     cast_schema,
@@ -98,10 +98,11 @@ class JsonLinesSource(FileSource):
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         parser = parser_of(frozen, self.rules, self.settings.infer, self.sizes.record_bytes, self.selection)
+        sizes = replace(self.sizes, joined_bytes=self.sizes.joined_bytes * times_wider(len(parser.columns)))
         ordinal = 0
         for pieces in files_of(task, TextPiece):
             count = 0
-            for piece, lines in read_lines(pieces, self.sizes, blank_rows=False):
+            for piece, lines in read_lines(pieces, sizes, blank_rows=False):
                 for rows in parse_in_parts(parser, lines, piece.name, piece.entry):
                     count += rows.batch.num_rows + len(rows.rejects)
                     yield Rows(task.ordinal, ordinal, piece.entry, rows.batch, rows.origin, rows.problems, rows.rejects)
