@@ -282,7 +282,7 @@ def _print_schema(schema: Schema | None, screen: Screen) -> None:
         return
     screen.table(schema_table(schema, reasons=False))
     if len(schema) > MOST_FEATURES:
-        screen.text(f"and {more(len(schema) - MOST_FEATURES, 'feature')}; --json has them all")
+        screen.text(f"and {more(len(schema) - MOST_FEATURES, 'feature')}; to list all of them, add --json")
     nulls = nulls_text(schema)
     if nulls is not None:
         screen.text(nulls)

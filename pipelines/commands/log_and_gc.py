@@ -126,7 +126,7 @@ def _print_garbage(report: GarbageReport, older_than: int, keep: int | None, scr
         size = f"{counted(item.files, 'file')}, " if item.files != 1 else ""
         screen.text(f"{printable_path(item.path)}: {size}{format_size(item.bytes)}: {item.reason}")
     if len(report.items) > len(largest):
-        screen.text(f"and {len(report.items) - len(largest):,} smaller ones; --json has them all")
+        screen.text(f"and {len(report.items) - len(largest):,} smaller ones; to list all of them, add --json")
     whole = tuple(number for number in report.kept if number not in report.replaced)
     kept = _numbers(whole)
     if report.dropped:

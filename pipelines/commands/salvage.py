@@ -35,7 +35,7 @@ def _print(report: SalvageReport, screen: Screen) -> None:
     for damage in report.damages[:_SHOWN]:
         screen.text(_line(damage), "yellow" if damage.recovered else "red")
     if len(report.damages) > _SHOWN:
-        screen.text(f"and {len(report.damages) - _SHOWN:,} more damages; --json has them all")
+        screen.text(f"and {len(report.damages) - _SHOWN:,} more damages; to list all of them, add --json")
     if screen.quiet:
         return
     if report.target is None and report.ok:

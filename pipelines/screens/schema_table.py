@@ -71,6 +71,6 @@ def nulls_text(schema: Schema, choices: Sequence[Choice] = ()) -> str | None:
     shown = ", ".join(map(name_text, names[:5]))
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     return (
-        f"Nulls {where} {shown}{more}: the record then lacks the feature, and TFDS shows a stand-in value "
+        f"Nulls {where} {shown}{more}: their records lack it, and TFDS reads the smallest number or empty text "
         "(docs/types.md, Nulls)"
     )

@@ -42,7 +42,7 @@ def print_schema(terminal: Terminal, schema: Schema | None, choices: tuple[Choic
     terminal.out.print()
     terminal.table(schema_table(schema, choices, reasons=planned, most=most))
     if len(schema) > most:
-        terminal.text(f"and {more(len(schema) - most, 'feature')}; --json has them all")
+        terminal.text(f"and {more(len(schema) - most, 'feature')}; to list all of them, add --json")
     names = {feature.name for feature in schema}
     for choice in choices[:MOST_FEATURES] if planned else ():
         if choice.column not in names:  # a column that became several features

@@ -307,7 +307,7 @@ def test_classes_in_names_of_folders_of_tables_are_said_with_what_makes_them_a_c
     )
     screen = shardmill("convert", "d", "-o", "out")
     line = next(
-        line for line in screen.out.splitlines() if "names of the files' folders are not read: neg, pos" in line
+        line for line in screen.out.splitlines() if "folder names do not become part of the records: neg, pos" in line
     )
     subprocess.run(shlex.split(line.rpartition("such as: ")[2]), check=True)
     assert len(list(Path("d").rglob("class=neg"))) == 1

@@ -170,7 +170,10 @@ def test_a_picture_beside_the_folders_of_splits_is_a_reject_where_the_layout_say
 def test_folders_that_hold_parts_of_each_example_are_asked_about(desk: Any) -> None:
     desk.put({"roads/images/1.jpg": JPEG, "roads/masks/1.png": PNG})
     screen = desk.convert("roads")
-    said = 'error: unclear folder layout: "images", "masks" look like parts of each example, not classes; read one'
+    said = (
+        'error: it is unclear what the folders mean: "images", "masks" look like parts of each example, not classes; '
+        "read one"
+    )
     assert (screen.code, screen.err.startswith(said)) == (2, True)
     assert desk.convert("roads/images").code == 0
 
@@ -182,7 +185,7 @@ def test_annotations_beside_folders_of_an_unclear_layout_are_proposed_first(desk
     desk.put({"roads/images/1.jpg": JPEG, "roads/instances.json": json.dumps(coco).encode()})
     said = desk.convert("roads").err
     first, then = said.index("--set input.annotations.coco=roads/instances.json"), said.index("\nor choose one of:\n")
-    assert said.startswith("error: unclear folder layout: ")
+    assert said.startswith("error: it is unclear what the folders mean: ")
     assert first < then
     assert desk.convert("roads/images", "--set", "input.annotations.coco=roads/instances.json").code == 0
 
@@ -246,7 +249,7 @@ def test_folders_of_classes_that_are_named_keep_their_classes_and_their_pictures
 def test_a_glob_of_folders_that_can_mean_two_things_is_asked_about(desk: Any, paths: list[str]) -> None:
     desk.put({f"{name}/1.jpg": JPEG for name in ["a/x", "b/y/z", "train/x"]} | {"p.jpg": JPEG})
     screen = desk.convert(*paths)
-    assert (screen.code, screen.err.startswith("error: unclear folder layout: ")) == (2, True)
+    assert (screen.code, screen.err.startswith("error: it is unclear what the folders mean: ")) == (2, True)
 
 
 def test_input_ignore_holds_for_folders_that_are_named(desk: Any) -> None:

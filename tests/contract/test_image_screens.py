@@ -227,11 +227,11 @@ LAYOUT = """choose one of:
 REFUSED: dict[str, tuple[Files, str]] = {
     "one class name in two folders": (
         {"pics/tame/cat/1.jpg": JPEG, "pics/wild/cat/1.jpg": JPEG},
-        f'unclear folder layout: "tame" is not the name of a split (in "tame/cat"); {LAYOUT}',
+        f'it is unclear what the folders mean: "tame" is not the name of a split (in "tame/cat"); {LAYOUT}',
     ),
     "files beside folders": (
         {"pics/2.jpg": JPEG, "pics/cat/1.jpg": JPEG},
-        f'unclear folder layout: there are files in the root and in "cat"; {LAYOUT}',
+        f'it is unclear what the folders mean: there are files in the root and in "cat"; {LAYOUT}',
     ),
     "hidden files only": (
         {"pics/.x.jpg": JPEG},

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -404,3 +405,11 @@ def test_records_beside_pictures_are_no_pictures_in_the_command_for_folders_of_s
     assert "tfrecords" not in command
     assert shardmill(*shlex.split(command)[1:]).code == 0
     assert {name: len([*open_dataset("out")[name]]) for name in ("train", "test")} == {"train": 1, "test": 1}
+
+
+def test_the_folder_of_another_dataset_is_named_by_what_tells_its_tables_apart(shardmill: Shardmill) -> None:
+    for split in ("train", "test"):
+        pictures(*(f"o/pets/{split}/{n}.png" for n in range(2)))
+        Path(f"o/pets/{split}_labels.csv").write_text("id,n\n0.png,1\n1.png,2\n")
+    shown = shardmill("convert", "o/pets", "-o", "pets").out
+    assert sorted(re.findall(r"-o (pets-\S+)", shown)) == ["pets-test_labels", "pets-train_labels"], shown

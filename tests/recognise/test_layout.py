@@ -43,7 +43,7 @@ def test_any_other_layout_is_asked_for(folders: list[bytes], message: str) -> No
     with pytest.raises(UsageError) as caught:
         choose_layout(folders, "auto")
     assert message in str(caught.value)
-    assert str(caught.value).startswith("unclear folder layout: ")
+    assert str(caught.value).startswith("it is unclear what the folders mean: ")
     assert str(caught.value).endswith(
         "choose one of:\n"
         "  --set input.layout=flat        root/1.jpg            no classes\n"

@@ -57,12 +57,12 @@ def test_classes_in_the_names_of_pictures_are_read_by_the_lines_on_the_screen(
 @pytest.mark.parametrize("names", [["img.0", "img.1", "img.2", "img.3"], ["a1", "b2", "c3", "d4"], ["cat", "dog"]])
 def test_names_of_one_kind_or_all_different_are_no_classes(names: list[str], shardmill: Shardmill) -> None:
     pictures(*(f"d/{name}.png" for name in names))
-    assert "names of the pictures" not in shardmill("convert", "d", "-o", "out").out
+    assert "file names" not in shardmill("convert", "d", "-o", "out").out
 
 
 def test_pictures_in_folders_of_classes_have_no_classes_in_their_names(shardmill: Shardmill) -> None:
     pictures(*(f"d/{name}/{name}{n}.png" for name in ("cat", "dog") for n in range(2)))
-    assert "names of the pictures" not in shardmill("convert", "d", "-o", "out").out
+    assert "file names" not in shardmill("convert", "d", "-o", "out").out
 
 
 def test_the_kinds_of_pictures_of_cyclegan_are_datasets_by_the_commands_on_the_screen(shardmill: Shardmill) -> None:
@@ -104,7 +104,7 @@ def test_names_of_tables_become_a_column_by_the_commands_on_the_screen(shardmill
     Path("d").mkdir()
     for number, name in enumerate(("AAPL", "MSFT")):
         Path(f"d/{name}.csv").write_text(f"day,price\n1,{number}\n")
-    found = re.search(r"AAPL, MSFT; to read them .*, such as: (.*)", shardmill("convert", "d", "-o", "out").out)
+    found = re.search(r"AAPL, MSFT; to get them .*, such as: (.*)", shardmill("convert", "d", "-o", "out").out)
     assert found
     for command in [*found[1].split(" && "), *found[1].replace("AAPL", "MSFT").split(" && ")]:
         assert subprocess.run(shlex.split(command), check=False).returncode == 0
@@ -118,4 +118,4 @@ def test_names_that_say_nothing_are_not_mentioned(names: list[str], shardmill: S
     Path("d").mkdir()
     for name in names:
         Path(f"d/{name}.csv").write_text("day,price\n1,2\n")
-    assert "names of the files" not in shardmill("convert", "d", "-o", "out").out
+    assert "file names" not in shardmill("convert", "d", "-o", "out").out

@@ -146,8 +146,8 @@ def names_of_tables(around: Around) -> Iterator[str]:
     folder = os.path.join(inner, f"name={stem}")
     move = f"{Foreign('mkdir', folder)} && {Foreign('mv', typed_path(first), folder)}"
     yield (
-        f"the names of the files are not read: {first_names(sorted(names), _FEW_NAMES)}; to read them as a column, put "
-        f"each file into a folder, such as: {move}"
+        f"file names do not become part of the records: {first_names(sorted(names), _FEW_NAMES)}; to get them as a "
+        f"column, put each file into a folder, such as: {move}"
     )
 
 
@@ -165,8 +165,8 @@ def classes_in_names(around: Around) -> Iterator[str]:
     )
     read = around.call.plain([typed_path(around.root)], set_column("class", "label", True))
     yield (
-        f"the names of the pictures are not read ({first_names(sorted(classes), _FEW_NAMES)}); if they begin with "
-        f"classes, write a table in Python: {write}; then: {read}"
+        f"file names may begin with classes, which are not read: {first_names(sorted(classes), _FEW_NAMES)}; if they "
+        f"do, write a table in Python: {write}; then: {read}"
     )
 
 
@@ -259,9 +259,8 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
         what = f'{shown} {names} pictures in {its} column "{printable(column)}"'
         alone = (len(groups) == 1 and not boxes) or around.call.command == "append"
-        call = (
-            around.call if alone else around.call.apart(re.sub("[./]+", "-", os.path.splitext(group[0])[0]).strip("-"))
-        )
+        below = os.path.relpath(group[0], around.root or None).removeprefix("../")
+        call = around.call if alone else around.call.apart(re.sub("[./]+", "-", os.path.splitext(below)[0]).strip("-"))
         read = call.plain(_in_few_words(group, all_tables), *options)
         each = "" if not any(_names_one_again(one, column) for one in group) else ", a record for each row, so that a "
         each += "picture in several rows comes several times" if each else ""
@@ -480,8 +479,8 @@ def classes_of_folders(around: Around) -> Iterator[str]:
     first = next(one for one in folders if one.rpartition("/")[2] == names[0])
     path = os.path.join(root, first)
     rename = Foreign("mv", typed_path(path), typed_path(f"{path[: -len(names[0])]}class={names[0]}"))
-    also = f"; to read them as a column, rename each folder, such as: {rename}" if form in _WITH_COLUMNS else ""
-    yield f"the names of the files' folders are not read: {shown}{also}"
+    also = f"; to get them as a column, rename each folder, such as: {rename}" if form in _WITH_COLUMNS else ""
+    yield f"folder names do not become part of the records: {shown}{also}"
 
 
 _WITH_COLUMNS: Final = ("csv", "jsonl", "parquet", "arrow")

@@ -120,7 +120,8 @@ def choose_layout(
         if command is not None and 0 not in by_depth:
             first = _reading(tops, command, mixed=bool(others) and strange is None) + first
         raise UsageError(
-            f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {first}{_choices(splits=splits)}"
+            f"it is unclear what the folders mean: {_why_unclear(by_depth, tops, strange)}; {first}"
+            f"{_choices(splits=splits)}"
         )
     _refuse_parts([name for name in names if _is_part(name)], names, (), first, splits=splits)
     return found[depth]
@@ -140,7 +141,7 @@ def _refuse_parts(
     """Raise `UsageError` where all folders that are no splits hold parts of examples; `own` are commands for each."""
     if parts and all(_is_part(name) or is_split_folder(name) for name in names):
         what = f"{_parts_text(parts)}{': ' if own else ''}{' or '.join(own)}"
-        raise UsageError(f"unclear folder layout: {what}; {first or 'or '}{_choices(splits=splits)}")
+        raise UsageError(f"it is unclear what the folders mean: {what}; {first or 'or '}{_choices(splits=splits)}")
 
 
 def without_images(folders: Sequence[bytes]) -> list[bytes]:

@@ -103,7 +103,7 @@ def _list(screen: Screen, title: str, lines: Iterable[str]) -> None:
     for line in found[:_SHOWN]:
         screen.text(f"  {line}")
     if len(found) > _SHOWN:
-        screen.text(f"  and {len(found) - _SHOWN:,} more; --json has them all")
+        screen.text(f"  and {len(found) - _SHOWN:,} more; to list all of them, add --json")
 
 
 def _arrow(a: object, b: object) -> str:

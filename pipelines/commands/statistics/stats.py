@@ -60,7 +60,7 @@ def print_statistics(screen: Screen, statistics: Statistics, schema: Schema) -> 
         screen.table(_table(split, features))
         if len(split.features) > MOST_FEATURES:
             left = counted(len(split.features) - MOST_FEATURES, "more feature")
-            screen.text(f"and {left}; --json has them all")
+            screen.text(f"and {left}; to list all of them, add --json")
         screen.text("")
     if not statistics.splits:
         screen.text("There are no records.")

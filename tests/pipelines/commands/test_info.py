@@ -66,7 +66,7 @@ def test_a_dataset_is_told_by_its_manifest_and_no_record_is_read(
         "feature kind type nulls",
         "a int64 label no",
         "b float float64 yes",
-        "Nulls possible in b: the record then lacks the feature, and TFDS shows a stand-in value "
+        "Nulls possible in b: their records lack it, and TFDS reads the smallest number or empty text "
         "(docs/types.md, Nulls)",
         "Labels of a: cat = 0, dog = 1",
         "",

@@ -125,7 +125,7 @@ price    float       float64              yes
 taken    int64       timestamp (us, UTC)  no
 vec      float list  float32[3, 2]        no
 words    bytes list  list of string       no
-Nulls possible in price: the record then lacks the feature, and TFDS shows a stand-in value (docs/types.md, Nulls)
+Nulls possible in price: their records lack it, and TFDS reads the smallest number or empty text (docs/types.md, Nulls)
 Narrowed price: float64 to float32, 24 values, relative error up to 5.9e-08, 2 became zero
 
 Rejected 1 row (out/pets/rejects/00000001.jsonl):
@@ -275,7 +275,7 @@ def test_a_schema_of_many_columns_is_cut_on_the_screen_and_whole_in_json(out: io
     Screen(stdout=out, stderr=err).plan(plan)
     assert "c0199" in out.getvalue()
     assert "c0200" not in out.getvalue()
-    assert "and 300 more features; --json has them all" in out.getvalue()
+    assert "and 300 more features; to list all of them, add --json" in out.getvalue()
     assert len(plan.to_json()["schema"]) == 500
 
 

@@ -87,7 +87,7 @@ def test_folders_in_an_archive_are_splits_and_classes_as_those_on_a_disk() -> No
 
 def test_a_folder_that_no_class_can_be_is_refused_with_the_choices() -> None:
     write("a.tar", tar_of([("1.jpg", picture()), ("a/2.jpg", picture())]))
-    with pytest.raises(UsageError, match=r"(?s)unclear folder layout.*--set input\.layout=flat"):
+    with pytest.raises(UsageError, match=r"(?s)it is unclear what the folders mean.*--set input\.layout=flat"):
         convert("a.tar", output="out")
     assert rejects(input__layout="label") == [
         '  a.tar/1 row 1: DECLARED_NOT_NULL: no class folder holds "1"; move it into one, or set input.layout to flat'

@@ -150,7 +150,8 @@ class Folders:
             return cls("flat", b"", (), (), f"folders are no classes, since .{beside} members are beside pictures")
         if found.folders is None:
             raise UsageError(
-                f"unclear folder layout: more than 100,000 folders in an archive; {Set('input.layout', 'flat')}"
+                "it is unclear what the folders mean: more than 100,000 folders in an archive; "
+                f"{Set('input.layout', 'flat')}"
             )
         root = _root_of(found.folders)
         below = [folder[len(root) :] for folder in found.folders]
