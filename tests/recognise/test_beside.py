@@ -409,7 +409,7 @@ def test_records_beside_pictures_are_no_pictures_in_the_command_for_folders_of_s
 
 def test_the_folder_of_another_dataset_is_named_by_what_tells_its_tables_apart(shardmill: Shardmill) -> None:
     for split in ("train", "test"):
-        pictures(*(f"o/pets/{split}/{n}.png" for n in range(2)))
-        Path(f"o/pets/{split}_labels.csv").write_text("id,n\n0.png,1\n1.png,2\n")
-    shown = shardmill("convert", "o/pets", "-o", "pets").out
+        pictures(*(f"o/pets/{split}/{split}{n}.png" for n in range(2)))
+        Path(f"o/pets/{split}_labels.csv").write_text(f"id,n\n{split}0.png,1\n{split}1.png,2\n")
+    shown = shardmill("convert", "o/pets", "-o", "pets", "--set", "input.format=images").out
     assert sorted(re.findall(r"-o (pets-\S+)", shown)) == ["pets-test_labels", "pets-train_labels"], shown

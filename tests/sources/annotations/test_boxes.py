@@ -200,3 +200,24 @@ def test_classes_are_given_in_the_order_of_their_numbers() -> None:
     assert open_dataset("out").labels == {"image/object/class/label": ("cat", "dog", "ant")}
     with pytest.raises(TooManyRejects, match=r"object 1 .* has no class"):
         convert("more", output="one", input__annotations={"boxes": "c.csv", "classes": ["cat"]})
+
+
+@pytest.mark.parametrize("place", ["oi", "oi/csv"])
+def test_codes_of_classes_of_open_images_get_the_names_that_are_beside_or_above_the_tables(
+    place: str, shardmill: Shardmill
+) -> None:
+    row = "{},xclick,{},1,{},0\n"
+    cat, dog, odd = ("/m/01yrx", "0.1,0.6,0.25,0.75"), ("/m/0bt9lr", "0,0.5,0,0.5"), ("/m/9", "0,0.5,0,0.5")
+    make({
+        "oi/train/00a.jpg": "",
+        "oi/validation/00b.jpg": "",
+        "oi/class-descriptions-boxable.csv": "/m/01yrx,cat\n/m/0bt9lr,dog\n/m/0x,\"Yak, wild\"\n",
+        f"{place}/train-annotations-bbox.csv": OPEN_IMAGES + row.format("00a", *cat) + row.format("00a", *dog),
+        f"{place}/validation-annotations-bbox.csv": OPEN_IMAGES + row.format("00b", *odd),
+    })  # fmt: skip
+    screen = shardmill("convert", "oi", "-o", "out", "--set", "input.format=images")
+    done = shardmill(*proposed(screen.out), *([] if "--overwrite" in proposed(screen.out) else ["--overwrite"]))
+    assert done.code == 0, done.err
+    assert records() == {"train/00a.jpg": [CAT, DOG]}
+    assert records("validation") == {"validation/00b.jpg": [(DOG[0], "/m/9")]}
+    assert open_dataset("out").manifest.labels["image/object/class/label"] == ("/m/9", "cat", "dog")

@@ -6,12 +6,14 @@
     image_id,width,height,bbox                         "[x, y, width, height]" in a cell
 
 A picture may be named without its suffix, or its folder. A row without numbers says that its picture has no boxes.
+Codes of classes, as Open Images has them, get their names from a `class-descriptions*.csv` beside or above the tables.
 Corners are parts of the picture where no number in any file is over 1.5.
 """
 
 from __future__ import annotations
 
 import csv
+import glob
 import io
 import math
 import os
@@ -35,6 +37,7 @@ from .rows import Annotated, AnnotationOptions, Picture, annotated
 from .voc import number_by_names
 
 _PART: Final = 1.5
+_DESCRIBED: Final = "class-descriptions*.csv"
 _NO_CLASS: Final = "object"
 
 
@@ -65,10 +68,28 @@ def read_boxes(entries: Sequence[SourceEntry], options: AnnotationOptions, run: 
                 box = _box(row.numbers, corners=columns.corners, parts=parts)
                 picture.objects.append({ID: f"row {at}", "label": row.label} | box)
         found += here.values()
+    described = _descriptions(entries)
+    for picture in found:
+        for one in picture.objects:
+            one["label"] = described.get(one["label"], one["label"])
     classes, warnings = number_by_names(found, options)
     unread = Counter(name for _, _, others in tables for name in others)
     warnings += [f"columns of boxes that are not read: {first_names(list(unread), 8)}"] if unread else []
     return annotated(found, len(entries), classes, warnings=warnings)
+
+
+def _descriptions(entries: Sequence[SourceEntry]) -> dict[str, str]:
+    """Return the names of classes that Open Images has by codes, in a file beside tables or in the folder above."""
+    folders = dict.fromkeys(os.path.dirname(os.fsdecode(one.path)) for one in entries)
+    places = [os.path.join(*one) for above in folders for one in ((above,), (above, ".."))]
+    file = next(
+        (file for one in places for file in sorted(glob.glob(os.path.join(glob.escape(one), _DESCRIBED)))), None
+    )
+    if file is None:
+        return {}
+    with open(file, encoding="utf-8-sig", errors="replace", newline="") as lines:
+        found = dict(row for row in csv.reader(lines) if len(row) == 2 and row[0].startswith("/"))
+    return found if len({*found.values()}) == len(found) else {}
 
 
 def _box(numbers: tuple[float, ...], *, corners: bool, parts: bool) -> dict[str, Any]:
