@@ -138,12 +138,13 @@ def _settings(config: Config, call: Call, wanted: str | None, latest: Manifest |
     anew = rule is not None and rule.of is None and not by_dataset
     if options is None or options.detect == "none":
         looks = options is None or options.detect is None
-        splits = FileSplits(None if looks else "none", looks=looks, steps=looks, call=call)
+        splits = FileSplits(None if looks else "none", looks=looks, pictures=() if looks else None, call=call)
     else:
         said = "the rule of split" if wanted is None and anew else "" if wanted is None else f"output.split ({wanted})"
         known, may_differ = wanted_splits(options.splits), hasattr(options, "columns_differ")
-        steps = bool(config.picture_folders)  # a table beside pictures has a step
-        splits = FileSplits(known, said, may_differ, config.output.split, steps=steps, call=call)
+        pictures, root = config.picture_folders or None, config.schema_.files_root
+        begin = "" if pictures is None or root is None else os.path.join(config.base, root)
+        splits = FileSplits(known, said, may_differ, config.output.split, pictures=pictures, begin=begin, call=call)
         if latest is not None and not said and known is None:
             splits = as_held(splits, latest, has_rule=rule is not None)
     return Settings(
@@ -277,7 +278,7 @@ def _of_picture_folders(config: Config, how: FileSplits) -> list[Step]:
     begin = "" if root is None else os.path.join(config.base, root)
     limited = config.input is not None and config.input.limit is not None  # not all names are read
     unnamed = [] if limited else [UnnamedPictures(named, folders, os.fsencode(begin))]
-    return [*unnamed, *([FolderSplits(named[0], folders, how, begin)] if how.wanted in (None, "names") else [])]
+    return [*unnamed, *([FolderSplits(named[0])] if how.wanted in (None, "names") else [])]
 
 
 def _written(name: str, rule: ColumnConfig) -> Written | CellLists:

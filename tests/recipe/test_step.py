@@ -53,7 +53,7 @@ def test_a_step_with_plan_and_apply_alone_may_look_at_any_column_and_adds_nothin
     step = Same()
     assert step.reads is None, "no column may be left out of what it gets"
     assert (step.detected, step.splits, step.told_by_files, step.learns, step.takes_parts) == ("", (), (), False, False)
-    assert step.of_files(["a.csv"]) is step.at(b"/a.csv") is step.under({}, {}) is step
+    assert step.of_files(Listing("csv", (), 0, 0)) is step.at(b"/a.csv") is step.under({}, {}) is step
 
 
 def test_a_step_by_type_is_not_asked_for_and_is_the_same_in_an_append() -> None:

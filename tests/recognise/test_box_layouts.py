@@ -152,6 +152,10 @@ def commands_in(screen: str) -> list[list[str]]:
     return [shlex.split(one)[1:] for one in line[line.index("shardmill convert") :].split(" && ")]
 
 
+def choices_in(screen: str) -> list[list[str]]:
+    return [shlex.split(one.partition("shardmill ")[2]) for one in screen.splitlines() if one[:2] == "  "]
+
+
 def boxes(dataset: str, split: str) -> list[tuple[list[float], list[str]]]:
     rows = open_dataset(dataset).to_arrow(split).to_pylist()
     sides = [f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax")]
@@ -443,6 +447,59 @@ def test_coco_s_splits_are_those_of_its_files_or_of_the_folders_in_images(
     done = shardmill("convert", "pets", "-o", "out")
     assert done.code == 0, done.err
     assert {name: one.records for name, one in open_dataset("out").manifest.splits.items()} == {"train": 1, "val": 1}
+
+
+def test_coco_s_files_of_splits_may_begin_their_ids_again(shardmill: Shardmill) -> None:
+    for split in ("train", "val"):
+        picture(f"pets/images/{split}.jpg")
+        coco(f"pets/annotations/instances_{split}.json", [f"{split}.jpg"])
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    names = {one: open_dataset("out").to_arrow(one)["image/filename"].to_pylist() for one in ("train", "val")}
+    assert names == {"train": ["train.jpg"], "val": ["val.jpg"]}
+
+
+def splits_of(name: str) -> dict[str, list[str]]:
+    return {one: open_dataset(name).to_arrow(one)["image/filename"].to_pylist() for one in open_dataset(name).splits}
+
+
+@pytest.mark.parametrize("given", [[], ["--set", "input.annotations.coco=[{0}/instances_train.json, {0}/more.json]"]])
+def test_some_files_of_coco_s_with_splits_in_their_names_stop_a_run_whose_commands_run(
+    given: list[str], shardmill: Shardmill
+) -> None:
+    for name in ("train", "more"):
+        picture(f"pets/images/{name}.jpg")
+    coco("pets/annotations/instances_train.json", ["train.jpg"])
+    coco("pets/annotations/more.json", ["more.jpg"])
+    if not given:
+        Path("pets/annotations/more.json").rename("pets/annotations/instances_more.json")
+    more = [one.format("pets/annotations") for one in given]
+    stopped = shardmill("convert", "pets/images" if given else "pets", *more, "-o", "out")
+    assert stopped.code == 2
+    assert "names of files state splits (instances_train.json), and others none (" in stopped.err
+    own, all_in_one = [[word if word != "out" else "own" for word in one] for one in choices_in(stopped.err)]
+    done = shardmill(*own)
+    assert done.code == 0, done.err
+    assert splits_of("own") == {"more": ["more.jpg"], "train": ["train.jpg"]}
+    done = shardmill(*[word if word != "own" else "one" for word in all_in_one])
+    assert done.code == 0, done.err
+    assert splits_of("one") == {"train": ["more.jpg", "train.jpg"] if not given else ["train.jpg", "more.jpg"]}
+
+
+def test_a_file_of_coco_s_and_its_folder_of_two_splits_stop_a_run_whose_commands_run(shardmill: Shardmill) -> None:
+    for folder, name in (("train", "train"), ("test", "val")):
+        picture(f"pets/{folder}/{folder}.jpg")
+        coco(f"pets/{folder}/instances_{name}.json", [f"{folder}.jpg"])
+    stopped = shardmill("convert", "pets", "-o", "out")
+    assert stopped.code == 2
+    assert "the names of files and the names of folders do not agree" in stopped.err
+    by_file, by_folder = choices_in(stopped.err)
+    for command, split in ((by_file, "val"), (by_folder, "test")):
+        done = shardmill(*[split if word == "out" else word for word in command])
+        assert done.code == 0, done.err
+        assert splits_of(split) == {split: ["test/test.jpg"], "train": ["train/train.jpg"]}
+    assert shardmill("convert", "pets", "-o", "all", "--split", "train").code == 0, "what the user says comes first"
+    assert open_dataset("all").splits == ("train",)
 
 
 def test_the_file_of_one_split_gives_its_pictures_beside_folders_of_others(shardmill: Shardmill) -> None:

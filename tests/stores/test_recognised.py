@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import DamageError, InputError, UsageError
 from shardmill.transforms.recognise.names import FileSplits
 
+from ..command_line import Shardmill
 from ..file_sources import made_source
 from ..tfds_folder import LABELS, example, write_tfds
 from .conftest import Bucket
@@ -77,6 +82,52 @@ def test_a_readme_states_splits_and_files_are_ignored_in_a_store_too(bucket: Buc
         summary = convert(f"{bucket.url}/hub", output=str(out), input__ignore=["*_copy.csv", *ignore])
         assert records(out) == {"train": 1, "test": wanted}
         assert summary.manifest.source.skipped == {".md": 1, "ignored": 3 - wanted}
+
+
+def test_classes_are_named_by_a_data_yaml_above_labels_in_a_store(bucket: Bucket, tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "images" / "1.jpg")
+    bucket.store.put("pets/labels/1.txt", b"1 0.5 0.5 0.2 0.4\n")
+    bucket.store.put("pets/data.yaml", b"names: [cat, dog]\n")
+    out = str(tmp_path / "out")
+    convert(str(tmp_path / "images"), output=out, input__annotations__yolo=f"{bucket.url}/pets/labels")
+    (row,) = open_dataset(out).to_arrow("train").to_pylist()
+    assert row["image/object/class/label"] == ["dog"]
+
+
+def test_files_beside_pictures_in_a_store_are_named_with_the_commands_that_read_them(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shardmill: Shardmill
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pets").mkdir()
+    Image.new("RGB", (8, 8)).save("pets/1.jpg")
+    objects = [{"image_id": 7, "category_id": 0, "bbox": [1, 1, 3, 4]}]
+    images, classes = [{"id": 7, "file_name": "1.jpg"}], [{"id": 0, "name": "cat"}]
+    document = {"images": images, "annotations": objects, "categories": classes}
+    Path("pets/instances_train.json").write_text(json.dumps(document))
+    for name, text in (("train.txt", "1.jpg 0\n"), ("LICENSE", "")):
+        Path("pets", name).write_text(text)
+    bucket.put_folder(Path("pets"), "sets/pets")
+    done = shardmill("convert", f"{bucket.url}/sets/pets", "-o", "out", "--dry-run")
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    url = f"{bucket.url}/sets/pets"
+    assert f"{url}/instances_train.json, {url}/train.txt are beside pictures in a store" in said
+    copy = "aws s3 sync" if bucket.scheme == "s3" else "gcloud storage rsync --recursive"
+    assert f"copy all to a disk first: {copy} {url} pets && shardmill convert pets -o out" in said
+    bucket.store.put("sets/pets/labels.csv", b"file,class\n1.jpg,cat\n")
+    stopped = shardmill("convert", url, "-o", "out")
+    assert stopped.code == 2
+    assert f"to read it, copy all to a disk first: {copy} {url} pets && shardmill convert pets -o out" in stopped.err
+    Path("bin").mkdir()
+    Path("bin", copy.partition(" ")[0]).write_text('#!/bin/sh\nfor to; do :; done\ncp -r there "$to"\n')
+    Path("bin", copy.partition(" ")[0]).chmod(0o755)
+    Path("pets").rename("there")
+    monkeypatch.setenv("PATH", "bin", prepend=os.pathsep)
+    program, command = said.partition(" to a disk first: ")[2].split(" && ")
+    subprocess.run(shlex.split(program), check=True)
+    assert shardmill(*command.split()[1:5]).code == 0
+    assert open_dataset("out").to_arrow("train")["image/object/bbox/ymax"].to_pylist() == [[0.625]]
 
 
 def test_a_store_is_asked_for_16_heads_and_4_levels_at_most(bucket: Bucket) -> None:

@@ -17,6 +17,7 @@ from ..format.flow.rejects import CellProblem, Place, warning_at
 from ..format.flow.rows import Notes, Origin, Rows
 from ..format.wording.hints import set_column
 from ..format.wording.printable import printable
+from ..sources.contract.source import Listing
 from .step import Column, Labels, Step, Stepped, Types
 
 
@@ -40,8 +41,8 @@ class Recipe:
 
     steps: tuple[Step, ...] = ()
 
-    def of_files(self, files: Sequence[str]) -> Recipe:
-        steps = (step.of_files(files) for step in self.steps)
+    def of_files(self, listing: Listing) -> Recipe:
+        steps = (step.of_files(listing) for step in self.steps)
         return Recipe(tuple(step for step in steps if step is not None))
 
     @property

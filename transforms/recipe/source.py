@@ -170,10 +170,7 @@ class RecipeSource(Source):
         return bool(self.recipe.steps) or self.limit is not None or nested or asked
 
     def of_files(self, listing: Listing) -> RecipeSource:
-        steps = self.recipe.steps
-        if listing.recognised.rule == "lists":  # which know better than the folders of pictures
-            steps = tuple(step for step in steps if step.splits_rule != "folders")
-        recipe = Recipe(steps).of_files([entry.name for entry in listing.entries])
+        recipe = self.recipe.of_files(listing)
         source, told = self.source, recipe.told_by_files
         if told and source.selection is not None:
             selection = source.selection.without(told)
@@ -222,10 +219,7 @@ class RecipeSource(Source):
         )
         detected = (*survey.detected, *found.recipe.detected)
         resizes = any(one.is_asked_for for one in self.by_type)
-        rule = survey.rule or next((step.splits_rule for step in found.recipe.steps if step.splits), "")
-        return replace(
-            survey, frozen=frozen, choices=choices, detected=detected, resizes=resizes, rule=rule, source=found
-        )
+        return replace(survey, frozen=frozen, choices=choices, detected=detected, resizes=resizes, source=found)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Rows that the recipe drops are counted; each row has the split of its file."""

@@ -27,6 +27,7 @@ from ..format.nested.flatten import stored
 from ..format.schema.arrow_types import plain_type
 from ..format.schema.column_types import is_string
 from ..format.schema.schema import ColumnRule
+from ..sources.contract.source import Listing
 
 Types: TypeAlias = Mapping[str, pa.DataType]
 Labels: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -105,9 +106,6 @@ class Step:
 
     __slots__ = ()
 
-    splits_rule: ClassVar[str] = ""
-    """The rule by which it splits rows, as a dataset remembers it, where files show the splits."""
-
     takes_parts: ClassVar[bool] = False
     """Whether it has `take`, as it reads what rows name, and memory may not hold that for a whole batch."""
 
@@ -150,8 +148,8 @@ class Step:
         """The columns that the names of files tell, which the files need not hold."""
         return ()
 
-    def of_files(self, files: Sequence[str]) -> Step | None:  # noqa: ARG002
-        """Return the step for files of these names, None if there is nothing to do; it is called before `plan`."""
+    def of_files(self, listing: Listing) -> Step | None:  # noqa: ARG002
+        """Return the step for these files, None if there is nothing to do; it is called before `plan`."""
         return self
 
     def at(self, path: bytes) -> Step:  # noqa: ARG002

@@ -2,22 +2,9 @@
 
     1.txt beside 1.jpg            captions, or boxes of YOLO: the tar of both, or input.annotations.yolo
     labels.csv beside pictures    a table, if its first row names one of them
-    train.txt, test.txt           lists of splits
     images.zip beside a table     the pictures that its rows name
 
-    train/_annotations.coco.json beside train/1.jpg     annotations, with input.annotations.coco
-    Annotations/1.xml beside JPEGImages/1.jpg           with input.annotations.voc
-    labels/1.txt beside images/1.jpg                    with input.annotations.yolo
-
-Of at most a few files the first bytes are looked at, and only on a disk.
-
-And files that seem to hold one content twice, so that every row of it would come twice:
-
-    a.csv        a.csv.gz               one name in two compressions
-    a.parquet    a (1).parquet          a copy by its name, of the same size and content
-    flights.csv  flights/flights.csv    a file, and a folder of its name that holds it, as archives are unpacked
-
-Names alone make a suspect; sizes and fingerprints, which the listing has, decide. No file is opened for it.
+Of at most a few files the first bytes are looked at. Lists of pictures are in `lists`, annotations in `box_layouts`.
 """
 
 from __future__ import annotations
@@ -30,25 +17,26 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from ..format.wording.hints import Add, Command, Foreign, Python, Set, set_column
+from ..format.wording.hints import Add, Foreign, Python, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
-from ..sources.contract.source import Listing, SourceEntry
+from ..sources.contract.source import Listing
 from ..sources.files.formats import FORMATS
+from ..sources.files.listing import beginning_of
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
-from .names import is_form_for_answers, is_split_folder, split_in_words, split_of_folder
+from .names import is_form_for_answers, split_in_words, split_of_folder
 from .picture_tables import box_columns
 
-_MOST: Final = 8
-_MOST_FOLDERS: Final = 1000
-_HEAD_BYTES: Final = 8 << 10
+MOST: Final = 8
+MOST_FOLDERS: Final = 1000
+HEAD_BYTES: Final = 8 << 10
 _TABLES: Final = (".csv", ".tsv")
 _ARCHIVES: Final = re.compile(ARCHIVE + rb"$", re.IGNORECASE)
 _UNPACK: Final = {
@@ -58,17 +46,6 @@ _UNPACK: Final = {
 }
 YOLO_LINES: Final = re.compile(rb"(?:[0-9]+(?:\.0)?(?:[ \t]+[01]?\.?[0-9eE.+-]+){4,}[ \t]*(?:\r?\n|\Z))+")
 
-_PACKED: Final = re.compile(r"(?:\.(?:gz|bz2|xz|zst))$|(?<=\.t)gz$", re.IGNORECASE | re.MULTILINE)
-_ENDINGS: Final = (".gz", ".bz2", ".xz", ".zst", ".tgz")
-_MARKS: Final = ("(", "copy", "kopie", "copie")
-_COPY: Final = re.compile(
-    r"(?: ?\([0-9]{1,3}\)| - (?:copy|kopie|copie)(?: ?\([0-9]{1,3}\))?|[ _-]copy(?:[ _]?[0-9]{1,3})?)(?=\.|$)"
-    r"|^copy of ",
-    re.IGNORECASE,
-)
-"""What browsers and file managers add to the name of a copy."""
-
-_MOST_PAIRS: Final = 3
 MOST_NAMES: Final = 1000
 """So many names of files are looked at for classes."""
 
@@ -104,10 +81,10 @@ def sidecars(around: Around) -> Iterator[str]:
         shown = typed_path(folder)
         suffix = os.path.splitext(name)[1].lower()
         what = f"{shown_path(path)} has the name of the picture beside it ({printable(picture)}), and is not read"
-        if suffix == ".txt" and YOLO_LINES.match(head_of(path)):
+        if suffix == ".txt" and YOLO_LINES.match(beginning_of(path, HEAD_BYTES)):
             read = call.plain([shown], Set("input.annotations.yolo", shown))
             yield f"{what}: it looks like boxes of YOLO; to read them: {read}"
-        elif suffix == ".json" and _LABELME.search(head_of(path)):
+        elif suffix == ".json" and _LABELME.search(beginning_of(path, HEAD_BYTES)):
             yield f"{what}: it looks like shapes of labelme; {_boxes_of_labelme(shown, picture, call)}"
         elif around.flat and not is_object(path):
             tar = f"{shown.rstrip('/')}.tar"
@@ -196,20 +173,20 @@ def lines_of_roboflow(around: Around) -> Iterator[str]:
     column = columns.pop()
     its, are = ("its", "is") if len(files) == 1 else ("their", "are")
     if columns or column is None:
-        yield f"{first_names(files, _MOST)} {are} beside pictures, and {are} not read"
+        yield f"{first_names(files, MOST)} {are} beside pictures, and {are} not read"
         return
     options = [set_column(column, "image", "path")]
     if len({os.path.dirname(one) for one in files}) < len(files):
         options += [Set("input.splits", "names")]
     read = around.call.plain(files, *options)
-    what = f'{first_names(files, _MOST)} name{"s" * (len(files) == 1)} pictures in {its} column "{printable(column)}"'
+    what = f'{first_names(files, MOST)} name{"s" * (len(files) == 1)} pictures in {its} column "{printable(column)}"'
     yield f"{what}, and {are} not read; to read {its} rows: {read}"
 
 
 def _picture_key(path: bytes) -> str | None:
     """Return the key whose value in the first line is a file in the folder of the file."""
     try:
-        row = json.loads(head_of(path).partition(b"\n")[0])
+        row = json.loads(beginning_of(path, HEAD_BYTES).partition(b"\n")[0])
     except ValueError:
         return None  # it is not read, whatever it holds
     folder, pairs = os.path.dirname(os.fsdecode(path)), row.items() if isinstance(row, dict) else ()
@@ -222,15 +199,15 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         return
     alike, boxes = defaultdict[tuple[str, str, str], list[str]](list), list[str]()
     all_tables = [one for one in notable if os.fsdecode(one).lower().endswith(_TABLES)]
-    for number, path in enumerate(all_tables[:_MOST_FOLDERS]):
+    for number, path in enumerate(all_tables[:MOST_FOLDERS]):
         found = _picture_column(path, around)
         if found is None:
-            if around.others and number < _MOST:
+            if around.others and number < MOST:
                 yield f"{shown_path(path)} is a table beside pictures, and is not read"
             continue
         column, root, suffix = found
         table = typed_path(os.fsdecode(path))
-        columns = box_columns(_rows_in(path)[0])
+        columns = box_columns(rows_in(path)[0])
         if columns is not None and columns.picture == column and around.root:
             boxes.append(table)
         else:
@@ -239,7 +216,7 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         option = Set("input.annotations.boxes", boxes[0] if len(boxes) == 1 else boxes)
         names, are = ("names", "is") if len(boxes) == 1 else ("name", "are")
         read = around.call.plain([typed_path(around.root)], option)
-        what = f"{first_names(boxes, _MOST)} {names} pictures with a box in each row, and {are} not read"
+        what = f"{first_names(boxes, MOST)} {names} pictures with a box in each row, and {are} not read"
         yield f"{what}; to read a record for each picture, with its boxes: {read}"
     groups: list[tuple[str, str, str, list[str]]] = []
     for (column, root, suffix), tables in alike.items():
@@ -249,8 +226,8 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         options = [set_column(column, "image", "path")]
         options += [Set("schema.files_root", root)] if root else []
         options += [Set("schema.files_suffix", suffix)] if suffix else []
-        header, row = _rows_in(os.fsencode(group[0]))[:2]
-        options += _written_as(row[header.index(column)] + suffix)
+        header, row = rows_in(os.fsencode(group[0]))[:2]
+        options += written_as(row[header.index(column)] + suffix)
         stem = os.path.splitext(os.path.basename(group[0]))[0]
         split = next(filter(None, map(split_of_folder, (stem, _folder_name(group[0]), os.path.basename(root)))), "")
         split = "test" if is_form_for_answers(stem) else split
@@ -284,7 +261,7 @@ def told_by_paths(batch: pa.RecordBatch, listing: Listing, entry: int) -> tuple[
             continue
         picture = value.lower().endswith(tuple(map(os.fsencode, FORMATS["images"].suffixes)))
         key, what = ("image", "pictures") if picture else ("file", "files")
-        option = Add(set_column(name, key, "path"), *_written_as(os.fsdecode(value)))
+        option = Add(set_column(name, key, "path"), *written_as(os.fsdecode(value)))
         said = (
             f"column {quoted(name)} names {what} beside its table ({printable(os.fsdecode(value))}), which are not read"
         )
@@ -296,13 +273,13 @@ _STRANGE: Final = (".tif", ".tiff", ".heic", ".avif", ".jp2")
 """Suffixes of pictures that are read to be written in another format, since TensorFlow cannot decode theirs."""
 
 
-def _written_as(picture: str) -> list[Set]:
+def written_as(picture: str) -> list[Set]:
     return [Set("image.encode.format", "png")] if picture.lower().endswith(_STRANGE) else []
 
 
 def _names_one_again(table: str, column: str) -> bool:
     """Return whether the first rows of a table name a picture in several rows, as those of boxes do."""
-    header, *rows = _rows_in(os.fsencode(table))
+    header, *rows = rows_in(os.fsencode(table))
     at = header.index(column)
     names = [row[at] for row in rows if len(row) > at]
     return len(set(names)) < len(names)
@@ -314,142 +291,11 @@ def _in_few_words(tables: Sequence[str], others: Sequence[bytes]) -> Sequence[st
     names = {re.sub("[0-9]+", "*", os.path.basename(one)) for one in tables}
     pattern = os.path.join(glob.escape(folders.pop()), "*", names.pop())
     matched = [one for one in others if fnmatch.fnmatchcase(typed_path(os.fsdecode(one)), pattern)]
-    return [pattern] if len(tables) > _MOST and not folders | names and len(matched) == len(tables) else tables
+    return [pattern] if len(tables) > MOST and not folders | names and len(matched) == len(tables) else tables
 
 
 def _folder_name(path: str) -> str:
     return os.path.basename(os.path.dirname(path))
-
-
-@dataclass(frozen=True, slots=True)
-class _List:
-    """How a list of pictures is read: cells between signs, with a header or without; where paths begin and end."""
-
-    sign: str
-    header: bool
-    comment: bool
-    texts: bool
-    width: int
-    root: str
-    suffix: str
-    split: str | None
-    aligned: bool
-    picture: str = field(compare=False)
-
-    @property
-    def options(self) -> list[Add]:
-        options = [Add("--format", "csv", "--delimiter", self.sign, *([] if self.header else ["--no-header"]))]
-        options += [Set("input.trim", True)] if self.aligned else []
-        names = ["image", "class", *(f"column_{n}" for n in range(2, self.width))]
-        options += [] if self.header else [Set("input.names", names), set_column("image", "image", "path")]
-        options += [Set("input.comment", "#")] if self.comment else []
-        options += [set_column("class", "label", True)] if self.texts and not self.header else []
-        options += [Set("schema.files_root", typed_path(self.root))] if self.root else []
-        options += [Set("schema.files_suffix", self.suffix)] if self.suffix else []
-        return options + _written_as(self.picture)
-
-
-def lists_of_classes(around: Around) -> Iterator[str]:
-    """A list has a picture in each line, and its class or a caption, between blanks, tabs or commas: `1.jpg cat`."""
-    notable = _lists_in(around)
-    forms = defaultdict[_List, list[str]](list)
-    for path in notable[:_MOST]:
-        if (found := _list_in(path, around)) is not None:
-            forms[found].append(typed_path(os.fsdecode(path)))
-    together = defaultdict[_List, list[str]](list)
-    for form, lists in forms.items():
-        together[replace(form, split=None) if form.split else form] += lists
-    for form, lists in together.items():
-        splits = sorted({one.split or "" for one in forms if replace(one, split=None) == form})
-        options = [Set("input.splits", "names")] if len(lists) > 1 and all(splits) else []
-        options += [Set("output.split", splits[0])] if len(lists) == 1 and splits[0] not in ("", "train") else []
-        column = _rows_in(os.fsencode(lists[0]))[0][0] if form.header else ""
-        options += [set_column(column, "image", "path")] if form.header else []
-        file, names = ("", list[str]()) if form.header or form.texts else _names_of_numbers(lists, form.sign, around)
-        options += [set_column("class", "label", names)] if names else []
-        unread = f" ({shown_path(file)} with the names of classes is not read either)" if file and not names else ""
-        read = around.call.plain(lists, *form.options, *options)
-        lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
-        what = f"{first_names(lists, _MOST)} {lines} pictures with a class or a text each, and {are} not read{unread}"
-        yield f"{what}; to read the lines: {read}"
-
-
-def _lists_in(around: Around) -> list[bytes]:
-    notable = around.notable if around.form == "images" else ()
-    return [one for one in notable if one.lower().endswith((b".txt", b".lst")) and not _is_of_voc(one)]
-
-
-def _is_of_voc(path: bytes) -> bool:
-    """Return whether a list says which pictures of Pascal VOC's are in a split: `ImageSets/Main/cat_train.txt`."""
-    above, name = os.path.split(os.path.dirname(os.path.dirname(path)))
-    return name == b"ImageSets" and os.path.isdir(os.path.join(above, b"Annotations"))
-
-
-def _names_of_numbers(lists: Sequence[str], sign: str, around: Around) -> tuple[str, list[str]]:
-    """Return the `classes.txt` beside lists, and the names in it; no names where lists have other numbers than 0 to n.
-
-    A list in which no class is 0 may count from 1.
-    """
-    cut = {"tab": "\t"}.get(sign, sign)
-    rows = [
-        row for one in lists for row in csv.reader(_lines_of(os.fsencode(one)), delimiter=cut, skipinitialspace=True)
-    ]
-    numbers = [int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()]
-    files = [os.path.join(folder, "classes.txt") for folder in (os.path.dirname(lists[0]), around.root)]
-    file = next(filter(os.path.isfile, files), "")
-    names = [name for line in _lines_of(os.fsencode(file)) if (name := line.strip())]
-    fits = min(numbers) == 0 and max(numbers) < len(names) <= _LIST_LINES and len({*names}) == len(names)
-    return file, names if fits else []
-
-
-def _list_in(path: bytes, around: Around) -> _List | None:
-    """Return how a list is read, None if its first cell, or that below it, is no picture that is there."""
-    lines = [line.rstrip() for line in _lines_of(path) if line.strip()]
-    data = [line for line in lines if not line.startswith("#")][:_LIST_LINES]
-    for sign in ("\t", ",", ";", " "):
-        rows = [*csv.reader(data, delimiter=sign, skipinitialspace=sign == " ")]
-        widths = set(map(len, rows))
-        if len(widths) != 1 or widths == {1}:
-            continue
-        for header in (False, True):
-            place = _place_of(rows[header][0], path, around) if len(rows) > header else None
-            if place is not None:
-                folder, suffix = place
-                root = "" if folder == os.path.dirname(os.fsdecode(path)) else folder
-                texts = not all(row[1].isdecimal() for row in rows[header:])
-                split = split_in_words(os.path.basename(os.fsdecode(path)))
-                comment = any(line[0] == "#" for line in lines)
-                aligned = sign == " " and any("  " in line for line in data)
-                typed = {"\t": "tab"}.get(sign, sign)
-                picture = rows[header][0] + suffix
-                return _List(typed, header, comment, texts, len(rows[0]), root, suffix, split, aligned, picture)
-    return None
-
-
-_LIST_LINES: Final = 100
-
-
-def _place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:
-    """Return the only folder in which a picture of a list is, and the suffix that its name lacks there."""
-    above = (os.path.dirname(os.fsdecode(path)), around.root)
-    for suffix in ("", *FORMATS["images"].suffixes) if name and "\0" not in name else ():
-        folders = (*above, *around.folders[:_MOST_FOLDERS])
-        there = [one for one in folders if os.path.isfile(os.path.join(one, name + suffix))]
-        if there and (there[0] in above or len(set(there)) == 1):
-            return there[0], suffix
-    return None
-
-
-def lists_of_splits(around: Around) -> Iterator[str]:
-    """Lists such as train.txt are not read, where pictures are in no splits."""
-    notable = [one for one in _lists_in(around) if _list_in(one, around) is None]
-    names = [os.path.basename(os.fsdecode(one)) for one in notable]
-    lists = [name for name in names if split_in_words(name) is not None]
-    if lists and not around.splits:
-        yield (
-            f"{first_names(lists, _MOST)}: may list the pictures of splits; lists are not read, and all pictures go to "
-            f"one split; to have splits, put pictures into folders such as train/ and test/"
-        )
 
 
 def classes_of_folders(around: Around) -> Iterator[str]:
@@ -465,7 +311,7 @@ def classes_of_folders(around: Around) -> Iterator[str]:
     told = len(names) > 1 and len(depth) == 1 and level > any(splits) and not any(map(split_of_folder, names))
     if not told or any("." in name or "=" in name for name in names) or "://" in root:
         return
-    shown = first_names(names, _MOST)
+    shown = first_names(names, MOST)
     if form == "txt":
         split = "'split': path.parts[-3], " if any(splits) else ""
         texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * level}*.txt'))"
@@ -487,6 +333,20 @@ _WITH_COLUMNS: Final = ("csv", "jsonl", "parquet", "arrow")
 """Formats whose folders may be columns (`input.partitions`)."""
 
 
+def kept_in_a_store(around: Around) -> Iterator[str]:
+    """Files beside pictures in a store, such as tables, lists and annotations, are read from a disk alone."""
+    files = [*(one for one in around.notable if not is_archive(one)), *(path for path, _ in around.pairs)]
+    named = [shown_path(one) for one in dict.fromkeys(files) if os.path.basename(one).lower() != b"readme.md"]
+    if around.form == "images" and named:
+        url = around.root.rstrip("/")
+        folder = url.rpartition("/")[2]
+        sync = ("aws", "s3", "sync") if url.startswith("s3") else ("gcloud", "storage", "rsync", "--recursive")
+        read = around.call.reading([folder])
+        them, are = ("it", "is") if len(named) == 1 else ("them", "are")
+        what = f"{first_names(named, MOST)} {are} beside pictures in a store, and {are} not read"
+        yield f"{what}; to read {them}, copy all to a disk first: {Foreign(*sync, url, folder)} && {read}"
+
+
 def archives_beside(around: Around) -> Iterator[str]:
     """Archives beside the files that are read are to be unpacked, since rows may name what is in them."""
     packed = [os.fsdecode(one) for one in around.notable if is_archive(one) and not is_object(one)]
@@ -499,14 +359,6 @@ def archives_beside(around: Around) -> Iterator[str]:
         yield f"{shown_path(os.fsencode(path))}{more}: not read; if rows name files in it, unpack it first: {how}"
 
 
-BESIDE: Final = (
-    sidecars, tables_of_pictures, lists_of_classes, lists_of_splits, archives_beside, classes_of_folders,
-    names_of_tables, classes_in_names,
-)  # fmt: skip
-WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
-"""The rules that say a line each, and those that warn."""
-
-
 def is_archive(path: bytes) -> bool:
     return _ARCHIVES.search(path) is not None
 
@@ -516,7 +368,7 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
 
     Of several folders of pictures that hold such a file, it is that of the table's own name: train/ for train.csv.
     """
-    rows = _rows_in(path)[:2]
+    rows = rows_in(path)[:2]
     if len(rows) < 2 or len(rows[0]) != len(rows[1]):
         return None
     named = [(column, value) for column, value in zip(*rows, strict=True) if column and value and "\0" not in value]
@@ -527,7 +379,7 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
                 if os.path.isfile(os.path.join(folder, value + suffix)):
                     return column, folder, suffix
         for column, value in named:
-            folders = around.folders[:_MOST_FOLDERS]
+            folders = around.folders[:MOST_FOLDERS]
             found = [one for one in folders if os.path.isfile(os.path.join(one, value + suffix))]
             own = [one for one in found if os.path.basename(one) == stem]
             if own or len(found) == 1:
@@ -535,169 +387,14 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
     return None
 
 
-def _lines_of(path: bytes) -> list[str]:
+def lines_of(path: bytes) -> list[str]:
     """Return the whole lines at the beginning of a file."""
-    head = head_of(path)
-    return head.decode("utf-8-sig", "replace").splitlines()[: None if len(head) < _HEAD_BYTES else -1]
+    head = beginning_of(path, HEAD_BYTES)
+    return head.decode("utf-8-sig", "replace").splitlines()[: None if len(head) < HEAD_BYTES else -1]
 
 
-def _rows_in(path: bytes) -> list[list[str]]:
+def rows_in(path: bytes) -> list[list[str]]:
     """Return the whole rows at the beginning of a table."""
-    lines = _lines_of(path)
+    lines = lines_of(path)
     sign = max("\t,;|", key=lines[0].count) if lines else ","
     return [*csv.reader(lines, delimiter=sign)] or [[]]
-
-
-def head_of(path: bytes, size: int = _HEAD_BYTES) -> bytes:
-    if is_object(path):
-        return b""
-    try:
-        with open(path, "rb") as file:
-            return file.read(size)
-    except OSError:
-        return b""  # it is not read, whatever it holds
-
-
-ANNOTATIONS: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
-_LABELS: Final = b"labels"
-_NO_LABELS: Final = (b"classes.txt", b"readme.txt", b"license.txt", b"notes.txt")
-_PICTURES: Final = (b"images", b"jpegimages")
-
-
-@dataclass(frozen=True, slots=True)
-class AnnotationFile:
-    """A file that has the name of annotations, by its absolute path; `beside` are pictures in its own folder."""
-
-    kind: str
-    path: bytes
-    beside: bool
-
-    def hint(self, folders: Sequence[bytes]) -> str:
-        """Return the command that reads the file."""
-        folder = os.path.dirname(self.path)
-        files, pictures = folder, folder if self.beside else _pictures_of(folder, folders)
-        if self.kind == "coco":
-            files, stem = self.path, os.path.splitext(self.path)[0]
-            pictures = next((one for one in folders if stem.endswith(b"_" + os.path.basename(one))), pictures)
-        elif self.kind == "yolo":
-            files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
-        shown = "PICTURES" if pictures is None else shown_path(pictures)
-        split = "train" if pictures is None else _split_of_all(pictures, folders)
-        given = [Set(f"input.annotations.{self.kind}", shown_path(files))]
-        given += [Set("output.split", split)] if split != "train" else []
-        read = Command("convert", shown, "-o", "OUT", *given)
-        where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
-        return (
-            f"{shown_path(self.path)} has the name of {ANNOTATIONS[self.kind]} annotations, which are not read; to "
-            f"read them: {read}{where}"
-        )
-
-
-def annotation_kind(folder: bytes, name: bytes) -> str | None:
-    """Return the kind of annotations that a file has the name of, None if it has not; `folder` is below the root.
-
-    >>> annotation_kind(b"train", b"_annotations.coco.json"), annotation_kind(b"labels/train", b"7.txt")
-    ('coco', 'yolo')
-    >>> annotation_kind(b"train", b"7.txt"), annotation_kind(b"train", b"package.json")
-    (None, None)
-    """
-    lower = name.lower()
-    if lower.endswith(b".json"):
-        return "coco" if lower.endswith(b".coco.json") or lower.startswith(b"instances") else None
-    if lower.endswith(b".txt"):
-        return "yolo" if _LABELS in folder.lower().split(b"/") and lower not in _NO_LABELS else None
-    return "voc" if lower.endswith(b".xml") else None
-
-
-def annotations_of(kind: str, folder: bytes, name: bytes, near: bytes | None) -> AnnotationFile | None:
-    """Return the file, None if its place is none of annotations.
-
-    `near` is the picture of its folder whose name comes next, None if the folder holds no pictures.
-    """
-    stem = os.path.splitext(name)[0]
-    if kind == "voc" and near is None and os.path.basename(folder).lower() != b"annotations":
-        return None
-    if (kind == "voc" and near is not None and os.path.splitext(near)[0] != stem) or (kind == "yolo" and near):
-        return None
-    return AnnotationFile(kind, os.path.join(folder, name), near is not None)
-
-
-def _split_of_all(pictures: bytes, folders: Sequence[bytes]) -> str:
-    """Return the split whose name a folder of pictures has, or the one above `images`; folders in it have their own."""
-    start = len(pictures) + 1
-    inner = {part for one in folders if one.startswith(pictures + b"/") for part in one[start:].split(b"/")}
-    above, name = os.path.split(pictures)
-    own = (name, os.path.basename(above)) if name.lower() in _PICTURES else (name,)
-    splits = map(split_of_folder, map(os.fsdecode, own))
-    return "train" if any(map(is_split_folder, inner)) else next(filter(None, splits), "train")
-
-
-def _labels_of(folder: bytes) -> bytes:
-    while os.path.basename(folder).lower() != _LABELS and os.path.dirname(folder) != folder:
-        folder = os.path.dirname(folder)
-    return folder
-
-
-def _pictures_of(folder: bytes, folders: Sequence[bytes]) -> bytes | None:
-    """Return the folder of pictures beside one of annotations: `images`, or the only one that is read."""
-    above = os.path.dirname(folder)
-    for name in _PICTURES:
-        for path in folders:
-            below = path[len(above) + 1 :].split(b"/")[0] if path.startswith(above + b"/") else b""
-            if below.lower() == name:
-                return os.path.join(above, below)
-    return folders[0] if len(folders) == 1 else None
-
-
-def content_twice(entries: Sequence[SourceEntry]) -> tuple[str, ...]:
-    """Return the warnings of files that seem to be there twice."""
-    packed = list(_in_two_compressions(entries))
-    copies = list(_copies(entries))
-    found = []
-    for pairs, why in ((packed, "one name in two compressions"), (copies, "a copy by its name, with the same content")):
-        if pairs:
-            shown = first_names([f"{one} and {other}" for one, other in pairs], _MOST_PAIRS)
-            found.append(f"{shown}: {why}, so that the same rows come twice; name only the files that you want")
-    return tuple(found)
-
-
-def _in_two_compressions(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
-    text = "\0".join(entry.name for entry in entries).lower()  # a million names are asked at once
-    if not any(ending in text for ending in _ENDINGS):
-        return
-    by_stem: dict[str, str] = {}
-    for entry in entries:
-        stem = _PACKED.sub("ar" if entry.name.lower().endswith(".tgz") else "", entry.name)
-        first = by_stem.setdefault(stem, entry.name)
-        if first != entry.name:
-            yield first, entry.name
-
-
-def _copies(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
-    prints = [entry.fingerprint for entry in entries]
-    if len(set(prints)) == len(prints):
-        return
-    alike = defaultdict[str, set[str]](set)
-    for print_, entry in zip(prints, entries, strict=True):
-        if entry.bytes:
-            alike[print_].add(entry.name)
-    text = "\0".join(name for names in alike.values() if len(names) > 1 for name in names).lower()
-    marked = any(sign in text for sign in _MARKS)
-    for print_, entry in zip(prints, entries, strict=True):
-        names = alike[print_]
-        if len(names) < 2:
-            continue
-        original = next((one for one in _originals(entry.name, marked=marked) if one in names), None)
-        if original is not None:
-            yield original, entry.name
-
-
-def _originals(name: str, *, marked: bool) -> Iterator[str]:
-    """Yield the names of the files that a file may be a copy of, by its own name; some are `marked` as copies."""
-    folder, _, base = name.rpartition("/")
-    plain = _COPY.sub("", base) if marked else base
-    if plain != base:
-        yield f"{folder}/{plain}" if folder else plain
-    above, _, own = folder.rpartition("/")
-    if own and own in (base, base.partition(".")[0]):
-        yield f"{above}/{base}" if above else base

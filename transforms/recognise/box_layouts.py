@@ -12,7 +12,8 @@
     VOC            Annotations/7.xml               JPEGImages/7.jpg
     LabelImg       7.xml or 7.txt                  7.jpg               names in classes.txt
 
-The folders that are looked at are the root, those of splits in it, and the few whose names say what they hold.
+The folders that are looked at are the root, those of splits in it, and the few whose names say what they hold. Of other
+folders a file with the name of annotations is named, with the command that reads it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from typing import Any, Final
 from ..format.wording.hints import Command, Set
 from ..format.wording.nearest import first_names
 from ..sources.contract.call import shown_path
+from ..sources.files.listing import beginning_of
 from ..sources.files.skipped_names import is_other_file, why_skipped
-from .beside import ANNOTATIONS, YOLO_LINES, head_of
+from .beside import HEAD_BYTES, YOLO_LINES
 from .lists import NAMES, PICTURES, folders_of_pictures, labels_of
 from .names import is_split_folder, split_in_words, split_of_folder
 from .picture_tables import Resolved, annotated_section
@@ -160,7 +162,7 @@ def _of_config(root: str) -> Iterator[Pair]:
 
 def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
     """Yield a file of COCO's with the first of some folders that has the first picture of it."""
-    match = _FILE_NAME.search(head_of(os.fsencode(file), _HEAD))
+    match = _FILE_NAME.search(beginning_of(file, _HEAD))
     name = match[1].decode("utf-8", "replace").replace("\\\\", "/") if match else ""
     found = next((place for place in places if name and os.path.isfile(os.path.join(place, name))), None)
     if found is not None:
@@ -170,7 +172,7 @@ def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
 def _holds(kind: str, paths: Sequence[str]) -> bool:
     """Return whether the first of some files that says something is of a kind of annotations."""
     for path in [path for path in paths if path.lower().endswith(_SUFFIXES[kind])][:_MOST_HEADS]:
-        if head := head_of(os.fsencode(path)).strip():
+        if head := beginning_of(path, HEAD_BYTES).strip():
             return b"<annotation" in head if kind == "voc" else YOLO_LINES.match(head) is not None
     return False
 
@@ -204,3 +206,94 @@ def _files_in(folder: str) -> list[str]:
         return []
     with os.scandir(folder) as entries:
         return sorted(one.name for one in islice(entries, _MOST_FILES) if os.path.isfile(one.path))
+
+
+ANNOTATIONS: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
+_LABELS: Final = b"labels"
+_NO_LABELS: Final = (b"classes.txt", b"readme.txt", b"license.txt", b"notes.txt")
+_LOWER: Final = (b"images", b"jpegimages")
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationFile:
+    """A file that has the name of annotations, by its absolute path; `beside` are pictures in its own folder."""
+
+    kind: str
+    path: bytes
+    beside: bool
+
+    def hint(self, folders: Sequence[bytes]) -> str:
+        """Return the command that reads the file."""
+        folder = os.path.dirname(self.path)
+        files, pictures = folder, folder if self.beside else _pictures_of(folder, folders)
+        if self.kind == "coco":
+            files, stem = self.path, os.path.splitext(self.path)[0]
+            pictures = next((one for one in folders if stem.endswith(b"_" + os.path.basename(one))), pictures)
+        elif self.kind == "yolo":
+            files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
+        shown = "PICTURES" if pictures is None else shown_path(pictures)
+        split = "train" if pictures is None else _split_of_all(pictures, folders)
+        given = [Set(f"input.annotations.{self.kind}", shown_path(files))]
+        given += [Set("output.split", split)] if split != "train" else []
+        read = Command("convert", shown, "-o", "OUT", *given)
+        where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
+        return (
+            f"{shown_path(self.path)} has the name of {ANNOTATIONS[self.kind]} annotations, which are not read; to "
+            f"read them: {read}{where}"
+        )
+
+
+def annotation_kind(folder: bytes, name: bytes) -> str | None:
+    """Return the kind of annotations that a file has the name of, None if it has not; `folder` is below the root.
+
+    >>> annotation_kind(b"train", b"_annotations.coco.json"), annotation_kind(b"labels/train", b"7.txt")
+    ('coco', 'yolo')
+    >>> annotation_kind(b"train", b"7.txt"), annotation_kind(b"train", b"package.json")
+    (None, None)
+    """
+    lower = name.lower()
+    if lower.endswith(b".json"):
+        return "coco" if lower.endswith(b".coco.json") or lower.startswith(b"instances") else None
+    if lower.endswith(b".txt"):
+        return "yolo" if _LABELS in folder.lower().split(b"/") and lower not in _NO_LABELS else None
+    return "voc" if lower.endswith(b".xml") else None
+
+
+def annotations_of(kind: str, folder: bytes, name: bytes, near: bytes | None) -> AnnotationFile | None:
+    """Return the file, None if its place is none of annotations.
+
+    `near` is the picture of its folder whose name comes next, None if the folder holds no pictures.
+    """
+    stem = os.path.splitext(name)[0]
+    if kind == "voc" and near is None and os.path.basename(folder).lower() != b"annotations":
+        return None
+    if (kind == "voc" and near is not None and os.path.splitext(near)[0] != stem) or (kind == "yolo" and near):
+        return None
+    return AnnotationFile(kind, os.path.join(folder, name), near is not None)
+
+
+def _split_of_all(pictures: bytes, folders: Sequence[bytes]) -> str:
+    """Return the split whose name a folder of pictures has, or the one above `images`; folders in it have their own."""
+    start = len(pictures) + 1
+    inner = {part for one in folders if one.startswith(pictures + b"/") for part in one[start:].split(b"/")}
+    above, name = os.path.split(pictures)
+    own = (name, os.path.basename(above)) if name.lower() in _LOWER else (name,)
+    splits = map(split_of_folder, map(os.fsdecode, own))
+    return "train" if any(map(is_split_folder, inner)) else next(filter(None, splits), "train")
+
+
+def _labels_of(folder: bytes) -> bytes:
+    while os.path.basename(folder).lower() != _LABELS and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _pictures_of(folder: bytes, folders: Sequence[bytes]) -> bytes | None:
+    """Return the folder of pictures beside one of annotations: `images`, or the only one that is read."""
+    above = os.path.dirname(folder)
+    for name in _LOWER:
+        for path in folders:
+            below = path[len(above) + 1 :].split(b"/")[0] if path.startswith(above + b"/") else b""
+            if below.lower() == name:
+                return os.path.join(above, below)
+    return folders[0] if len(folders) == 1 else None

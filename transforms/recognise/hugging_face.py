@@ -40,7 +40,6 @@ from ..sources.contract.source import Listing
 from ..sources.files.listing import beginning_of
 from ..sources.files.object_listing import compiled, part_pattern
 from ..sources.files.open_file import is_object
-from .beside import head_of
 from .names import Globs
 
 _MOST_BYTES: Final = 1 << 20
@@ -141,7 +140,7 @@ def snapshot_of(path: str, call: Call) -> str | None:
     if not _REPOSITORY.fullmatch(os.path.basename(stem)) or not os.path.isdir(inner):
         return None
     found = sorted(one for one in os.listdir(inner) if os.path.isdir(os.path.join(inner, one)))
-    main = head_of(os.fsencode(os.path.join(stem, "refs", "main"))).decode("utf-8", "replace").strip()
+    main = beginning_of(os.path.join(stem, "refs", "main"), 64).decode("utf-8", "replace").strip()
     chosen = [main] if main in found else found
     if len(chosen) > 1:
         commands = "".join(f"\n  {call.reading([typed_path(os.path.join(inner, one))])}" for one in chosen)

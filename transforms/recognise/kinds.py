@@ -34,7 +34,7 @@ from ..sources.files.formats import (
 from ..sources.files.listing import expand_paths, glob_of_files, list_file
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..sources.files.skipped_names import is_other_file, pictures_below
-from .beside import Around, archives_beside, is_archive, tables_of_pictures
+from .beside import Around, archives_beside, is_archive, kept_in_a_store, tables_of_pictures
 from .picture_tables import by_metadata, is_picture_table
 
 _BESIDE: Final = 100
@@ -142,12 +142,14 @@ def several_kinds(paths: Paths) -> None:
         if by_format.keys() == {"images", "csv"}:
             tables = [path for path in paths.files if _format_of(path) == "csv"]
             folders = dict.fromkeys(os.path.dirname(os.fsdecode(path)) for path in paths.files if _may_have_notes(path))
-            root = os.path.join(paths.base, paths.typed[0]) if len(paths.typed) == 1 else ""
-            root = root if os.path.isdir(root) else ""
+            one = paths.typed[0] if len(paths.typed) == 1 else ""
+            root = one if "://" in one else os.path.join(paths.base, one)
+            root = root if one and ("://" in one or os.path.isdir(root)) else ""
             around = Around(
                 form="images", call=paths.call, notable=tables, folders=list(folders), root=root, others=False
             )
-            fix += "".join(f"\n  {line}" for line in tables_of_pictures(around))
+            rule = kept_in_a_store if "://" in root else tables_of_pictures
+            fix += "".join(f"\n  {line}" for line in rule(around))
         raise UnclearFormat(f"the paths hold several kinds of files ({found}); {fix}")
 
 

@@ -1,4 +1,4 @@
-"""Lists of the pictures of each split, as Pascal VOC and Ultralytics have them, and what else a `data.yaml` says.
+"""Lists of pictures: of each split, as Pascal VOC and Ultralytics have them, and of classes; what a `data.yaml` says.
 
     Annotations/2007_000032.xml    ImageSets/Main/train.txt    2007_000032
     JPEGImages/2007_000032.jpg     ImageSets/Main/val.txt      2007_000027
@@ -11,28 +11,36 @@
 
 `trainval.txt` is both, and read where `train.txt` is not there; `cat_train.txt` says which pictures have a cat. In a
 `data.yaml` a split is a folder, a list of folders, or a file that lists pictures; labels are where `images` in a path
-is `labels`. The only YAML file of a folder may have another name. Sources: the development kit of VOC2012, section 8;
-ultralytics, "object detection datasets".
+is `labels`. The only YAML file of a folder may have another name. Other lists beside pictures are named, with the
+command that reads their lines if each has a class or a text: `1.jpg cat`. Sources: the development kit of VOC2012,
+section 8; ultralytics, "object detection datasets".
 """
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
 import yaml
 
 from ..errors import InputError, SourceError
+from ..format.wording.hints import Add, Set, set_column
+from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
-from ..sources.files.formats import suffixes_of
+from ..sources.contract.call import shown_path, typed_path
+from ..sources.files.formats import FORMATS, suffixes_of
+from ..sources.files.listing import is_there, list_file
+from ..sources.files.open_file import open_file, open_listed, read_at
 from ..sources.files.skipped_names import pictures_below
-from .names import split_of_folder
+from .beside import MOST, MOST_FOLDERS, Around, lines_of, rows_in, written_as
+from .names import split_in_words, split_of_folder
 
 _BOTH: Final = "trainval"
 _MOST_BYTES: Final = 64 << 20
@@ -219,14 +227,14 @@ class Beside:
 def beside_labels(labels: str, levels: int = _LEVELS) -> Beside:
     """Return what files in a folder of labels, or above it, say; nothing where there is no such."""
     folder = labels
-    for _ in range(levels):
+    for _ in range(min(levels, labels.count("/") - 1) if "://" in labels else levels):
         for name in CONFIGS:
-            if os.path.isfile(path := os.path.join(folder, name)):
+            if is_there(path := os.path.join(folder, name)):
                 return _config_in(path)
         if (found := _other_config(folder, labels)) is not None:
             return found
         for name in NAMES:
-            if os.path.isfile(path := os.path.join(folder, name)):
+            if is_there(path := os.path.join(folder, name)):
                 lines = _text_of(path).rstrip().split("\n")  # not splitlines: U+2028 may be in a name
                 given = tuple(line.strip() for line in lines) if lines != [""] else ()
                 return Beside(given, splits=_splits_of_darknet(folder), config=_OF_DARKNET)
@@ -236,6 +244,8 @@ def beside_labels(labels: str, levels: int = _LEVELS) -> Beside:
 
 def _other_config(folder: str, labels: str) -> Beside | None:
     """Return what the only YAML file of a folder says, where it names classes and pictures of these labels."""
+    if "://" in folder:
+        return None
     with os.scandir(folder) as entries:
         names = [one.name for one in islice(entries, _MOST_ENTRIES + 1)]
     configs = [name for name in names if name.endswith((".yaml", ".yml"))]
@@ -334,8 +344,8 @@ def _members(node: yaml.MappingNode, path: str) -> list[tuple[str, yaml.Node]]:
 
 def _text_of(path: str) -> str:
     """Return the text of a file of names. Raises `SourceError` where it is too large, or not UTF-8."""
-    with open(path, "rb") as file:
-        data = file.read(CONFIG_BYTES + 1)
+    with open_listed(list_file(os.fsencode(path), b"/"), open_file) as file:
+        data = read_at(file)(CONFIG_BYTES + 1, 0)
     if len(data) > CONFIG_BYTES:
         why = f"it is over {CONFIG_BYTES >> 20} MiB"
     else:
@@ -350,3 +360,134 @@ def _numbers_in(node: yaml.Node | None) -> list[int]:
     values = [one.value for one in node.value] if isinstance(node, yaml.SequenceNode) else []
     shape = [int(one) for one in values if isinstance(one, str) and one.isdecimal() and len(one) <= _CLASS_DIGITS]
     return shape if len(shape) == len(values) == 2 else []
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """How a list of pictures is read: cells between signs, with a header or without; where paths begin and end."""
+
+    sign: str
+    header: bool
+    comment: bool
+    texts: bool
+    width: int
+    root: str
+    suffix: str
+    split: str | None
+    aligned: bool
+    picture: str = field(compare=False)
+
+    @property
+    def options(self) -> list[Add]:
+        options = [Add("--format", "csv", "--delimiter", self.sign, *([] if self.header else ["--no-header"]))]
+        options += [Set("input.trim", True)] if self.aligned else []
+        names = ["image", "class", *(f"column_{n}" for n in range(2, self.width))]
+        options += [] if self.header else [Set("input.names", names), set_column("image", "image", "path")]
+        options += [Set("input.comment", "#")] if self.comment else []
+        options += [set_column("class", "label", True)] if self.texts and not self.header else []
+        options += [Set("schema.files_root", typed_path(self.root))] if self.root else []
+        options += [Set("schema.files_suffix", self.suffix)] if self.suffix else []
+        return options + written_as(self.picture)
+
+
+def lists_of_classes(around: Around) -> Iterator[str]:
+    """A list has a picture in each line, and its class or a caption, between blanks, tabs or commas: `1.jpg cat`."""
+    notable = _lists_in(around)
+    forms = defaultdict[_List, list[str]](list)
+    for path in notable[:MOST]:
+        if (found := _list_in(path, around)) is not None:
+            forms[found].append(typed_path(os.fsdecode(path)))
+    together = defaultdict[_List, list[str]](list)
+    for form, lists in forms.items():
+        together[replace(form, split=None) if form.split else form] += lists
+    for form, lists in together.items():
+        splits = sorted({one.split or "" for one in forms if replace(one, split=None) == form})
+        options = [Set("input.splits", "names")] if len(lists) > 1 and all(splits) else []
+        options += [Set("output.split", splits[0])] if len(lists) == 1 and splits[0] not in ("", "train") else []
+        column = rows_in(os.fsencode(lists[0]))[0][0] if form.header else ""
+        options += [set_column(column, "image", "path")] if form.header else []
+        file, names = ("", list[str]()) if form.header or form.texts else _names_of_numbers(lists, form.sign, around)
+        options += [set_column("class", "label", names)] if names else []
+        unread = f" ({shown_path(file)} with the names of classes is not read either)" if file and not names else ""
+        read = around.call.plain(lists, *form.options, *options)
+        lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
+        what = f"{first_names(lists, MOST)} {lines} pictures with a class or a text each, and {are} not read{unread}"
+        yield f"{what}; to read the lines: {read}"
+
+
+def _lists_in(around: Around) -> list[bytes]:
+    notable = around.notable if around.form == "images" and "://" not in around.root else ()
+    return [one for one in notable if one.lower().endswith((b".txt", b".lst")) and not _is_of_voc(one)]
+
+
+def _is_of_voc(path: bytes) -> bool:
+    """Return whether a list says which pictures of Pascal VOC's are in a split: `ImageSets/Main/cat_train.txt`."""
+    above, name = os.path.split(os.path.dirname(os.path.dirname(path)))
+    return name == b"ImageSets" and os.path.isdir(os.path.join(above, b"Annotations"))
+
+
+def _names_of_numbers(lists: Sequence[str], sign: str, around: Around) -> tuple[str, list[str]]:
+    """Return the `classes.txt` beside lists, and the names in it; no names where lists have other numbers than 0 to n.
+
+    A list in which no class is 0 may count from 1.
+    """
+    cut = {"tab": "\t"}.get(sign, sign)
+    rows = [
+        row for one in lists for row in csv.reader(lines_of(os.fsencode(one)), delimiter=cut, skipinitialspace=True)
+    ]
+    numbers = [int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()]
+    files = [os.path.join(folder, "classes.txt") for folder in (os.path.dirname(lists[0]), around.root)]
+    file = next(filter(os.path.isfile, files), "")
+    names = [name for line in lines_of(os.fsencode(file)) if (name := line.strip())]
+    fits = min(numbers) == 0 and max(numbers) < len(names) <= _LIST_LINES and len({*names}) == len(names)
+    return file, names if fits else []
+
+
+def _list_in(path: bytes, around: Around) -> _List | None:
+    """Return how a list is read, None if its first cell, or that below it, is no picture that is there."""
+    lines = [line.rstrip() for line in lines_of(path) if line.strip()]
+    data = [line for line in lines if not line.startswith("#")][:_LIST_LINES]
+    for sign in ("\t", ",", ";", " "):
+        rows = [*csv.reader(data, delimiter=sign, skipinitialspace=sign == " ")]
+        widths = set(map(len, rows))
+        if len(widths) != 1 or widths == {1}:
+            continue
+        for header in (False, True):
+            place = _place_of(rows[header][0], path, around) if len(rows) > header else None
+            if place is not None:
+                folder, suffix = place
+                root = "" if folder == os.path.dirname(os.fsdecode(path)) else folder
+                texts = not all(row[1].isdecimal() for row in rows[header:])
+                split = split_in_words(os.path.basename(os.fsdecode(path)))
+                comment = any(line[0] == "#" for line in lines)
+                aligned = sign == " " and any("  " in line for line in data)
+                typed = {"\t": "tab"}.get(sign, sign)
+                picture = rows[header][0] + suffix
+                return _List(typed, header, comment, texts, len(rows[0]), root, suffix, split, aligned, picture)
+    return None
+
+
+_LIST_LINES: Final = 100
+
+
+def _place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:
+    """Return the only folder in which a picture of a list is, and the suffix that its name lacks there."""
+    above = (os.path.dirname(os.fsdecode(path)), around.root)
+    for suffix in ("", *FORMATS["images"].suffixes) if name and "\0" not in name else ():
+        folders = (*above, *around.folders[:MOST_FOLDERS])
+        there = [one for one in folders if os.path.isfile(os.path.join(one, name + suffix))]
+        if there and (there[0] in above or len(set(there)) == 1):
+            return there[0], suffix
+    return None
+
+
+def lists_of_splits(around: Around) -> Iterator[str]:
+    """Lists such as train.txt are not read, where pictures are in no splits."""
+    notable = [one for one in _lists_in(around) if _list_in(one, around) is None]
+    names = [os.path.basename(os.fsdecode(one)) for one in notable]
+    lists = [name for name in names if split_in_words(name) is not None]
+    if lists and not around.splits:
+        yield (
+            f"{first_names(lists, MOST)}: may list the pictures of splits; lists are not read, and all pictures go to "
+            f"one split; to have splits, put pictures into folders such as train/ and test/"
+        )

@@ -59,8 +59,9 @@ class FileSplits:
 
     `said` is how the user gave all rows a rule or a split; the files then have none. Where columns of files may differ,
     a command says so with `unites`. `split` is that of files without one. With `looks` files are opened to see whether
-    they are what their names say. With `steps` a step splits rows, and not their files, where no globs
-    are `wanted`.
+    they are what their names say. Rows may name `pictures` in these folders, with paths that begin in the folder
+    `begin` or else in theirs; a step then splits rows, and not their files, where no globs are `wanted`. Without
+    folders nothing is split.
 
     `held` is the rule by which the files of the dataset of an append got theirs; `none` where they showed none and are
     all in `split`, empty where the dataset does not say. `as_one` are the options by which a command reads all files as
@@ -73,7 +74,8 @@ class FileSplits:
     split: str = "train"
     looks: bool = True
     one_split: str = field(default="", compare=False, repr=False)
-    steps: bool = False
+    pictures: tuple[str, ...] | None = None
+    begin: str = ""
     held: str = ""
     as_one: Add = field(default=Set("input.splits", "none"), compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
@@ -118,6 +120,11 @@ def split_of_folder(name: str) -> str | None:
     """
     match = _FOLDER.fullmatch(name)
     return match[1].lower() if match else None
+
+
+def split_above(file: str) -> str | None:
+    """Return the split whose name the folder of a file has."""
+    return split_of_folder(os.path.basename(os.path.dirname(file)))
 
 
 @cache

@@ -22,21 +22,41 @@ from typing import Any, Final
 from ..format.wording.nearest import first_names
 from ..sources.contract.call import Call
 from ..sources.contract.source import Listing, Recognised
-from .beside import BESIDE, MOST_NAMES, WARNED, Around, content_twice
+from .beside import (
+    MOST_NAMES,
+    Around,
+    archives_beside,
+    classes_in_names,
+    classes_of_folders,
+    kept_in_a_store,
+    lines_of_roboflow,
+    names_of_tables,
+    sidecars,
+    tables_of_pictures,
+    tables_of_roboflow,
+)
 from .box_layouts import by_box_layout
 from .hugging_face import stated_classes, without_caches
 from .kinds import KINDS, Paths
+from .lists import lists_of_classes, lists_of_splits
 from .names import FileSplits
 from .picture_tables import Resolved, by_given_annotations, by_metadata
 from .splits import CLEAR, UNSURE, Seen, by_lists, find_splits
-from .strangers import REFUSED, forms_for_answers
+from .strangers import REFUSED, content_twice, forms_for_answers
 
 MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 """The rules of what a section `input` means where files name pictures."""
 
+BESIDE: Final = (
+    sidecars, tables_of_pictures, lists_of_classes, lists_of_splits, archives_beside, classes_of_folders,
+    names_of_tables, classes_in_names,
+)  # fmt: skip
+WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
+"""The rules that say a line each, and those that warn."""
+
 RULES: Final[tuple[object, ...]] = (
     *KINDS, *MEANINGS, without_caches, *REFUSED, by_lists, *CLEAR, *UNSURE, forms_for_answers, content_twice, *BESIDE,
-    *WARNED,
+    *WARNED, kept_in_a_store,
 )  # fmt: skip
 """Every rule, in its turn."""
 
@@ -113,4 +133,6 @@ def recognise_seen(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[st
 
 def lines_beside(around: Around, rules: Sequence[Callable[[Around], Iterator[str]]] = BESIDE) -> tuple[str, ...]:
     """Return what to say of files that may belong to those that are read."""
+    if around.form == "images" and "://" in around.root:
+        rules = (kept_in_a_store,) if rules is WARNED else ()
     return tuple(chain.from_iterable(rule(around) for rule in rules))

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from glob import escape
 from itertools import chain, takewhile
 from typing import Any, Final, TypeVar
 
@@ -43,6 +44,7 @@ from .names import (
     kind_of,
     level_of,
     may_name_split,
+    split_above,
     split_in_name,
     split_in_words,
     split_of_folder,
@@ -120,12 +122,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The split of each file, by one rule and its arguments."""
+    """The split of each file, by one rule and its arguments; `of_rows` are those of the pictures that rows name."""
 
     rule: str
     arguments: dict[str, Any]
     splits: Sequence[str]
     where: str
+    of_rows: tuple[str, ...] = ()
 
     @property
     def kinds(self) -> set[str]:
@@ -138,7 +141,7 @@ class Mixed:
     """Files of which some look like splits: `splits` are what each may mean, None for the others.
 
     `configs` are those of a README.md that has several, or one that does not name all files: each with the splits of
-    all files.
+    all files. `choices` are the options of commands, and what they read.
     """
 
     what: str
@@ -146,6 +149,7 @@ class Mixed:
     level: int | None = None
     words: bool = False
     configs: Sequence[tuple[Stated, list[set[str]]]] = ()
+    choices: Sequence[tuple[str, tuple[Add, ...]]] = ()
 
 
 def _root_of(path: str, files: Sequence[str], base: str) -> str:
@@ -266,7 +270,7 @@ def by_words(seen: Seen) -> Mixed | None:
     return Mixed("files", [word.split if word and word in meant else None for word in words])
 
 
-def by_lists(seen: Seen) -> Found | None:
+def by_lists(seen: Seen) -> Found | Mixed | None:
     """Lists beside annotations name those of each split; those that are in none are left out.
 
     Tables of boxes, and COCO's files, list the pictures of the splits that they have the names of.
@@ -274,12 +278,75 @@ def by_lists(seen: Seen) -> Found | None:
     words = [split_in_words(name) or "" for name in seen.names] if seen.form in _LISTING else []
     if (len(words) > 1 or (seen.form == "coco" and words != ["train"])) and all(words):
         return Found("lists", {}, words, _LISTING[seen.form])
+    if seen.form == "coco" and any(words) and len(words) > 1:
+        named = first_names([name for name, word in zip(seen.names, words, strict=True) if word], _SHOWN)
+        others = first_names([name for name, word in zip(seen.names, words, strict=True) if not word], _SHOWN)
+        each = [word or _own_split(name) for name, word in zip(seen.names, words, strict=True)]
+        splits = sorted({*words} - {""})
+        one = splits[0] if len(splits) == 1 else "train"
+        choices = (
+            (", ".join(dict.fromkeys(each)), (_said(seen, each),)),
+            (f"all files in {one}", (Set("input.splits", {one: "*"}),)),
+        )
+        return Mixed(f"names of files state splits ({named}), and others none ({others})", words, choices=choices)
     found = None if "://" in seen.root else splits_by_lists(seen.root, seen.files)
     if found is None:
         return None
     splits, where = found
     own = by_folders(seen) if where != "ImageSets/Main" else None
     return None if isinstance(own, Found) and len(own.kinds) > 1 else Found("lists", {}, splits, where)
+
+
+def _by_pictures(seen: Seen, how: FileSplits) -> Found | None:
+    """Rows name pictures: each is of the split whose name the folder of its file has, or that of its picture."""
+    splits = [split_above(entry.name) or "" for entry in seen.entries]
+    roots = () if all(splits) else (how.begin,) if how.begin else how.pictures or ()
+    inner = (entry.name for root in roots for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
+    of_rows = {*splits, *filter(None, map(split_of_folder, inner))} - {""}
+    return Found("folders", {}, splits, "the names of folders", tuple(sorted(of_rows))) if of_rows else None
+
+
+def _of_rows(seen: Seen, how: FileSplits) -> Recognised | Found:
+    """Return how rows get their splits that name pictures: by lists of these, or folders."""
+    listed = by_lists(seen) if how.wanted is None else None
+    found = _by_pictures(seen, how)
+    if isinstance(listed, Found) and found and seen.form in _LISTING and _differ(listed.splits, found.splits):
+        choices = (
+            (f"as {listed.where} say", (_said(seen, listed.splits),)),
+            (f"as {found.where} say", (Set("input.splits", "names"),)),
+        )
+        listed = Mixed(f"{listed.where} and {found.where} do not agree", listed.splits, choices=choices)
+    if isinstance(listed, Mixed) and not how.said:
+        raise InputError(_stopped(seen, listed, how))
+    if isinstance(listed, Found):
+        return listed
+    splits = found.of_rows if found else ()
+    refuse_splits_inside(splits, how, how.pictures or (), Set("input.splits", "names"))
+    rule = "none" if found is None else UNUSED if how.said else found.rule
+    return Recognised(rule, said=how.said, split=how.split, of_rows=splits)
+
+
+def _differ(splits: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether a file is of two splits."""
+    return any(one and other and kind_of(one) != kind_of(other) for one, other in zip(splits, others, strict=True))
+
+
+def _said(seen: Seen, splits: Sequence[str]) -> Set:
+    """Return the option that says of which split each of some files is."""
+    globs = defaultdict[str, list[str]](list)
+    for split, below in zip(splits, seen.below, strict=True):
+        globs[split].append(escape(below))
+    return Set("input.splits", {split: some[0] if len(some) == 1 else some for split, some in globs.items()})
+
+
+def _own_split(name: str) -> str:
+    """Return a split for a file whose name states none.
+
+    >>> _own_split("instances_extra-2.json"), _own_split("7.json")
+    ('extra_2', 'split_7')
+    """
+    stem = re.sub(r"[^a-z0-9]+", "_", os.path.splitext(name)[0].lower()).strip("_").removeprefix("instances_")
+    return stem if stem[:1].isalpha() else f"split_{stem}"
 
 
 CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (
@@ -312,11 +379,13 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
         InputError: the evidence is mixed, or a file is not among those that `input.splits` names.
     """
     nothing: Sequence[str | None] = [None] * len(seen.files)
-    by_step = how.steps and not isinstance(how.wanted, tuple)
-    listed = by_lists(seen) if by_step and how.wanted is None else None
-    if how.wanted == "none" or (by_step and listed is None) or not seen.files:
+    if how.wanted == "none" or not seen.files:
         rule = OFF if how.wanted == "none" and how.looks else "none"
         return Recognised(rule, said=how.said, split=how.split), nothing
+    by_rows = how.pictures is not None and not isinstance(how.wanted, tuple)
+    listed = _of_rows(seen, how) if by_rows else None
+    if isinstance(listed, Recognised):
+        return listed, nothing
     if how.wanted is not None:
         if how.wanted == "names":
             rule, arguments, splits = WORDS, {}, _by_words_of(seen)
@@ -470,6 +539,9 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     """Return why a run stops where the evidence is mixed, with two commands."""
     if mixed.configs:
         return _asked(seen, mixed, how)
+    if mixed.choices:
+        paths = how.pictures or seen.typed
+        return _choice(mixed.what, *((what, _command(how, paths, *options)) for what, options in mixed.choices))
     by_split = defaultdict[str, list[str]](list)
     for split, file in zip(mixed.splits, seen.files, strict=True):
         if split is not None:

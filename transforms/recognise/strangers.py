@@ -8,6 +8,14 @@ features and their answers in two tables, whose rows belong to each other:
     X_train.csv  y_train.csv                                         a half of the columns of each row
 
 At most 16 files are opened, the smallest ones first, as pointers and errors are small; in a store only small ones.
+
+And warn of files that seem to hold one content twice, so that every row of it would come twice:
+
+    a.csv        a.csv.gz               one name in two compressions
+    a.parquet    a (1).parquet          a copy by its name, of the same size and content
+    flights.csv  flights/flights.csv    a file, and a folder of its name that holds it, as archives are unpacked
+
+Names alone make a suspect; sizes and fingerprints, which the listing has, decide. No file is opened for it.
 """
 
 from __future__ import annotations
@@ -15,6 +23,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,7 +41,7 @@ from ..format.wording.printable import counted, printable, printable_path
 from ..sources.contract.call import shown_path, typed_path
 from ..sources.contract.source import Listing, SourceEntry
 from ..sources.files.formats import format_of_name
-from ..sources.files.listing import list_file
+from ..sources.files.listing import is_there
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..stores.common.store_url import parse_store_url
 from ..stores.connect import store_at
@@ -225,7 +234,7 @@ def refuse_missing(seen: Seen) -> None:
     listed = set(seen.files)
     for one in tfds_folders(seen.files):
         places = {os.path.join(one.path, name): records for name, (_, records) in one.shards.items()}
-        missing = [place for place in places if place not in listed and not _is_there(place)]
+        missing = [place for place in places if place not in listed and not is_there(place)]
         if missing:
             others = f" (so are {len(missing) - 1:,} of {len(places) - 1:,} others)" if len(missing) > 1 else ""
             there = seen.call.reading([os.path.join(typed_path(one.path), "*tfrecord*")])
@@ -234,16 +243,6 @@ def refuse_missing(seen: Seen) -> None:
                 f"{counted(places[missing[0]], 'record')} in it; copy or download it again, or read only the files "
                 f"that are there: {there}"
             )
-
-
-def _is_there(path: str) -> bool:
-    if not is_object(os.fsencode(path)):
-        return os.path.lexists(path)
-    try:
-        list_file(os.fsencode(path), b"/")
-    except InputError:
-        return False
-    return True
 
 
 def forms_for_answers(listing: Listing, named: Container[bytes]) -> Sequence[int]:
@@ -387,3 +386,70 @@ def _version(path: str) -> tuple[int, str]:
     """Return what orders the versions of metadata: `v3.metadata.json`, `00003-UUID.metadata.json`."""
     number = re.match(r"v?([0-9]+)", os.path.basename(path))
     return int(number[1]) if number else -1, path
+
+
+_PACKED: Final = re.compile(r"(?:\.(?:gz|bz2|xz|zst))$|(?<=\.t)gz$", re.IGNORECASE | re.MULTILINE)
+_ENDINGS: Final = (".gz", ".bz2", ".xz", ".zst", ".tgz")
+_MARKS: Final = ("(", "copy", "kopie", "copie")
+_COPY: Final = re.compile(
+    r"(?: ?\([0-9]{1,3}\)| - (?:copy|kopie|copie)(?: ?\([0-9]{1,3}\))?|[ _-]copy(?:[ _]?[0-9]{1,3})?)(?=\.|$)"
+    r"|^copy of ",
+    re.IGNORECASE,
+)
+"""What browsers and file managers add to the name of a copy."""
+
+_MOST_PAIRS: Final = 3
+
+
+def content_twice(entries: Sequence[SourceEntry]) -> tuple[str, ...]:
+    """Return the warnings of files that seem to be there twice."""
+    packed = list(_in_two_compressions(entries))
+    copies = list(_copies(entries))
+    found = []
+    for pairs, why in ((packed, "one name in two compressions"), (copies, "a copy by its name, with the same content")):
+        if pairs:
+            shown = first_names([f"{one} and {other}" for one, other in pairs], _MOST_PAIRS)
+            found.append(f"{shown}: {why}, so that the same rows come twice; name only the files that you want")
+    return tuple(found)
+
+
+def _in_two_compressions(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
+    text = "\0".join(entry.name for entry in entries).lower()  # a million names are asked at once
+    if not any(ending in text for ending in _ENDINGS):
+        return
+    by_stem: dict[str, str] = {}
+    for entry in entries:
+        stem = _PACKED.sub("ar" if entry.name.lower().endswith(".tgz") else "", entry.name)
+        first = by_stem.setdefault(stem, entry.name)
+        if first != entry.name:
+            yield first, entry.name
+
+
+def _copies(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
+    prints = [entry.fingerprint for entry in entries]
+    if len(set(prints)) == len(prints):
+        return
+    alike = defaultdict[str, set[str]](set)
+    for print_, entry in zip(prints, entries, strict=True):
+        if entry.bytes:
+            alike[print_].add(entry.name)
+    text = "\0".join(name for names in alike.values() if len(names) > 1 for name in names).lower()
+    marked = any(sign in text for sign in _MARKS)
+    for print_, entry in zip(prints, entries, strict=True):
+        names = alike[print_]
+        if len(names) < 2:
+            continue
+        original = next((one for one in _originals(entry.name, marked=marked) if one in names), None)
+        if original is not None:
+            yield original, entry.name
+
+
+def _originals(name: str, *, marked: bool) -> Iterator[str]:
+    """Yield the names of the files that a file may be a copy of, by its own name; some are `marked` as copies."""
+    folder, _, base = name.rpartition("/")
+    plain = _COPY.sub("", base) if marked else base
+    if plain != base:
+        yield f"{folder}/{plain}" if folder else plain
+    above, _, own = folder.rpartition("/")
+    if own and own in (base, base.partition(".")[0]):
+        yield f"{above}/{base}" if above else base

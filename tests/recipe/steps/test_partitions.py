@@ -16,6 +16,7 @@ from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.recipe.steps.partitions import Partitions
+from shardmill.transforms.sources.contract.source import Listing, SourceEntry
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -108,7 +109,9 @@ def test_a_column_is_integers_where_all_values_are_written_so_and_text_else(
 
 @given(values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5))
 def test_every_int64_is_read_as_it_is(values: list[int]) -> None:
-    step = Partitions(("in",)).of_files([f"in/v={value}/a.csv" for value in values])
+    names = [f"in/v={value}/a.csv" for value in values]
+    entries = tuple(SourceEntry(name.encode(), name, 1, 0, "") for name in names)
+    step = Partitions(("in",)).of_files(Listing("csv", entries, len(entries), len(entries)))
     assert step is not None
     for value in values:
         batch = step.apply(pa.record_batch({"id": [1, 2]}), f"in/v={value}/a.csv")

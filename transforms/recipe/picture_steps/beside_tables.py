@@ -23,10 +23,9 @@ from ...format.buffers.arrow_memory import binary_array
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
-from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
-from ...recognise.names import FileSplits, split_of_folder
-from ...recognise.splits import refuse_splits_inside
+from ...recognise.names import split_above, split_of_folder
+from ...sources.contract.source import Listing
 from ...sources.files.skipped_names import pictures_below
 from ..step import Step, Stepped
 
@@ -35,17 +34,11 @@ from ..step import Step, Stepped
 class FolderSplits(Step):
     """Give each row the split that the folder of its table has the name of, or that of the picture in its `column`.
 
-    `roots` are the folders whose pictures are read, and `begin` where paths do if not there. `splits` are found by
-    `of_files`.
+    `splits` are found by `of_files`.
     """
 
     column: str
-    roots: tuple[str, ...]
-    how: FileSplits
-    begin: str = ""
     splits: tuple[str, ...] = ()
-
-    splits_rule = "folders"
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -55,18 +48,13 @@ class FolderSplits(Step):
     def detected(self) -> str:
         return f"splits {', '.join(self.splits)}, from the names of folders" if self.splits else ""
 
-    def of_files(self, files: Sequence[str]) -> FolderSplits | None:
-        found = {_split_of_table(file) for file in files}
-        if None in found:
-            roots = (self.begin,) if self.begin else self.roots
-            found |= {split_of_folder(folder) for root in roots for folder in _folders_in(root)}
-        splits = tuple(sorted(filter(None, found)))
-        refuse_splits_inside(splits, self.how, self.roots, Set("input.splits", "names"))
+    def of_files(self, listing: Listing) -> FolderSplits | None:
+        splits = listing.recognised.of_rows
         return replace(self, splits=splits) if splits else None
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
         known: dict[str | None, int] = {split: code for code, split in enumerate(self.splits)}
-        table = known.get(_split_of_table(file))
+        table = known.get(split_above(file))
         if table is not None:
             return Stepped(batch, split_codes=np.full(batch.num_rows, table, np.int64))
         paths = [path[0] if isinstance(path, list) and path else path for path in batch[self.column].to_pylist()]
@@ -81,18 +69,9 @@ class FolderSplits(Step):
         return CellError(self.column, "DECLARED_NOT_NULL", shown, "a picture in a split folder", text)
 
 
-def _split_of_table(file: str) -> str | None:
-    return split_of_folder(os.path.basename(os.path.dirname(file)))
-
-
 def _first_folder(path: object) -> str:
     parts = [part for part in str(path or "").split("/") if part not in ("", ".")]
     return parts[0] if len(parts) > 1 else ""
-
-
-def _folders_in(root: str) -> list[str]:
-    with os.scandir(root) as entries:
-        return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 # Count the pictures of folders that no row of their table names: they become no records, which may be a mistake.

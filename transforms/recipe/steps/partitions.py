@@ -19,6 +19,7 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recognise.names import partition_values
 from ...sources.contract.selection import EVERY_COLUMN, Selection
+from ...sources.contract.source import Listing
 from ..step import Column, Labels, Step, Types
 
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -46,9 +47,9 @@ class Partitions(Step):
         shown = ", ".join(printable(name) for name, _, _ in self.columns)
         return f"columns {shown}, from the names of folders (input.partitions)"
 
-    def of_files(self, files: Sequence[str]) -> Partitions | None:
+    def of_files(self, listing: Listing) -> Partitions | None:
         """Return None where no folder names a column."""
-        found: dict[str, set[str | None]] = {}
+        found, files = dict[str, set[str | None]](), [entry.name for entry in listing.entries]
         first: tuple[str, ...] | None = None
         for file in files:
             values = _values(file, self.paths)

@@ -49,17 +49,25 @@ _ID_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
 
 def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:  # noqa: ARG001
-    """Raise `SourceError` where a file is not COCO's JSON, or two files have two pictures of one id."""
-    by_folder = defaultdict[PictureFolder, _Known](_Known)  # each has ids of its own
+    """Read files whose splits are known with ids of their own, where their ids begin again.
+
+    Raises `SourceError` where a file is not COCO's JSON, or two others have two pictures of one id.
+    """
+    sets = defaultdict[tuple[PictureFolder, str | None], list[_Known]](list)  # each has ids of its own
     classes, counts = dict[int, str](), Counter[str]()
     for number, entry in enumerate(entries):
         document, folder = _load(entry), options.folder_of(entry)
         _add_classes(entry, document, classes)
-        _add(number, entry, document, by_folder[folder], counts, masks=options.masks)
-    for folder, known in by_folder.items():
-        for picture in known.pictures.values():
+        some = sets[folder, entry.split]
+        known = next((one for one in some if entry.split is None or not one.is_of_others(document["images"])), None)
+        if known is None:
+            some.append(known := _Known())
+        _add(number, entry, document, known, counts, masks=options.masks)
+    pictures = list[Picture]()
+    for (folder, _), some in sets.items():
+        for picture in (picture for known in some for picture in known.pictures.values()):
             picture.file_name = folder.named(picture.file_name)
-    pictures = [one for known in by_folder.values() for one in known.pictures.values()]
+            pictures.append(picture)
     _fill_keypoints([one for picture in pictures for one in picture.objects])
     warnings = [f"{text}: {count:,}" for text, count in counts.items() if count]
     return annotated(pictures, len(entries), classes, warnings=warnings)
@@ -71,6 +79,12 @@ class _Known:
 
     pictures: dict[int | str, Picture] = field(default_factory=dict)
     objects: dict[tuple[object, object], dict[str, Any]] = field(default_factory=dict)
+
+    def is_of_others(self, images: Sequence[Any]) -> bool:
+        """Return whether a file begins its ids again: it has some of these, and each is of another picture."""
+        named = ((_key(one.get("id")), _name_of(one)) for one in images if isinstance(one, dict))
+        both = [(self.pictures[key].file_name, name) for key, name in named if key in self.pictures]
+        return bool(both) and all(known != name for known, name in both)
 
 
 def _load(entry: SourceEntry) -> dict[str, Any]:
@@ -157,6 +171,14 @@ def _add(
     counts['annotations left out, as they have no "bbox", "category_id" or "caption"'] += len(silent)
 
 
+def _name_of(image: Mapping[str, Any]) -> object:
+    """Return the path of a picture below its folder."""
+    name, url = image.get("file_name"), image.get("coco_url")
+    if name is None and isinstance(url, str):
+        return unquote(urlsplit(url).path).rpartition("/")[2] or None
+    return name.replace("\\", "/") if isinstance(name, str) and "/" not in name else name
+
+
 def _add_pictures(
     number: int,
     entry: SourceEntry,
@@ -168,13 +190,9 @@ def _add_pictures(
     of_windows = 'pictures whose "file_name" has "\\" between folders, which is read as "/"'
     for index, image in enumerate(images):
         fields = image if isinstance(image, dict) else {}
-        known, name, url = fields.get("id"), fields.get("file_name"), fields.get("coco_url")
-        if name is None and isinstance(url, str):
-            name = unquote(urlsplit(url).path).rpartition("/")[2] or None
-            counts[by_url] += name is not None
-        if isinstance(name, str) and "\\" in name and "/" not in name:
-            name = name.replace("\\", "/")
-            counts[of_windows] += 1
+        known, given, name = fields.get("id"), fields.get("file_name"), _name_of(fields)
+        counts[by_url] += given is None and name is not None
+        counts[of_windows] += given is not None and given != name
         lacking = [
             f'"{key}"' for key, value in (("id", known), ("file_name", name)) if not isinstance(value, int | str)
         ]

@@ -55,7 +55,7 @@ class PictureFolder:
     prefix: str = ""
 
     def named(self, name: str) -> str:
-        return os.path.join(self.prefix, name)
+        return os.path.join("" if self.prefix == "." else self.prefix, name)
 
 
 @dataclass(frozen=True, slots=True)

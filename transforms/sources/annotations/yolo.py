@@ -26,7 +26,7 @@ from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...recognise.lists import NAMES, Beside, beside_labels
 from ..contract.source import ParallelMap, SourceEntry
-from ..files.open_file import open_file, open_listed
+from ..files.open_file import is_object, open_file, open_listed
 from ..files.skipped_names import pictures_below
 from .rows import Annotated, AnnotationOptions, Picture, PictureFolder, annotated, numbered, too_large
 
@@ -89,7 +89,8 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
 
 
 def _folder_of(entries: Sequence[SourceEntry]) -> str:
-    return os.fsdecode(os.path.commonpath([os.path.dirname(entry.path) for entry in entries]))
+    found = os.path.commonpath([os.path.dirname(entry.path) for entry in entries])
+    return os.fsdecode(found.replace(b":/", b"://", 1) if is_object(entries[0].path) else found)
 
 
 def _stems(entries: Sequence[SourceEntry], known: Container[str]) -> list[str]:

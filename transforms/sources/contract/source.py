@@ -116,7 +116,8 @@ class Recognised:
     """What the paths of files were recognised as: the name of a rule, its arguments as JSON has them, never paths.
 
     `lines` say so to the user, `warnings` name files that may be there twice. `said` is how the user gave all rows a
-    rule or the split `split`: files have none then.
+    rule or the split `split`: files have none then. `of_rows` are the splits of rows by the folders of the pictures
+    that they name.
     """
 
     rule: str
@@ -125,6 +126,7 @@ class Recognised:
     warnings: tuple[str, ...] = ()
     said: str = ""
     split: str = ""
+    of_rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,6 +226,16 @@ def beginning_of(path: str | bytes, most: int) -> bytes:
         return b""
 
 
+def is_there(path: str) -> bool:
+    if not is_object(os.fsencode(path)):
+        return os.path.lexists(path)
+    try:
+        list_file(os.fsencode(path), b"/")
+    except InputError:
+        return False
+    return True
+
+
 def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found) -> list[bytes]:
     """Add what one path names to `found`, and return its matches: itself, or those of the glob."""
     raw = os.fsencode(path)

@@ -319,7 +319,9 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
             for _, one in sorted(walk.annotations.items())
             if not is_object(one.path)
         ),
-        notable=tuple(sorted(walk.left.notable)),
+        notable=tuple(
+            sorted({*walk.left.notable, *(one.path for one in walk.annotations.values() if is_object(one.path))})
+        ),
         sidecars=tuple(
             pair
             for pair in sorted(walk.sidecars.values())

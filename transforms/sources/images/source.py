@@ -26,7 +26,7 @@ from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem, notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
-from ...recognise.beside import MOST_NAMES, WARNED, Around, lists_of_classes
+from ...recognise.beside import MOST_NAMES, Around
 from ...recognise.layout import (
     FolderRole,
     Layout,
@@ -42,8 +42,9 @@ from ...recognise.layout import (
     without_images,
     without_words,
 )
+from ...recognise.lists import lists_of_classes
 from ...recognise.names import split_of_folder
-from ...recognise.rules import lines_beside, recognise_seen
+from ...recognise.rules import WARNED, lines_beside, recognise_seen
 from ...recognise.splits import OFF, UNUSED, Seen
 from ...recognise.strangers import MOST_HEADS
 from ..contract.call import typed_path
@@ -145,7 +146,7 @@ class ImageSource(FileSource):
         listing = list_images(self.options.paths, self.settings.base, ignore=self.options.ignore)
         how = self.settings.splits
         if self._layout != "auto" and not self._is_given_splits:
-            how = replace(how, wanted=None, steps=True)
+            how = replace(how, wanted=None, pictures=())
         below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in listing.below()]
         files = [f"{os.fsdecode(folder.path).rstrip('/')}/" for folder in listing.folders]
         roots = sorted({os.fsdecode(folder.root) for folder in listing.folders})
