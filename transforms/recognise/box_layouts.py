@@ -65,9 +65,8 @@ class Pair:
 
 def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
     """A folder has a layout in which tools write pictures with boxes: its annotations name the pictures."""
-    said = any(given.get(key) is not None for key in _SAID)
-    root = os.path.join(base, paths[0]) if len(paths) == 1 and "://" not in paths[0] else ""
-    if given["format"] != "images" or said or not os.path.isdir(root):
+    root = root_of(given, paths, base)
+    if not root:
         return None
     pairs = list(dict.fromkeys(_pairs(root)))
     pairs += [
@@ -91,6 +90,13 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
     )
 
 
+def root_of(given: Mapping[str, Any], paths: Sequence[str], base: str) -> str:
+    """Return the only folder of pictures that is given, if the user does not say how it is read; else nothing."""
+    said = any(given.get(key) is not None for key in _SAID)
+    root = os.path.join(base, paths[0]) if len(paths) == 1 and "://" not in paths[0] else ""
+    return root if given["format"] == "images" and not said and os.path.isdir(root) else ""
+
+
 def _beside_instances(pairs: Sequence[Pair]) -> str:
     """Say which files of COCO's say more of the pictures than instances do, with the commands that read both."""
     commands, others = list[str](), list[str]()
@@ -110,26 +116,33 @@ def _beside_instances(pairs: Sequence[Pair]) -> str:
     return read if others else ""
 
 
-def _pairs(root: str) -> Iterator[Pair]:
+def folders_of_splits(root: str) -> list[str]:
+    """Return a folder and those of splits in it; nothing where it has many, which are classes."""
     folders = _folders_in(root)
     if len(folders) > _MOST_FOLDERS:
-        return
+        return []
     splits = [one for one in folders if is_split_folder(os.fsencode(one))]
     of_cvat = [one for one in folders if _OF_CVAT.fullmatch(one)]
-    for place in (root, *(os.path.join(root, one) for one in (*splits, *of_cvat))):
+    return [root, *(os.path.join(root, one) for one in (*splits, *of_cvat))]
+
+
+def _pairs(root: str) -> Iterator[Pair]:
+    places = folders_of_splits(root)
+    for place in places:
         yield from _beside(place)
         yield from _in_folders(place)
-    texts = [one for one in _files_in(os.path.join(root, "annotations")) if one.lower().endswith(".json")]
+    files = files_in(os.path.join(root, "annotations")) if places else []
+    texts = [one for one in files if one.lower().endswith(".json")]
     for name in list(filter(_INSTANCES.fullmatch, texts)) or [one for one in texts if not one.startswith("panoptic")]:
         match = _INSTANCES.fullmatch(name)
         last = match[1] if match else re.split("[_-]", name[: -len(".json")])[-1]
-        places = (last, os.path.join("images", last), *PICTURES)
-        yield from _coco(os.path.join(root, "annotations", name), [os.path.join(root, one) for one in places])
+        pictures = (last, os.path.join("images", last), *PICTURES)
+        yield from _coco(os.path.join(root, "annotations", name), [os.path.join(root, one) for one in pictures])
 
 
 def _beside(place: str) -> Iterator[Pair]:
     """Yield annotations in the folder of their pictures."""
-    files = _files_in(place)
+    files = files_in(place)
     for name in files:
         if name.lower().endswith(".coco.json") or _INSTANCES.fullmatch(name) or name == "result.json":
             yield from _coco(os.path.join(place, name), [place, os.path.join(place, "images")])
@@ -148,7 +161,7 @@ def _in_folders(place: str) -> Iterator[Pair]:
     pictures = next((path for name in PICTURES if os.path.isdir(path := os.path.join(place, name))), None)
     for kind, folder in (("yolo", "labels"), ("voc", "Annotations"), ("voc", "annotations"), ("voc", "labels")):
         path = os.path.join(place, folder)
-        if pictures is not None and os.path.isdir(path) and _holds(kind, _files_below(path)):
+        if pictures is not None and os.path.isdir(path) and _holds(kind, files_below(path)):
             yield Pair(kind, path, pictures)
 
 
@@ -156,7 +169,7 @@ def _of_config(root: str) -> Iterator[Pair]:
     """Yield the folders that a `data.yaml` of Ultralytics', or an `obj.data`, names."""
     for pictures in folders_of_pictures(root):
         path = labels_of(pictures)
-        if _holds("yolo", _files_below(path)):
+        if _holds("yolo", files_below(path)):
             yield Pair("yolo", path, pictures)
 
 
@@ -177,12 +190,13 @@ def _holds(kind: str, paths: Sequence[str]) -> bool:
     return False
 
 
-def _files_below(folder: str) -> list[str]:
+def files_below(folder: str) -> list[str]:
+    """Return the paths of some files below a folder."""
     folders = [folder]
     for one in folders:
         if len(folders) <= _MOST_FOLDERS:
             folders += [os.path.join(one, inner) for inner in _folders_in(one)[:_MOST_FOLDERS]]
-    return [os.path.join(one, name) for one in folders for name in _files_in(one)]
+    return [os.path.join(one, name) for one in folders for name in files_in(one)]
 
 
 def _folders_in(folder: str) -> list[str]:
@@ -200,7 +214,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _files_in(folder: str) -> list[str]:
+def files_in(folder: str) -> list[str]:
     """Return the names of some files in a folder; none where there is no such folder."""
     if not os.path.isdir(folder):
         return []

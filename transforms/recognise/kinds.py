@@ -36,6 +36,7 @@ from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..sources.files.skipped_names import is_other_file, pictures_below
 from .beside import Around, archives_beside, is_archive, kept_in_a_store, tables_of_pictures
 from .picture_tables import by_metadata, is_picture_table
+from .strangers import refuse_mnist, refuse_other_sets
 
 _BESIDE: Final = 100
 
@@ -97,6 +98,11 @@ def records_of_spark(paths: Paths) -> str | None:
         return None  # the rules below say what is wrong
 
 
+def arrays_of_mnist(paths: Paths) -> None:
+    """A folder of MNIST's arrays is refused, with the lines of Python that read them."""
+    refuse_mnist(paths.typed, paths.base, paths.call)
+
+
 def nothing_known(paths: Paths) -> None:
     """A folder without a known suffix is refused, with what its first file shows."""
     if not paths.files:
@@ -135,6 +141,8 @@ def several_kinds(paths: Paths) -> None:
     """Files of several formats are refused."""
     by_format = paths.by_format
     if len(by_format) > 1:
+        if "images" in by_format:
+            refuse_other_sets({"format": "images"}, paths.typed, paths.base)
         found = ", ".join(f"{shown_path(path)} is {kind}" for kind, path in by_format.items())
         options = " or ".join(f"{Set('input.format', kind)}" for kind in by_format)
         named = any(os.path.isfile(os.path.join(paths.base, path)) for path in paths.typed)  # read whatever the format
@@ -159,7 +167,7 @@ def one_kind(paths: Paths) -> str:
 
 
 KINDS: Final[tuple[Callable[[Paths], str | None], ...]] = (
-    pictures_of_a_table, records_of_spark, nothing_known, unknown_kind, several_kinds, one_kind,
+    pictures_of_a_table, records_of_spark, arrays_of_mnist, nothing_known, unknown_kind, several_kinds, one_kind,
 )  # fmt: skip
 """The rules of formats: the first answer is it."""
 

@@ -2,6 +2,7 @@
 
     kinds            the format of paths                                         detected, or the run stops
     picture_tables   what the section `input` means where files name pictures    another section
+    strangers        pictures with annotations of a form that is not read        refused
     strangers        no data, tables with a log, versions of TFDS, answers apart refused
     hugging_face     caches beside what `save_to_disk` wrote                     left out
     splits           the split of each file (with hugging_face, tfds)            read, or the run stops
@@ -42,9 +43,9 @@ from .lists import lists_of_classes, lists_of_splits
 from .names import FileSplits
 from .picture_tables import Resolved, by_given_annotations, by_metadata
 from .splits import CLEAR, UNSURE, Seen, by_lists, find_splits
-from .strangers import REFUSED, content_twice, forms_for_answers
+from .strangers import REFUSED, content_twice, forms_for_answers, refuse_other_sets
 
-MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
+MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout, refuse_other_sets)
 """The rules of what a section `input` means where files name pictures."""
 
 BESIDE: Final = (

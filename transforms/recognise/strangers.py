@@ -7,6 +7,19 @@ features and their answers in two tables, whose rows belong to each other:
     version https://git-lfs.github.com/spec/v1                       a file that was not fetched
     X_train.csv  y_train.csv                                         a half of the columns of each row
 
+Sets of pictures whose annotations have a form that is not read, with what makes a form of them that is:
+
+    CVAT for images    train.xml                         images/train/7.jpg
+    LabelMe            Annotations/7.xml                 Images/7.jpg
+    Datumaro           annotations/train.json            images/train/7.jpg
+    KITTI              train/label_2/7.txt               train/image_2/7.jpg
+    MOT                gt/gt.txt                         img1/7.jpg
+    WIDER FACE         wider_face_split/..._bbx_gt.txt   WIDER_train/images/0--cat/7.jpg
+    Cityscapes         gtFine/train/7_labelIds.png       leftImg8bit/train/7.png
+    MNIST              train-labels-idx1-ubyte.gz        train-images-idx3-ubyte.gz
+
+Of these the folders that are looked at are the root, those of splits in it, and the few whose names say what they hold.
+
 At most 16 files are opened, the smallest ones first, as pointers and errors are small; in a store only small ones.
 
 And warn of files that seem to hold one content twice, so that every row of it would come twice:
@@ -21,15 +34,19 @@ Names alone make a suspect; sizes and fingerprints, which the listing has, decid
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
+import struct
+import zlib
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from heapq import nsmallest
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,13 +55,14 @@ from ..errors import InputError, SourceError
 from ..format.wording.hints import Command, Foreign, Python, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import counted, printable, printable_path
-from ..sources.contract.call import shown_path, typed_path
+from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Listing, SourceEntry
 from ..sources.files.formats import format_of_name
-from ..sources.files.listing import is_there
+from ..sources.files.listing import beginning_of, is_there
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..stores.common.store_url import parse_store_url
 from ..stores.connect import store_at
+from .box_layouts import files_below, files_in, folders_of_splits, root_of
 from .names import MAGIC, is_form_for_answers, split_in_words, split_of_folder
 from .splits import Seen
 from .tfds import INFO, tfds_folders
@@ -453,3 +471,149 @@ def _originals(name: str, *, marked: bool) -> Iterator[str]:
     above, _, own = folder.rpartition("/")
     if own and own in (base, base.partition(".")[0]):
         yield f"{above}/{base}" if above else base
+
+
+# Sets of pictures of other forms: a wrong guess would read pictures without their boxes, or masks as classes.
+
+
+_SET_HEAD: Final = 1 << 18
+_TABLE: Final = "read both from a table, metadata.csv with the columns file_name and mask_file_name"
+_EXPORT: Final = "export the set as COCO, Pascal VOC or YOLO"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What annotations are called, the folders of their files, the names of these, and how their first bytes look.
+
+    Datumaro reads them as `importer`. Where heads have `classes` and no `boxes`, pictures have a class each.
+    """
+
+    called: str
+    folders: tuple[str, ...]
+    names: str
+    head: bytes = b""
+    importer: str = ""
+    advice: str = _EXPORT
+    boxes: bytes = b""
+    classes: bytes = b"(?!)"
+    exact: bool = True
+
+
+_FORMS: Final = (
+    _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<(?:version|meta)\b",
+          "cvat", boxes=rb"<(?:box|poly|points|mask|ellipse|cuboid)", classes=rb"<tag "),
+    _Form("annotations of LabelMe", ("Annotations",), r".+\.xml", rb"<annotation>[\s\S]*<(?:nrows|polygon)>"),
+    _Form("annotations of LabelMe", ("annotations", "labels"), r".+\.json", rb'"shapes"[\s\S]*"imagePath"'),
+    _Form("annotations of Datumaro", ("annotations",), r".+\.json", rb'"dm_format_version"', "datumaro",
+          boxes=rb'"type":"(?:bbox|polygon|polyline|mask)"', classes=rb'"type":"label"'),
+    _Form("annotations of the VGG Image Annotator", ("", "annotations"), r".+\.json", rb'"shape_attributes"'),
+    _Form("annotations of Label Studio", ("",), r".+\.json", rb'"(?:from_name|completed_by)"'),
+    _Form("annotations of Supervisely", ("ann",), r".+\.json", rb'"classTitle"|"objects"'),
+    _Form("annotations of CreateML", ("",), r".*createml\.json", b"", "roboflow_create_ml"),
+    _Form("panoptic segments of COCO", ("annotations",), r"panoptic_.+\.json", advice="give instances_*.json too"),
+    _Form("boxes of KITTI", ("label_2",), r".+\.txt", rb"\S+(?: -?[0-9.]+){14}"),
+    _Form("tracks of MOT", ("gt",), r"gt\.txt", rb"[0-9]+,-?[0-9]+,", "mot_seq", exact=False),
+    _Form("oriented boxes of DOTA", ("labelTxt",), r".+\.txt", advice="write them as YOLO's, of eight numbers"),
+    _Form("texts of ICDAR", ("",), r"gt(?:_.+)?\.txt"),
+    _Form("boxes of WIDER FACE", ("wider_face_split",), r".+_bbx_gt\.txt"),
+    _Form("boxes of Open Images", ("annotations",), r".+-annotations-bbox\.csv", b"ImageID,", "open_images"),
+    _Form("masks of Cityscapes", ("gtFine", "gtCoarse"), r".+\.png", advice=_TABLE),
+    _Form("masks of KITTI", ("semantic", "semantic_rgb"), r".+\.png", advice=_TABLE),
+    _Form("masks of CamVid", ("trainannot", "valannot", "testannot"), r".+\.png", advice=_TABLE),
+)  # fmt: skip
+
+
+def refuse_other_sets(given: Mapping[str, Any], paths: Sequence[str], base: str) -> None:
+    """Raises `InputError` where a folder of pictures has annotations of a form that is not read."""
+    root = root_of(given, paths, base)
+    places = folders_of_splits(root) if root else []
+
+    @cache
+    def files_of(folder: str) -> list[str]:
+        return [os.path.join(folder, one) for one in files_in(folder)] if folder in places else files_below(folder)
+
+    for form in _FORMS:
+        for place in places:
+            heads = dict(_heads_of(form, place, files_of))
+            if heads:
+                raise InputError(_what_to_do(form, paths[0], root if form.exact else place, root, heads))
+
+
+def _heads_of(form: _Form, place: str, files_of: Callable[[str], list[str]]) -> Iterator[tuple[str, bytes]]:
+    for folder in form.folders:
+        inner = os.path.join(place, folder) if folder else place
+        files = files_of(inner) if os.path.isdir(inner) else []
+        for path in [one for one in files if re.fullmatch(form.names, os.path.basename(one))][:MOST_HEADS]:
+            head = beginning_of(path, _SET_HEAD)
+            if re.search(form.head, head) if form.head else True:
+                yield path, head
+
+
+def _text(text: str) -> str:
+    """Return a text of Python in double quotes, as the line is in single ones for a shell."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mapping[str, bytes]) -> str:
+    has_boxes = any(re.search(form.boxes, head) for head in heads.values())
+    has_classes = any(re.search(form.classes, head) for head in heads.values())
+    how = form.advice
+    if form.importer and imported == root:
+        target, kind = (
+            ("imagenet_with_subset_dirs", "classes") if has_classes and not has_boxes else ("coco_instances", "coco")
+        )
+        made, of = f"{typed_path(root)}-{kind}", typed_path(root)
+        line = (  # objects of one group would be one object of COCO's
+            f"import datumaro; found = datumaro.Dataset.import_from({_text(of)}, {_text(form.importer)}); "
+            '[setattr(one, "group", 0) for each in found for one in each.annotations]; '
+            f"found.export({_text(made)}, {_text(target)}, save_media=True)"
+        )
+        how = f"with Datumaro: {Foreign('python', '-c', line)} && {Command('convert', made, '-o', 'OUT')}"
+    alone = Command("convert", typed, "-o", "OUT", Set("input.format", "images"), Set("input.detect", "none"))
+    also = "" if form.advice is _TABLE else f"; the pictures alone: {alone}"  # masks are pictures too
+    return f"{shown_path(next(iter(heads)))}: {form.called}, which are not read; {how}{also}"
+
+
+_ARRAYS: Final = re.compile(r"(.+)-images[-.]idx3-ubyte(?:\.gz)?")
+_NAMED: Final = {"t10k": "test"}
+
+
+def refuse_mnist(paths: Sequence[str], base: str, call: Call) -> None:
+    """Raises `InputError` where a folder has arrays as MNIST has them, with the lines of Python that read them."""
+    root = os.path.join(base, paths[0])
+    names = sorted(os.listdir(root)) if len(paths) == 1 and os.path.isdir(root) else []
+    pictures = {match[1]: one for one in names if (match := _ARRAYS.fullmatch(one))}
+    lines = list[str]()
+    for stem in sorted(pictures, key=lambda one: (split_in_words(one) != "train", one)):
+        labels = pictures[stem].replace("images", "labels").replace("idx3", "idx1")
+        shape = _shape_of(os.path.join(root, pictures[stem]))
+        if shape is None:
+            continue
+        cells = {"image": f"{_array(paths[0], pictures[stem], 16)}.reshape(-1, {shape[0]}, {shape[1]})"}
+        cells |= {"label": _array(paths[0], labels, 8)} if labels in names else {}
+        data = f"{{{', '.join(f'{key!r}: {value}' for key, value in cells.items())}}}"
+        split = _NAMED.get(stem) or split_in_words(stem) or "train"
+        more = {} if split == "train" else {"output__split": split}
+        lines.append(str((replace(call, command="append") if lines else call).of_data(data, **more)))
+    if lines:
+        one = next(iter(pictures.values()))
+        shown = shown_path(os.path.join(paths[0], one))
+        raise InputError(f"{shown}: arrays of MNIST's form, which are not read; in Python: {'; '.join(lines)}")
+
+
+def _array(folder: str, name: str, offset: int) -> str:
+    data = f"pathlib.Path({os.path.join(folder, name)!r}).read_bytes()"
+    return f"numpy.frombuffer({f'gzip.decompress({data})' if name.endswith('.gz') else data}, 'u1', offset={offset})"
+
+
+def _shape_of(path: str) -> tuple[int, int] | None:
+    head = beginning_of(path, _HEAD_BYTES)
+    try:
+        head = zlib.decompressobj(31).decompress(head, _HEADER) if path.endswith(".gz") else head
+    except zlib.error:
+        return None
+    rows, columns = struct.unpack(">8xII", head[:_HEADER]) if len(head) >= _HEADER else (0, 0)
+    return (rows, columns) if head.startswith(b"\0\0\x08\x03") else None
+
+
+_HEADER: Final = 16

@@ -1,0 +1,137 @@
+"""Sets of pictures with annotations of a form that is not read are refused by name; the lines that are proposed run.
+
+What is proposed with Datumaro and supervision runs in `tests/readers/exports`, where these tools are.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pathlib
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shardmill.pipelines import append, convert
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ..command_line import Shardmill
+from .test_box_layouts import coco, picture, roboflow_coco, write
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+XML = "<annotations>\n<version>1.1</version>\n<image id='0' name='0.jpg'>{}</image></annotations>"
+MARKS = {"dm_format_version": "1.0", "items": []}
+
+FORMS: dict[str, tuple[str, str, str, str]] = {
+    "CVAT for images": ("train.xml", XML.format("<box label='cat'/>"), "images/0.jpg", "coco_instances"),
+    "CVAT's tags": ("train.xml", XML.format("<tag label='cat'/>"), "images/0.jpg", "imagenet_with_subset_dirs"),
+    "LabelMe": (
+        "Annotations/a/0.xml", "<annotation><object><polygon></polygon></object></annotation>", "Images/a/0.jpg",
+        "as COCO",
+    ),
+    "LabelMe's JSON": ("labels/0.json", '{"shapes": [], "imagePath": "0.jpg"}', "images/0.jpg", "export the set"),
+    "Datumaro": ("annotations/train.json", json.dumps(MARKS), "images/train/0.jpg", "datumaro"),
+    "VGG Image Annotator": ("via.json", '{"regions": [{"shape_attributes": {}}]}', "0.jpg", "export the set"),
+    "Label Studio": ("project.json", '[{"annotations": [{"completed_by": 1}]}]', "images/0.jpg", "export the set"),
+    "Supervisely": ("ann/0.jpg.json", '{"objects": []}', "img/0.jpg", "export the set"),
+    "CreateML": ("train/_annotations.createml.json", "[]", "train/0.jpg", "roboflow_create_ml"),
+    "panoptic segments of COCO": ("annotations/panoptic_val.json", "{}", "val/0.jpg", "give instances_*.json too"),
+    "KITTI": ("train/label_2/0.txt", "Car 0.00 0 -1.5 1 2 3 4 1 1 1 0 0 0 0\n", "train/image_2/0.jpg", "as COCO"),
+    "MOT": ("gt/gt.txt", "1,-1,3.0,5.0,10.0,9.0,1,1,1.0\n", "img1/000001.jpg", "mot_seq"),
+    "DOTA": ("train/labelTxt/0.txt", "1 1 2 1 2 2 1 2 plane 0\n", "train/images/0.jpg", "of eight numbers"),
+    "ICDAR": ("train/gt_0.txt", "1,1,9,9,text\n", "train/images/0.jpg", "export the set"),
+    "WIDER FACE": (
+        "wider_face_split/wider_face_train_bbx_gt.txt", "0--a/0.jpg\n", "WIDER_train/images/0--a/0.jpg", "as COCO",
+    ),
+    "Open Images": (
+        "annotations/train-annotations-bbox.csv", "ImageID,LabelName,XMin\n", "images/train/0.jpg", "open_images",
+    ),
+}  # fmt: skip
+MASKS = {
+    "Cityscapes": ("leftImg8bit/train/a/0.png", "gtFine/train/a/0_gtFine_labelIds.png"),
+    "KITTI": ("training/image_2/0.png", "training/semantic/0.png"),
+    "CamVid": ("train/0.png", "trainannot/0.png"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_set_of_another_form_is_refused_by_name_with_what_reads_it(form: str, shardmill: Shardmill) -> None:
+    file, text, image, how = FORMS[form]
+    write(f"my pets/{file}", text)
+    picture(f"my pets/{image}")
+    refused = shardmill("convert", "my pets", "-o", "out")
+    assert refused.code == 2
+    said = refused.err.replace("\n", " ")
+    assert f"my pets/{file}: " in said
+    assert form.removesuffix("'s tags").removesuffix("'s JSON") in said
+    assert how in said
+    alone = re.search(r"the pictures alone: (shardmill .+)", refused.err)
+    assert alone is not None
+    words = ["out" if word == "OUT" else word for word in shlex.split(alone[1])[1:]]
+    assert shardmill(*words).code == 0
+    assert [row["image/width"] for row in open_dataset("out").to_arrow("train").to_pylist()] == [40]
+
+
+@pytest.mark.parametrize("form", MASKS)
+def test_masks_that_are_pictures_are_no_class(form: str, shardmill: Shardmill) -> None:
+    for path in MASKS[form]:
+        picture(f"city/{path}")
+    refused = shardmill("convert", "city", "-o", "out")
+    assert refused.code == 2
+    assert f"masks of {form}" in refused.err
+    assert "the pictures alone" not in refused.err  # masks would be among them
+    write("city/metadata.csv", "file_name,mask_file_name\n" + ",".join(MASKS[form]) + "\n")
+    done = shardmill("convert", "city", "-o", "out")
+    assert done.code == 0, done.err
+    found = open_dataset("out")
+    (row,) = found.to_arrow(found.splits[0]).to_pylist()
+    assert (row["image/filename"], row["mask/filename"]) == MASKS[form]
+
+
+def test_annotations_that_are_read_come_before_those_that_are_not(shardmill: Shardmill) -> None:
+    roboflow_coco("pets")
+    write("pets/train/0.json", '{"shapes": [], "imagePath": "0.jpg"}')
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert "image/object/bbox/xmin" in open_dataset("out").to_arrow("train").column_names
+
+
+def test_documents_beside_pictures_that_are_no_annotations_refuse_nothing(shardmill: Shardmill) -> None:
+    for split in ("train", "test"):
+        picture(f"pets/{split}/cat/0.jpg")
+    write("pets/notes.json", '{"objects": 3}')
+    write("pets/about.xml", "<annotations/>")
+    write("pets/train/gtx.txt", "0")
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_arrays_of_mnist_are_read_by_the_lines_of_python(suffix: str, tmp_path: Path, shardmill: Shardmill) -> None:
+    pixels = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
+    for name, first in (("train", 0), ("t10k", 100)):
+        for file, data in (
+            (f"{name}-images-idx3-ubyte{suffix}", b"\0\0\x08\x03" + bytes([0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4])
+             + (pixels + first).tobytes()),
+            (f"{name}-labels-idx1-ubyte{suffix}", b"\0\0\x08\x01\0\0\0\2" + bytes([first, 1])),
+        ):  # fmt: skip
+            Path("mnist").mkdir(exist_ok=True)
+            Path("mnist", file).write_bytes(gzip.compress(data) if suffix else data)
+    write("mnist/labels.txt", "a\nb\n")
+    refused = shardmill("convert", "mnist", "-o", "out")
+    assert refused.code == 2
+    lines = refused.err.replace("\n", " ").split("in Python: ")[1].strip()
+    exec(lines, {"convert": convert, "append": append, "numpy": np, "gzip": gzip, "pathlib": pathlib})
+    found = open_dataset("out")
+    for split, first in (("train", 0), ("test", 100)):
+        rows = found.to_arrow(split).to_pylist()
+        assert [row["label"] for row in rows] == [first, 1]
+        assert [np.reshape(row["image"], (3, 4)).tolist() for row in rows] == (pixels + first).tolist()
+
+
+def test_a_set_of_coco_is_not_taken_for_another_by_its_name(shardmill: Shardmill) -> None:
+    picture("gt/images/0.jpg")
+    coco("gt/annotations/instances_default.json", ["0.jpg"])
+    assert shardmill("convert", "gt", "-o", "out").code == 0
