@@ -309,3 +309,21 @@ def test_a_folder_of_pictures_that_was_exported_has_the_rows_that_imagefolder_gi
         wanted = [(row["image/width"], row.get(column, row.get("image/class/label"))) for row in rows]
         found = theirs["validation" if split == "val" else split]
         assert sorted((row["image"].width, row[column]) for row in found) == sorted(wanted)
+
+
+@pytest.mark.parametrize("processes", [None, 2])
+def test_the_cache_of_load_dataset_has_the_rows_and_splits_that_it_gives(processes: int | None, tmp_path: Path) -> None:
+    for split, count in (("train", 9), ("test", 3)):
+        for part in range(2):
+            rows = pa.table(
+                {"n": [100 * part + n for n in range(count)], "text": [f"{split} {n}" for n in range(count)]}
+            )
+            pq.write_table(rows, tmp_path / f"{split}{part}.parquet")
+    files = {split: [str(tmp_path / f"{split}{part}.parquet") for part in range(2)] for split in ("train", "test")}
+    theirs = datasets.load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"), num_proc=processes)
+    theirs["train"].map(lambda row: {"n": -row["n"]})  # leaves a file in the cache
+    convert(tmp_path / "cache", output=tmp_path / "out")
+    ours = open_dataset(tmp_path / "out")
+    assert set(ours.splits) == {"train", "test"}
+    for split in ours.splits:
+        assert ours.to_arrow(split).to_pylist() == list(theirs[split])

@@ -81,6 +81,52 @@ def test_the_splits_of_dataset_dict_json_are_read_whatever_their_names(shardmill
     assert held() == {"clean": [1, 2, 4], "noisy": [3, 5]}
 
 
+def test_columns_that_set_format_leaves_out_of_view_are_said_with_the_option_that_does(shardmill: Shardmill) -> None:
+    saved("d", [1])
+    table = pa.table({"n": [1], "k": [2], "m": [3]})
+    with pa.ipc.new_stream("d/data-00000-of-00001.arrow", table.schema) as writer:
+        writer.write_table(table)
+    state = json.loads(Path("d/state.json").read_text())
+    Path("d/state.json").write_text(json.dumps(state | {"_format_columns": ["n", "k"], "_output_all_columns": False}))
+    screen = shardmill("convert", "d", "-o", "out")
+    said = re.search(r"state.json shows n, k alone \(set_format\).*: (--columns \S+)", screen.out)
+    assert said is not None, screen.out
+    assert set(open_dataset("out").to_arrow("train").column_names) == {"n", "k", "m"}
+    assert shardmill("convert", "d", "-o", "few", *shlex.split(said[1])).code == 0
+    assert set(open_dataset("few").to_arrow("train").column_names) == {"n", "k"}
+
+
+def loaded(folder: str, **splits: list[list[int]]) -> None:
+    """Write a folder of the cache of `load_dataset`, and a file that `map` left there."""
+    stated = {}
+    for split, parts in splits.items():
+        stated[split] = {"name": split, "shard_lengths": list(map(len, parts)) if len(parts) > 1 else None}
+        for number, values in enumerate(parts):
+            shard = f"-{number:05}-of-{len(parts):05}" if len(parts) > 1 else ""
+            stream(Path(folder, f"my-pets-{split}{shard}.arrow"), *values)
+    stream(Path(folder, "cache-0f1e.arrow"), 99)
+    Path(folder, "dataset_info.json").write_text(json.dumps({"dataset_name": "my-pets", "splits": stated}))
+
+
+def test_the_cache_of_load_dataset_has_its_splits_and_no_file_that_map_left(shardmill: Shardmill) -> None:
+    loaded("cache/my-pets/default/0.0.0/1f2e", train=[[1, 2], [3]], dev_clean=[[4]])
+    screen = shardmill("convert", "cache/my-pets", "-o", "out")
+    assert (screen.code, held()) == (0, {"dev_clean": [4], "train": [1, 2, 3]}), screen.err
+    assert "Detected: splits dev_clean, train, from what load_dataset wrote" in screen.out
+    assert "1 file is left out, which dataset_info.json does not name: cache/" in screen.out
+    loaded("cache/my-pets/other/0.0.0/3c4d", train=[[5]])
+    refused = shardmill("convert", "cache/my-pets", "-o", "both")
+    assert refused.code == 2
+    assert "2 configs or versions in a cache of load_dataset" in refused.err
+    (command,) = [line for line in refused.err.splitlines() if "/other/" in line]
+    assert shardmill(*shlex.split(command)[1:]).code == 0
+    assert held("both") == {"train": [5]}
+    Path("cache/my-pets/other/0.0.0/3c4d/my-pets-train.arrow").unlink()
+    gone = shardmill("convert", "cache/my-pets/other", "-o", "gone")
+    assert gone.code == 2
+    assert "dataset_info.json: names" in gone.err
+
+
 def test_the_one_split_of_a_folder_is_read() -> None:
     saved("d", [1], _split="test")
     convert("d", output="out")

@@ -13,11 +13,15 @@
     dict/clean/data-00000-of-00001.arrow
     dict/clean/cache-1f2e.arrow         what map or filter left: the same rows again
 
+    pets/default/0.0.0/1f2e/dataset_info.json   {"dataset_name": "pets", "splits": {"train": {...}}}        load_dataset
+    pets/default/0.0.0/1f2e/pets-train.arrow
+
     datasets--me--pets/refs/main        1f2e                                                        a cache of the hub
     datasets--me--pets/snapshots/1f2e/1.jpg -> ../../blobs/3c4d
 
 Source of the forms: huggingface.co/docs/hub/datasets-manual-configuration, where `*` ends at a slash as here;
-huggingface/datasets, `arrow_dataset.py` and `dataset_dict.py`; of caches: huggingface_hub, `file_download.py`.
+huggingface/datasets, `arrow_dataset.py`, `dataset_dict.py`, `naming.py`; of caches of the hub: huggingface_hub,
+`file_download.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from typing import Any, Final
 from ..errors import InputError
 from ..format.manifest.naming import is_split_name
 from ..format.schema.class_names import names_of
-from ..format.wording.hints import Set
+from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable
 from ..sources.contract.call import Call, shown_path, typed_path
@@ -48,6 +52,7 @@ _MOST_STORE_FOLDERS: Final = 100
 _OF_FOLDER: Final = b"state.json"
 _REPOSITORY: Final = re.compile(r"(?:datasets|models|spaces)--.+")
 _OF_ALL: Final = b"dataset_dict.json"
+_OF_CACHE: Final = b"dataset_info.json"
 _SPLIT: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
@@ -159,14 +164,14 @@ def without_caches(listing: Listing, named: Iterable[bytes]) -> tuple[Listing, t
     folders = {os.path.dirname(entry.path) for entry in listing.entries} if listing.format == "arrow" else set()
     if len(folders) > _MOST_STORE_FOLDERS and any(map(is_object, folders)):
         return listing, ()
-    states = {folder: _state_of(folder) for folder in sorted(folders)}
+    states = {folder: _state_of(folder) or {*loaded_in(folder)} for folder in sorted(folders)}
     if not any(states.values()):
         return listing, ()
     there, stay = {entry.path for entry in listing.entries}, set(named)
     for folder, names in states.items():
         gone = next((name for name in names if not _is_there(os.path.join(folder, name), there)), None)
         if gone is not None:
-            state = shown_path(os.path.join(folder, _OF_FOLDER))
+            state = shown_path(os.path.join(folder, _stating(folder)))
             raise InputError(f"{state}: names {shown_path(gone)}, which is not there; copy the whole folder again")
     kept = [
         number
@@ -178,8 +183,24 @@ def without_caches(listing: Listing, named: Iterable[bytes]) -> tuple[Listing, t
     known = set(kept)
     others = [entry.name for number, entry in enumerate(listing.entries) if number not in known]
     what = f"{len(others):,} files are" if len(others) > 1 else "1 file is"
-    line = f"{what} left out, which state.json does not name: {first_names(others, 2)}"
-    return listing.keep(kept), (line,) if others else ()
+    states_it = _stating(next(folder for folder, names in states.items() if names)).decode()
+    line = f"{what} left out, which {states_it} does not name: {first_names(others, 2)}"
+    views = [view for folder, names in states.items() if names and (view := _view_of(folder))]
+    return listing.keep(kept), (*([line] if others else []), *views[:1])
+
+
+def _view_of(folder: bytes) -> str:
+    """Return what to say where `datasets` shows some columns of a folder alone."""
+    state = _json_in(folder, _OF_FOLDER)
+    columns = state.get("_format_columns")
+    if (
+        not isinstance(columns, list)
+        or state.get("_output_all_columns")
+        or not all(isinstance(o, str) for o in columns)
+    ):
+        return ""
+    shown, only = first_names([printable(one) for one in columns], 8), Add("--columns", ",".join(columns))
+    return f"state.json shows {shown} alone (set_format), and all columns are read; to read these alone: {only}"
 
 
 def saved_splits(root: str, folders: Mapping[str, Any]) -> dict[str, str] | None:
@@ -192,6 +213,46 @@ def saved_splits(root: str, folders: Mapping[str, Any]) -> dict[str, str] | None
     if not isinstance(named, list) or not set(folders) <= {one for one in named if isinstance(one, str)}:
         return None
     return {one: split_named(one, shown_path(os.path.join(path, _OF_ALL))) for one in folders}
+
+
+def loaded_in(folder: bytes) -> dict[bytes, str]:
+    """Return the files, with the split of each, of a folder in the cache of `load_dataset`; none of another folder."""
+    info, found = _json_in(folder, _OF_CACHE), dict[bytes, str]()
+    name, splits = info.get("dataset_name"), info.get("splits")
+    if not isinstance(name, str) or not isinstance(splits, dict):
+        return found
+    for split, one in splits.items():
+        lengths = one.get("shard_lengths") if isinstance(one, dict) else None
+        count = len(lengths) if isinstance(lengths, list) else 1
+        shards = [f"-{n:05}-of-{count:05}" for n in range(count)] if count > 1 else [""]
+        known = split_named(split, shown_path(os.path.join(folder, _OF_CACHE)))
+        found |= {os.fsencode(f"{name}-{split}{shard}.arrow"): known for shard in shards}
+    return found
+
+
+def loaded_splits(files: Sequence[str], call: Call) -> list[str] | None:
+    """Return the split of each file in the cache of `load_dataset`; None where one is in none.
+
+    Raises:
+        InputError: there are files of several configs or versions.
+    """
+    folders = dict.fromkeys(map(os.path.dirname, files))
+    if len(folders) > _MOST_STORE_FOLDERS:
+        return None
+    stated = {folder: loaded_in(os.fsencode(folder)) for folder in folders}
+    if not all(stated.values()):
+        return None
+    if len(stated) > 1:
+        commands = "".join(f"\n  {call.reading([typed_path(one)])}" for one in stated)
+        raise InputError(
+            f"the files are {len(stated)} configs or versions in a cache of load_dataset; choose{commands}"
+        )
+    found = [stated[os.path.dirname(file)].get(os.fsencode(os.path.basename(file)), "") for file in files]
+    return found if all(found) else None
+
+
+def _stating(folder: bytes) -> bytes:
+    return _OF_FOLDER if _json_in(folder, _OF_FOLDER) else _OF_CACHE
 
 
 def _configs(configs: Any, shown: str) -> Iterator[Stated]:

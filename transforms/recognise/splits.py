@@ -32,7 +32,7 @@ from ..format.wording.printable import printable, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Recognised, SourceEntry
 from ..sources.files.skipped_names import SPLITS
-from .hugging_face import Stated, saved_splits, split_named, stated_in
+from .hugging_face import Stated, loaded_splits, saved_splits, split_named, stated_in
 from .lists import splits_by_lists
 from .names import (
     HELD_RULE,
@@ -185,10 +185,14 @@ def by_readme(seen: Seen) -> Found | Mixed | None:
 
 
 def by_saved(seen: Seen) -> Found | None:
-    """What Hugging Face's `save_to_disk` writes states a split of every folder."""
+    """What Hugging Face's `save_to_disk` writes states a split of every folder, the cache of `load_dataset` of files.
+
+    Raises `InputError` where files are several configs of a cache.
+    """
     splits = saved_splits(seen.root, seen.parts) if seen.form == "arrow" else None
     if splits is None:
-        return None
+        loaded = loaded_splits(seen.files, seen.call) if seen.form == "arrow" else None
+        return Found("names", {}, loaded, "what load_dataset wrote") if loaded else None
     return Found("folders", {}, [splits[folder] for folder in seen.folders], "what save_to_disk wrote")
 
 
