@@ -27,7 +27,7 @@ transforms/dataset: frameworks reading export comparison integrity
 transforms/sources: contract files
 transforms: recognise
 transforms: recipe recipe/steps recipe/picture_steps
-transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
+transforms/sources: registry text csv jsonl txt typed arrow parquet
 transforms/sources: annotations images archive_files archives numpy memory tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow

@@ -17,8 +17,8 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.sources.csv.infer_types import Evidence, join_evidence
 from shardmill.transforms.sources.csv.obstacles import GROUPED, Look
+from shardmill.transforms.sources.csv.schema import Evidence, join_evidence
 
 from ..command_line import Shardmill
 

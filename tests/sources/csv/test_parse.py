@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
+from shardmill.transforms.sources.csv.chunks import Chunk
 from shardmill.transforms.sources.csv.parse import Cells, CsvLimits, Parser, parse_cells
-from shardmill.transforms.sources.csv.records.chunks import Chunk
-from shardmill.transforms.sources.csv.records.quote_bits import Dialect
+from shardmill.transforms.sources.csv.quote_bits import Dialect
 from shardmill.transforms.sources.text.pieces import Cut
 
 DIALECTS = (Dialect(), Dialect(ord(";"), ord("'")), Dialect(quote=None), Dialect(escape=ord("\\")), Dialect(trim=True))

@@ -1,4 +1,4 @@
 """CSV as a source: delimiter, header and types are detected, and every bad cell is named by its place.
 
-Begin with `source`; cells are parsed in `parse` and `cast`; `records` finds where records begin.
+Begin with `source`; `record_starts` finds where records begin, `parse` gives their cells, `schema` their types.
 """

@@ -24,9 +24,9 @@ from ..contract.source import SourceEntry
 from ..files.formats import suffixes_of
 from ..files.listing import expand_paths, list_file
 from ..text.open_text import is_transparent, plain_encoding, sniff_text, stream_text
-from .records.chunks import skip_lines, skip_sep_line
-from .records.quote_bits import Dialect
-from .records.usual_text import usual_text
+from .chunks import skip_lines, skip_sep_line
+from .quote_bits import Dialect
+from .record_starts import usual_text
 
 SIGNS: Final = ",;\t|"
 """What files with the suffix .csv are delimited by, the most common first."""

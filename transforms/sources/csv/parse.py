@@ -29,12 +29,10 @@ from ..text.declared import text_type
 from ..text.lines import over_record_bytes
 from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
 from ..text.pieces import Cut
+from .chunks import Chunk, CsvOrigin
 from .hints import wrong_signs
-from .records.chunks import Chunk, CsvOrigin
-from .records.odd_dialects import ESCAPE
-from .records.quote_bits import LF, Dialect
-from .records.record_starts import TornCell, cell_delimiters, record_ends, torn_cells
-from .records.usual_text import padded, usual_text
+from .quote_bits import ESCAPE, LF, Dialect
+from .record_starts import TornCell, cell_delimiters, padded, record_ends, torn_cells, usual_text
 
 
 @dataclass(frozen=True, slots=True)

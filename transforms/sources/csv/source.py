@@ -24,13 +24,18 @@ from ..text.declared import as_cast, text_type
 from ..text.misfits import refuse_misfits
 from ..text.open_text import is_transparent, plain_encoding
 from ..text.pieces import TextJob, text_jobs, times_wider
+from .chunks import run_scan, unclosed_quote
 from .header import (
+    CsvPiece,
     FileHead,
+    check_count,
     commented_headers,
     commented_lines,
     compressed_files,
     dialect_of,
+    file_pieces,
     header_warnings,
+    read_chunks,
     read_head,
     refuse_data_as_header,
     refuse_names_of_other_headers,
@@ -40,13 +45,10 @@ from .header import (
     with_plain_quotes,
 )
 from .hints import PandasCall, no_such_column, numbered_notes
-from .infer_types import AUTO_ROWS
 from .obstacles import GROUPED, ROWS, Obstacles, grouped_notes, look_notes, obstacle_notes
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
-from .pieces import CsvPiece, check_count, file_pieces, read_chunks
-from .records.chunks import run_scan, unclosed_quote
-from .records.record_starts import FileScan, fold_blocks
-from .schema import PieceEvidence, choose_types, look_at_piece, refuse_wide_files
+from .record_starts import FileScan, fold_blocks
+from .schema import AUTO_ROWS, PieceEvidence, choose_types, look_at_piece, refuse_wide_files
 
 if TYPE_CHECKING:
     from .options import CsvInput

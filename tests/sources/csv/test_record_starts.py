@@ -10,8 +10,8 @@ import pyarrow.csv as pacsv
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.sources.csv.records.quote_bits import Dialect, scan_bits
-from shardmill.transforms.sources.csv.records.record_starts import (
+from shardmill.transforms.sources.csv.quote_bits import Dialect, scan_bits
+from shardmill.transforms.sources.csv.record_starts import (
     Cut,
     FileScan,
     fold_blocks,
@@ -22,7 +22,7 @@ from shardmill.transforms.sources.csv.records.record_starts import (
     torn_cells,
 )
 
-from ....tiers import examples
+from ...tiers import examples
 
 COMMA = Dialect(ord(","), ord('"'))
 TEXTS = st.text(alphabet='",\n\r a;', max_size=60).map(str.encode)

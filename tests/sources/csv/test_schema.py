@@ -5,10 +5,10 @@ from itertools import permutations
 
 import pyarrow as pa
 import pytest
-from shardmill.transforms.sources.csv.infer_types import Evidence, explain, join_evidence, look_at_columns
+from shardmill.transforms.sources.csv.chunks import Chunk
 from shardmill.transforms.sources.csv.parse import Parser, parse_cells
-from shardmill.transforms.sources.csv.records.chunks import Chunk
-from shardmill.transforms.sources.csv.records.quote_bits import Dialect
+from shardmill.transforms.sources.csv.quote_bits import Dialect
+from shardmill.transforms.sources.csv.schema import Evidence, explain, join_evidence, look_at_columns
 from shardmill.transforms.sources.text.pieces import Cut
 
 

@@ -18,16 +18,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 from shardmill.transforms.sources.contract.source import Stamp, Task
+from shardmill.transforms.sources.csv import chunks
+from shardmill.transforms.sources.csv.chunks import StreamLimits, cut_stream, run_scan
 from shardmill.transforms.sources.csv.parse import CsvLimits
-from shardmill.transforms.sources.csv.records import chunks
-from shardmill.transforms.sources.csv.records.chunks import StreamLimits, cut_stream, run_scan
-from shardmill.transforms.sources.csv.records.quote_bits import Dialect
-from shardmill.transforms.sources.csv.records.record_starts import FileScan, fold_blocks, record_ends
-from shardmill.transforms.sources.csv.records.usual_text import usual_text
+from shardmill.transforms.sources.csv.quote_bits import Dialect
+from shardmill.transforms.sources.csv.record_starts import FileScan, fold_blocks, record_ends, usual_text
 from shardmill.transforms.sources.text.pieces import Cut, TextJob
 
-from ....file_sources import made_source
-from ....tiers import examples
+from ...file_sources import made_source
+from ...tiers import examples
 
 COMMA, QUOTE, ESCAPE, SIGN = (ord(sign) for sign in ',"\\#')
 PLAIN = Dialect(COMMA, QUOTE)

@@ -20,13 +20,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import SourceError
-from ....format.flow.rejects import Place
-from ...files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_unbuffered
-from ...text.open_text import BLOCK_BYTES
-from ...text.pieces import Cut, TextJob
-from .odd_dialects import ESCAPE, without_escapes
-from .quote_bits import CR, LF, Dialect, Scratch
+from ...errors import SourceError
+from ...format.flow.rejects import Place
+from ..files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_unbuffered
+from ..text.open_text import BLOCK_BYTES
+from ..text.pieces import Cut, TextJob
+from .quote_bits import CR, ESCAPE, LF, Dialect, Scratch, without_escapes
 from .record_starts import BlockScan, RecordEnds, first_odd_run, quote_states, record_ends, safe_cut, scan_block
 
 _EDGE_BYTES: Final = 4096
