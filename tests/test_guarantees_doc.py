@@ -19,7 +19,7 @@ from shardmill.transforms.sources.annotations.rows import MOST_BYTES
 from shardmill.transforms.sources.archive_files import tar
 from shardmill.transforms.sources.archives import columns, survey
 from shardmill.transforms.sources.arrow import messages
-from shardmill.transforms.sources.jsonl import lanes, strict
+from shardmill.transforms.sources.jsonl import lanes, values
 from shardmill.transforms.sources.numpy import npy
 from shardmill.transforms.sources.numpy import npy as npz
 from shardmill.transforms.sources.parquet import pages as column_chunks
@@ -74,7 +74,7 @@ BOUNDS = {
     "pixels that are decoded at a time": [f"{PIXELS.alone:,}", f"{PIXELS.beside:,}"],
     "bytes that become rows at a time": [size(ROW_BYTES.alone), size(ROW_BYTES.beside)],
     "values in a line of JSON": [f"{MOST_VALUES:,}"],
-    "levels of JSON": [f"{strict.MOST_LEVELS}"],
+    "levels of JSON": [f"{values.MOST_LEVELS}"],
     "rows times keys of JSON": [f"{lanes.CELLS:,}"],
     "rows that take no bytes": [f"{FREE_ROWS:,}", f"{ROWS_PER_BYTE} for each"],
     "metadata of an Arrow message": [size(messages.MOST_METADATA)],

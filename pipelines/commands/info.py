@@ -29,7 +29,7 @@ from ...transforms.format.wording.printable import counted, more, printable, pri
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.sources.files.open_file import open_file
 from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
-from ...transforms.sources.tfrecord.observed_schema import Observation
+from ...transforms.sources.tfrecord.schema import Observation
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.pictures import image_text
 from ..report.splits_and_order import FOUND_BY, rule_text

@@ -22,7 +22,7 @@ from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.errors import DamageError, RunError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.sources.tfrecord.inputs import is_dataset
-from ...transforms.sources.tfrecord.piece_reader import CUT_A_RECORD
+from ...transforms.sources.tfrecord.pieces import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ...transforms.statistics.tally import Tally
 from ..config.load import load_config

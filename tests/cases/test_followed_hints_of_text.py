@@ -234,7 +234,7 @@ def test_a_key_that_is_in_no_line_that_was_looked_at_is_read_by_either_option(
     shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch, option: str, value: object
 ) -> None:
     monkeypatch.setattr("shardmill.transforms.sources.jsonl.source.AUTO_ROWS", 1)
-    monkeypatch.setattr("shardmill.transforms.sources.jsonl.evidence.AUTO_ROWS", 1)
+    monkeypatch.setattr("shardmill.transforms.sources.jsonl.columns.AUTO_ROWS", 1)
     monkeypatch.setattr("shardmill.transforms.sources.text.lines.LineSizes", partial(LineSizes, auto_bytes=0))
     Path("a.jsonl").write_text('{"a": 1}\n{"a": 2, "b": 1}\n')
     refused = shardmill("convert", "a.jsonl", "-o", "out")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.sources.archive_files.members import MemberError
 from shardmill.transforms.sources.archives.samples import joined_line, lines_of, object_line, text_of, value_of
-from shardmill.transforms.sources.jsonl.strict import LineError, parse_line
+from shardmill.transforms.sources.jsonl.values import LineError, parse_line
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 10**12) | st.text(max_size=6)
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))

@@ -23,7 +23,7 @@ from shardmill.transforms.sources.csv.chunks import StreamLimits, cut_stream, ru
 from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.csv.quote_bits import Dialect
 from shardmill.transforms.sources.csv.record_starts import FileScan, fold_blocks, record_ends, usual_text
-from shardmill.transforms.sources.text.pieces import Cut, TextJob
+from shardmill.transforms.sources.text.open_text import Cut, TextJob
 
 from ...file_sources import made_source
 from ...tiers import examples

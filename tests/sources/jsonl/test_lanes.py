@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.jsonl import build, evidence, lanes
-from shardmill.transforms.sources.jsonl.build import Column
-from shardmill.transforms.sources.jsonl.evidence import look_at_lines
-from shardmill.transforms.sources.jsonl.parse import LineParser, parse_in_parts
-from shardmill.transforms.sources.jsonl.strict import LineError, nested_levels, parse_line, values_of_line
+from shardmill.transforms.sources.jsonl import columns, lanes, parse
+from shardmill.transforms.sources.jsonl.columns import look_at_lines
+from shardmill.transforms.sources.jsonl.parse import Column, LineParser, parse_in_parts
+from shardmill.transforms.sources.jsonl.values import LineError, nested_levels, parse_line, values_of_line
 from shardmill.transforms.sources.text.lines import LineSizes, cut_lines
-from shardmill.transforms.sources.text.pieces import Cut
+from shardmill.transforms.sources.text.open_text import Cut
 
 NUMBERS = [
     "0", "-0", "1", "12", "1.5", "-0.0", "1e3", "1E5", "1e400", "1e-400", "9007199254740993", "9007199254740992",
@@ -96,7 +95,7 @@ def test_lines_that_count_as_sparse_become_what_they_are_otherwise(text: bytes, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "_MANY_CELLS", -1)
         patch.setattr(lanes, "_SPARSE", -1)
-        patch.setattr(build, "_AT_ONCE", 2)
+        patch.setattr(parse, "_AT_ONCE", 2)
         assert outcome(parser, text) == together
 
 
@@ -135,7 +134,7 @@ def test_lines_show_the_same_columns_however_few_of_them_pyarrow_may_look_at(tex
     together = shown(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "CELLS", cells)
-        patch.setattr(evidence, "CELLS", cells)
+        patch.setattr(columns, "CELLS", cells)
         assert shown(text) == together
 
 

@@ -14,7 +14,7 @@ from shardmill.transforms.errors import SchemaError, SourceError
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
-from shardmill.transforms.sources.jsonl import evidence
+from shardmill.transforms.sources.jsonl import columns
 from shardmill.transforms.sources.registry.settings import Limits
 from shardmill.transforms.sources.text import lines as text_lines
 
@@ -337,7 +337,7 @@ class TestSamples:
 
     @pytest.fixture(autouse=True)
     def few_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(evidence, "AUTO_ROWS", 10)
+        monkeypatch.setattr(columns, "AUTO_ROWS", 10)
         monkeypatch.setattr("shardmill.transforms.sources.jsonl.source.AUTO_ROWS", 10)
 
     def load(self, folder: Path, late: Sequence[str], **options: Any) -> tuple[Survey, list[Rows]]:

@@ -18,9 +18,9 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError
-from shardmill.transforms.format.schema.schema import ColumnRule
+from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.recipe.step import Column, Stepped
-from shardmill.transforms.sources.text.written import Written
+from shardmill.transforms.sources.text.written import Written, missing_keys
 
 from ...command_line import Shardmill
 from ...tiers import examples
@@ -321,3 +321,32 @@ def test_what_does_not_go_with_a_column_is_refused_by_name(rule: dict[str, Any],
     with pytest.raises(SchemaError) as caught:
         step.plan([Column(pa.field("x", pa.array(values).type), "x")])
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "keys"),
+    [
+        (["1,234", "5,678"], "float64", "thousands=,"),
+        (["1,5", "2,25"], "float64", "decimal=,"),
+        (["1.5"], "float64", ""),
+        (["$1,234.50", "$3"], "float64", "strip=$ thousands=,"),
+        (["-$1,234.50", "$-3"], "float64", "strip=$ thousands=,"),
+        (["5-"], "float64", None),
+        (["€ 5"], "int64", "strip=€ type=int64"),
+        ([" 5 ", "6"], "int64", "strip=true type=int64"),
+        (["cheap"], "float64", None),
+        (["(5)"], "float64", None),  # a bookkeeper's -5
+        (["2024/12/31", "2024/01/02"], "date", "format=%Y/%m/%d"),
+        (["12/31/2024"], "date", "format=%m/%d/%Y"),
+        (["01/02/2024"], "date", "format=FORM"),  # the 1st of February, or the 2nd of January
+        (["31.12.2024 13:05"], "timestamp", "format=%d.%m.%Y %H:%M"),
+        (["13.05"], "time", "format=%H.%M"),
+    ],
+)
+def test_keys_are_named_that_read_all_values_and_none_where_the_values_do_not_tell(
+    values: list[str], type_: str, keys: str | None
+) -> None:
+    kind, unit = ("float", None) if type_ == "float64" else ("int64", "us" if type_ in ("timestamp", "time") else None)
+    found = missing_keys({"x": values}, {"x": Feature("x", kind, type_, unit=unit)})
+    shown = " ".join(str(one).removeprefix("--set ").strip("'").removeprefix("schema.columns.x.") for one in found)
+    assert shown == (keys or "")

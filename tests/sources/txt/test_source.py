@@ -15,7 +15,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SourceError
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.text.lines import LineSizes, cut_lines
-from shardmill.transforms.sources.text.pieces import Cut
+from shardmill.transforms.sources.text.open_text import Cut
 
 from ...command_line import Shardmill
 from ...file_sources import made_source

@@ -23,8 +23,7 @@ from ...recognise.layout import Layout, choose_layout, role_of
 from ...recognise.names import is_split_folder
 from ..files.formats import suffixes_of
 from ..images.rows import LABEL
-from ..jsonl.columns import JsonFrozen, choose_columns, key_fields, known_columns
-from ..jsonl.evidence import Evidence, PieceEvidence
+from ..jsonl.columns import Evidence, JsonFrozen, PieceEvidence, choose_columns, key_fields, known_columns
 from .samples import CLASS, KEY, Form
 from .survey import ArchiveEvidence, ColumnEvidence
 

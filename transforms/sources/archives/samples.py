@@ -28,7 +28,7 @@ from ..files.formats import suffixes_of
 from ..files.skipped_names import Ignored, why_skipped
 from ..registry.settings import Limits
 from ..text.lines import Lines
-from ..text.pieces import Cut
+from ..text.open_text import Cut
 
 # What members say in text becomes lines of JSON, which are typed and parsed as those of files are.
 #

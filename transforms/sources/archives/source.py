@@ -40,7 +40,7 @@ from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser
 from ..registry.file_source import FileSource
-from ..text.misfits import refuse_misfits
+from ..text.written import refuse_misfits
 from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, check_numbers, columns_of
 from .rows import Numbered, SampleReader
 from .samples import KEY, Form, Naming, Sample, Skipped, Visit, limit_of, samples_of

@@ -23,7 +23,7 @@ from ..archive_files.members import Archive, Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import HEADERS, open_archive
 from ..contract.selection import Selection
 from ..contract.source import SourceEntry
-from ..jsonl.evidence import Evidence, PieceEvidence, check_columns, look_at_lines
+from ..jsonl.columns import Evidence, PieceEvidence, check_columns, look_at_lines
 from ..registry.settings import Limits
 from .samples import (
     INTEGER,

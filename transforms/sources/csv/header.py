@@ -23,8 +23,18 @@ from ..contract.source import SourceEntry
 from ..files.foreign_texts import LIBSVM, told_of_text
 from ..files.formats import with_tabs
 from ..files.open_file import SHORTER, DiskErrors, expect, open_file, read_blocks
-from ..text.open_text import BLOCK_BYTES, TextForm, plain_encoding, says_packed, sniff_text, stream_text
-from ..text.pieces import Cut, TextPiece, joined, times_wider
+from ..text.open_text import (
+    BLOCK_BYTES,
+    Cut,
+    TextForm,
+    TextPiece,
+    joined,
+    plain_encoding,
+    says_packed,
+    sniff_text,
+    stream_text,
+    times_wider,
+)
 from .chunks import Chunk, StreamLimits, UnclosedQuoteError, cut_stream, skip_lines, skip_sep_line
 from .parse import QUOTES_ARE_TEXT, CsvLimits, Parser, header_cells, quotes_are_text
 from .quote_bits import Dialect
@@ -162,8 +172,11 @@ def header_warnings(heads: Sequence[FileHead]) -> list[str]:
     for head in heads:
         for warning in head.warnings:
             files.setdefault(warning.removeprefix(f"{head.name}: "), []).append(head.name)
-    more = {text: f" and {len(names) - 1:,} more" if len(names) > 1 else "" for text, names in files.items()}
-    return [f"{names[0]}{more[text]}: {text}" for text, names in files.items()]
+    return [f"{first_and_more(names)}: {text}" for text, names in files.items()]
+
+
+def first_and_more(files: Sequence[str]) -> str:
+    return files[0] + (f" and {len(files) - 1:,} more" if len(files) > 1 else "")
 
 
 def commented_headers(heads: Sequence[FileHead]) -> tuple[str, ...]:
@@ -171,9 +184,9 @@ def commented_headers(heads: Sequence[FileHead]) -> tuple[str, ...]:
     found = [one for one in heads if one.cells and one.names and one.cells[0] == COMMENT + one.names[0]]
     if not found:
         return ()
-    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    files = first_and_more([one.name for one in found])
     name, own = printable(found[0].cells[0]), printable((found[0].names or ("",))[0])
-    return (f'{found[0].name}{more}: the header begins with "{name}", as in a comment: the column is "{own}"',)
+    return (f'{files}: the header begins with "{name}", as in a comment: the column is "{own}"',)
 
 
 def commented_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> int:
@@ -204,8 +217,8 @@ def sep_lines(heads: Sequence[FileHead]) -> tuple[str, ...]:
     found = [head for head in heads if head.sep]
     if not found:
         return ()
-    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-    return (f'{found[0].name}{more}: the first line, "{printable(found[0].sep)}", names the delimiter, and is no row',)
+    files = first_and_more([one.name for one in found])
+    return (f'{files}: the first line, "{printable(found[0].sep)}", names the delimiter, and is no row',)
 
 
 def compressed_files(heads: Sequence[FileHead]) -> tuple[str, ...]:
@@ -213,8 +226,9 @@ def compressed_files(heads: Sequence[FileHead]) -> tuple[str, ...]:
     for head in heads:
         if head.form.packing is not None and not says_packed(head.name):
             files.setdefault(head.form.packing, []).append(head.name)
-    more = {packing: f" and {len(names) - 1:,} more" if len(names) > 1 else "" for packing, names in files.items()}
-    return tuple(f"{names[0]}{more[kind]}: compressed with {kind}, by the first bytes" for kind, names in files.items())
+    return tuple(
+        f"{first_and_more(names)}: compressed with {kind}, by the first bytes" for kind, names in files.items()
+    )
 
 
 def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
@@ -342,7 +356,6 @@ def _refuse_foreign_text(text: bytes, file: str) -> None:
 
 
 def dialect_of(options: CsvInput) -> Dialect:
-    """Return what shapes a record."""
     return Dialect.of(options.delimiter, options.quote, options.escape, options.comment, trim=options.trim)
 
 

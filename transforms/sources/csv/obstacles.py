@@ -232,9 +232,12 @@ def _sign_of(commas: Commas, delimiter: str) -> str | None:
 
 
 def _columns(names: Sequence[str]) -> str:
+    return f"column {_shown(names)} stays" if len(names) == 1 else f"columns {_shown(names)} stay"
+
+
+def _shown(names: Sequence[str]) -> str:
     shown = ", ".join(f'"{printable(name)}"' for name in names[:_SHOWN])
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-    return f"column {shown} stays" if len(names) == 1 else f"columns {shown}{more} stay"
+    return shown + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
 def _commas(cells: pa.Array, place: Callable[[int], str]) -> Commas | None:
@@ -366,12 +369,11 @@ def grouped_notes(found: Sequence[tuple[str, Look]], kept_text: Sequence[tuple[s
     options = []
     for name in (*others, *(name for name, _ in found[:_SHOWN])):
         options += [set_column(name, "decimal", ","), set_column(name, "thousands", ".")]
-    shown = ", ".join(f'"{printable(name)}"' for name, _ in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+    columns = _shown([name for name, _ in found])
     why = f', as the comma of "{printable(others[0])}" suggests' if others else ""
     return (
-        f"column{'' if len(found) == 1 else 's'} {shown}{more}: {found[0][1].shown} is read as a decimal number; if "
-        f"the point groups thousands{why}: {Add(*options)}{'; the other columns alike' if more else ''}",
+        f"column{'' if len(found) == 1 else 's'} {columns}: {found[0][1].shown} is read as a decimal number; if "
+        f"the point groups thousands{why}: {Add(*options)}{'; the other columns alike' if len(found) > _SHOWN else ''}",
     )
 
 
@@ -385,10 +387,8 @@ def look_notes(found: Sequence[tuple[str, Look]], null_values: Sequence[str]) ->
 
 def _note(kind: str, group: Sequence[tuple[str, Look]], null_values: Sequence[str]) -> str:
     names, (first, look) = [name for name, _ in group], group[0]
-    shown = ", ".join(f'"{printable(name)}"' for name in names[:_SHOWN])
-    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     one = len(names) == 1
-    columns = f"column{'' if one else 's'} {shown}{more}"
+    columns = f"column{'' if one else 's'} {_shown(names)}"
     keys = {LIST: ("as", "list"), PICTURE: ("image", "base64"), CODE: ("type", "string")}
     fix = f"{set_column(first, *keys[kind]) if kind in keys else ''}{'' if one else '; the others alike'}"
     match kind:

@@ -24,11 +24,9 @@ from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, printable
 from ..contract.selection import refuse_far_more
 from ..registry.settings import Limits
-from ..text.cast import cast_column, cell_bytes, nullify, problem_of, type_noun
-from ..text.declared import text_type
+from ..text.cast import cast_column, cell_bytes, nullify, problem_of, text_type, type_noun
 from ..text.lines import over_record_bytes
-from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
-from ..text.pieces import Cut
+from ..text.open_text import BLOCK_BYTES, Cut, encoding_hint, is_utf8, to_utf8
 from .chunks import Chunk, CsvOrigin
 from .hints import wrong_signs
 from .quote_bits import ESCAPE, LF, Dialect

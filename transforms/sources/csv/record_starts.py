@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..text.pieces import Cut
+from ..text.open_text import Cut
 from .quote_bits import (
     CR,
     LF,

@@ -30,8 +30,7 @@ from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import VALUE_LIMIT, counted, printable
-from ..text.cast import cell_bytes, first_problem, leading_zeros, nullify, prove_column
-from ..text.declared import declared_type
+from ..text.cast import cell_bytes, declared_type, first_problem, leading_zeros, nullify, prove_column
 from ..text.open_text import is_transparent
 from .header import NO_HEADER, CsvPiece, FileHead, read_chunks
 from .obstacles import (

@@ -20,10 +20,9 @@ from ..contract.selection import apart_warning, files_apart, lacking_files, refu
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.stamp import files_of
 from ..registry.file_source import TableSource
-from ..text.declared import as_cast, text_type
-from ..text.misfits import refuse_misfits
-from ..text.open_text import is_transparent, plain_encoding
-from ..text.pieces import TextJob, text_jobs, times_wider
+from ..text.cast import as_cast, text_type
+from ..text.open_text import TextJob, is_transparent, plain_encoding, text_jobs, times_wider
+from ..text.written import refuse_misfits
 from .chunks import run_scan, unclosed_quote
 from .header import (
     CsvPiece,
@@ -34,6 +33,7 @@ from .header import (
     compressed_files,
     dialect_of,
     file_pieces,
+    first_and_more,
     header_warnings,
     read_chunks,
     read_head,
@@ -282,7 +282,7 @@ def _header_only(
     full = {p.entry for p, e in zip(pieces, evidence, strict=True) if (e.rows if p.rows is None else p.rows)}
     names = [head.name for index, head in enumerate(heads) if head.names is not None and index not in full]
     if names:
-        yield f"{_some(names)}: holds a header only, and no row"
+        yield f"{first_and_more(names)}: holds a header only, and no row"
 
 
 def _empty_rows(
@@ -301,8 +301,4 @@ def _empty_rows(
         fix = f"; to reject {'it' if count == 1 else 'them'}: {reject}"
     which = "" if whole else " of those that were looked at"
     what = "1 row has no value, and becomes" if count == 1 else f"{count:,} rows{which} have no value, and become"
-    yield f"{_some(names)}: {what} {'an empty record' if count == 1 else 'empty records'}{fix}"
-
-
-def _some(names: Sequence[str]) -> str:
-    return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
+    yield f"{first_and_more(names)}: {what} {'an empty record' if count == 1 else 'empty records'}{fix}"

@@ -29,10 +29,8 @@ from pyarrow import json
 from ...format.buffers.arrow_memory import binary_array, raw_values, valid_mask
 from ...limits.turns import ROW_BYTES, taking_turns
 from ..text.lines import I64, MOST_VALUES, Lines
-from ..text.open_text import is_utf8
-from ..text.pieces import Cut
-from .strict import BLANKS, MOST_LEVELS, nested_levels
-from .types import is_list
+from ..text.open_text import Cut, is_utf8
+from .values import BLANKS, MOST_LEVELS, is_list, nested_levels
 
 T = TypeVar("T")
 

@@ -20,21 +20,25 @@ from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey,
 from ..files.stamp import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import LineSizes, line_pieces, read_lines
-from ..text.misfits import refuse_misfits
-from ..text.open_text import beside
-from ..text.pieces import TextPiece, times_wider
+from ..text.open_text import TextPiece, beside, times_wider
+from ..text.written import refuse_misfits
 from .columns import (
+    AUTO_ROWS,
+    Evidence,
     JsonFrozen,
+    PieceEvidence,
     cast_schema,
+    check_columns,
     choose_columns,
     field_of,
     ignores_others,
+    joined_columns,
     key_fields,
     known_columns,
+    look_at_piece,
     nested_columns,
     parser_of,
 )
-from .evidence import AUTO_ROWS, Evidence, PieceEvidence, check_columns, joined_columns, look_at_piece
 from .parse import parse_in_parts
 
 _WAVE: Final = 8

@@ -1,4 +1,4 @@
-r"""Cast the text cells of a column to its type, and prove every cast.
+"""Cast the text cells of a column to its type, and prove every cast.
 
 Arrow's own cast takes `007`, `-0`, `0x1F` as integers, `1e400` as infinity and `1e-400` as zero, and says nothing. So a
 cast counts only if it is proven:
@@ -34,6 +34,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import SchemaError
 from ...format.buffers.arrow_memory import (
     array_of,
     binary_array,
@@ -44,9 +45,11 @@ from ...format.buffers.arrow_memory import (
     valid_mask,
 )
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
-from ...format.schema.column_types import natural_type
+from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type, natural_type
+from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
+from ..contract.dataset_schema import DatasetSchema
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -467,3 +470,36 @@ def number_options(cell: str, target: pa.DataType, column: str, keys: Mapping[st
 def problem_of(row: int, cell: Any, code: str, text: str, column: str, expected: str) -> CellProblem:
     value = printable(cell)
     return CellProblem(row, CellError(column, code, value, expected, f'"{value}" {text}'))
+
+
+def text_type(feature: Feature) -> pa.DataType:
+    return column_type(feature).arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
+
+
+def declared_type(name: str, rule: ColumnRule) -> pa.DataType:
+    """Raise `SchemaError` where text cannot be read as the declared type, or the time zone is not known."""
+    declared = named_type(rule.type)
+    if declared is None or not declared.text:
+        raise SchemaError(
+            f'column "{printable(name)}": type {printable(rule.type)} cannot be read from text; declare it int64 '
+            "or string"
+        )
+    target = declared.arrow(rule.unit or DEFAULT_UNIT, rule.timezone)
+    if pa.types.is_timestamp(target) and target.tz is not None:
+        try:
+            pc.assume_timezone(array_of(np.zeros(1, np.int64)).view(pa.timestamp(target.unit)), target.tz)
+        except pa.ArrowInvalid as error:
+            raise SchemaError(f'column "{printable(name)}": there is no time zone "{printable(target.tz)}"') from error
+    return target
+
+
+def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSchema) -> Schema:
+    """Return the schema of text whose columns, but for those that the config declares, are cast to the dataset's."""
+    wanted = {feature.name: feature for feature in dataset.schema}
+    features = []
+    for feature in found:
+        wanted_feature = wanted.get(feature.name)
+        declared = rules.get(feature.name, ColumnRule()).type is not None
+        castable = wanted_feature is not None and wanted_feature.shape == () and column_type(wanted_feature).text
+        features.append(wanted_feature if castable and not declared and wanted_feature is not None else feature)
+    return Schema(tuple(features))

@@ -32,8 +32,7 @@ from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import set_column
 from ...format.wording.printable import printable
 from ...recipe.step import Column, Labels, Step, Stepped, Types, as_text, is_text, with_column
-from .cast import cast_column, problem_of
-from .declared import declared_type
+from .cast import cast_column, declared_type, problem_of
 
 _ITEMS: Final = {
     "int64": r"-?(?:0|[1-9][0-9]*)",

@@ -25,8 +25,7 @@ from ...format.flow.rejects import Place
 from ...format.wording.hints import Set
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_file, open_unbuffered, read_blocks
-from .open_text import BLOCK_BYTES, sniff_text, stream_text
-from .pieces import Cut, TextJob, TextPiece, joined, text_jobs
+from .open_text import BLOCK_BYTES, Cut, TextJob, TextPiece, joined, sniff_text, stream_text, text_jobs
 
 I64 = npt.NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""Read the text of a file: compressed or not, in any encoding.
+"""Read the text of a file, compressed or not, in any encoding; and the pieces that a file of text is cut into.
 
 A file is cut into pieces by its bytes where a comma, a quote and a newline are the bytes that ASCII has for them, and
 stand for nothing else: UTF-8 and all encodings of one byte a character are so ("ASCII-transparent"). A compressed file,
@@ -12,9 +12,10 @@ import codecs
 import lzma
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +23,10 @@ import pyarrow as pa
 from ...errors import SourceError
 from ...format.tfrecord.gzip_members import InflateError, inflate
 from ...format.wording.hints import Add, Foreign, Set
-from ..contract.source import ListedFile
+from ..contract.source import ListedFile, Piece, Stamp
 from ..files.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
 from ..files.open_file import DiskErrors, expect, open_file
 
-# Unpack text in gzip, bzip2, xz or zstd, known by its first bytes, with proof that the end is there.
-#
 # Most readers take a stream that is cut, or that something else follows, for a whole one. Here each stream of a file
 # must end, with its checksum where it has one, and only another stream may follow: files that were packed apart
 # concatenate. What comes out at a time is at most 1 MiB, whatever a file says of itself.
@@ -371,3 +370,75 @@ def _decoded(blocks: Iterable[bytes], name: str, encoding: str) -> Iterator[byte
     except UnicodeError as error:
         at = getattr(error, "start", 0) + offset - pending
         raise SourceError(name, f"not {encoding} at byte {at}; set another input.encoding") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A record start: its offset, and the non-blank records, blank lines and line ends before it."""
+
+    offset: int
+    records: int
+    blanks: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextJob:
+    """A part of a file whose records are counted by one call: nominal bounds; the text begins at `text_start`."""
+
+    path: bytes
+    name: str
+    stamp: Stamp
+    text_start: int
+    start: int
+    stop: int
+
+
+def text_jobs(file: ListedFile, text_start: int, job_bytes: int) -> list[TextJob]:
+    edges = [*range(text_start, file.stamp.size, job_bytes), file.stamp.size]
+    return [TextJob(file.path, file.name, file.stamp, text_start, *bounds) for bounds in pairwise(edges)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPiece(Piece):
+    """Whole records of a file, about 1 MiB, more of wide ones; of a compressed file, or in UTF-16 and the like, all.
+
+    `before` is where it starts, and the records, blank lines and lines between the first record of the file and there.
+    `stop` is the offset of its end.
+    """
+
+    holds = (Cut,)
+
+    before: Cut
+    stop: int
+    streamed: bool
+
+
+_WIDE: Final = 288
+_MOST_TIMES: Final = 5
+
+TextPieceT = TypeVar("TextPieceT", bound=TextPiece)
+
+
+def times_wider(columns: int) -> int:
+    """Return how many times more text of so many columns is in a piece: each costs some 0.1 ms, whatever its rows."""
+    return min(max(columns // _WIDE, 1), _MOST_TIMES)
+
+
+def joined(pieces: Iterable[TextPieceT], most: int) -> Iterator[TextPieceT]:
+    held: TextPieceT | None = None
+    for piece in pieces:
+        if held is None:
+            held = piece
+        elif (
+            piece.before.offset == held.stop  # blank lines between them are in neither
+            and held.bytes + piece.bytes <= most
+            and held.rows is not None
+            and piece.rows is not None
+        ):
+            held = replace(held, stop=piece.stop, rows=held.rows + piece.rows, bytes=held.bytes + piece.bytes)
+        else:
+            yield held
+            held = piece
+    if held is not None:
+        yield held

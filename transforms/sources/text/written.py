@@ -13,25 +13,32 @@ have is none. The cleaned text is then cast as CSV cells are, exactly or as a re
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice, product
 from typing import Any, Final
+from unicodedata import category
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
 from ...format.flow.rejects import CellProblem
-from ...format.schema.column_types import natural_type
-from ...format.schema.schema import ColumnRule
-from ...format.wording.hints import Add, set_column
+from ...format.flow.rows import Rows
+from ...format.schema.column_types import DEFAULT_UNIT, column_type, natural_type
+from ...format.schema.schema import ColumnRule, Feature, Schema, same_feature
+from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable, quoted
 from ...recipe.step import Column, Step, Stepped, as_text, is_text, with_column
-from .cast import cast_column, number_options, problem_of, type_noun
-from .declared import declared_type
+from ..contract.dataset_schema import DatasetSchema, refuse_others
+from ..contract.planning import first_pieces
+from ..contract.source import Frozen, Survey, Task
+from .cast import cast_column, declared_type, number_options, problem_of, type_noun
 
 _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
 _ONLY_PYTHON: Final = ("%f", "%z")
@@ -83,11 +90,8 @@ class Written(Step):
         target = self._target()
         if self.formats and not (types.is_date(target) or types.is_timestamp(target) or types.is_time(target)):
             raise SchemaError(f'column "{name}": a format is that of dates and times, and the type is {target}')
-        if (
-            self.formats
-            and not types.is_time(target)
-            and not all(any(y in form for y in _YEARS) for form in self.formats)
-        ):
+        dated = all(any(year in form for year in _YEARS) for form in self.formats)
+        if not dated and not types.is_time(target):
             raise SchemaError(f'column "{name}": a form without a year (%Y or %y) is that of no {type_noun(target)}')
         if types.is_floating(target) or types.is_integer(target):
             self._check_strip()
@@ -164,8 +168,7 @@ class Written(Step):
             options = number_options(held[row].as_py(), target, self.column, self.keys)
             fix = f"declare it: {options}" if options else "fix the cell"
             said = f"is not a number that is written like {example}; {fix}"
-            cell = shown[row].as_py().encode()
-            problems.append(problem_of(row, cell, "BAD_TYPE", said, self.column, type_noun(target)))
+            problems += self._problems(shown, np.array([row]), said)
         return values, sorted(problems, key=lambda problem: problem.row)
 
     def _form(self) -> str:
@@ -187,10 +190,7 @@ class Written(Step):
         missing = np.flatnonzero(np.asarray(pc.and_(found.is_null(), text.is_valid())))
         forms = " or ".join(self.formats)
         said = f"is not a {type_noun(target)} in the form {forms}; add its form to schema.columns.{self.column}.format"
-        problems = [
-            problem_of(row, text[row].as_py().encode(), "BAD_TYPE", said, self.column, type_noun(target))
-            for row in missing.tolist()
-        ]
+        problems = self._problems(text, missing, said)
         if types.is_timestamp(target) and target.tz is not None:
             return self._in_zone(text, found, target, problems)
         if types.is_time(target):
@@ -205,11 +205,12 @@ class Written(Step):
         last = pc.assume_timezone(local, target.tz, ambiguous="latest", nonexistent="latest")
         unclear = np.flatnonzero(np.asarray(pc.not_equal(first, last).fill_null(False)))
         said = f"is there twice or never in {target.tz}, where clocks are turned then; give the time in UTC"
-        problems += [
-            problem_of(row, text[row].as_py().encode(), "BAD_TYPE", said, self.column, type_noun(target))
-            for row in unclear.tolist()
-        ]
+        problems += self._problems(text, unclear, said)
         return first, sorted(problems, key=lambda problem: problem.row)
+
+    def _problems(self, text: pa.Array, rows: npt.NDArray[np.int64], said: str) -> list[CellProblem]:
+        cells = [(row, text[row].as_py().encode()) for row in rows.tolist()]
+        return [problem_of(*cell, "BAD_TYPE", said, self.column, type_noun(self._target())) for cell in cells]
 
     def _in_format(self, text: pa.Array, form: str, unit: str) -> pa.Array:
         """Return the moments of the cells that have a format; Arrow reads them, and what it changed Python reads.
@@ -219,9 +220,7 @@ class Written(Step):
         if any(part in form for part in _ONLY_PYTHON):
             return pa.array([_moment(cell, form) for cell in text.to_pylist()], pa.timestamp(unit))
         found = pc.strptime(text.cast(pa.string()), format=form, unit=unit, error_is_null=True)
-        back = (
-            pc.strftime(found, format=form) if unit == "s" else pc.strftime(found.cast(pa.timestamp("s")), format=form)
-        )
+        back = pc.strftime(found if unit == "s" else found.cast(pa.timestamp("s")), format=form)
         same = pc.equal(_without_zeros(back.cast(text.type)), _without_zeros(text)).fill_null(False)
         rows = np.flatnonzero(np.asarray(pc.and_(pc.invert(same), text.is_valid())))
         if not len(rows):
@@ -232,8 +231,7 @@ class Written(Step):
         return pc.replace_with_mask(found, pa.array(~mask), again)
 
     def _target(self) -> pa.DataType:
-        rule = self._own_rule()
-        return declared_type(self.column, rule)
+        return declared_type(self.column, self._own_rule())
 
     def _own_rule(self) -> ColumnRule:
         """Return the rule with a type: numbers are float64, dates and times what their format tells."""
@@ -281,3 +279,109 @@ def _moment(cell: Any, form: str) -> datetime | None:
 def _without_zeros(text: pa.Array) -> pa.Array:
     """Return text whose numbers of two digits have no zero in front: `01/02` and `1/2` are one day."""
     return pc.replace_substring_regex(text, r"\b0([0-9])\b", r"\1")
+
+
+# An append does not know the keys that its dataset was made with. Where no cell of a sample fits the dataset's type,
+# the keys that read all of the sample are found by trying.
+
+MOST_VALUES: Final = 100
+"""Values of a column that are looked at."""
+
+_AROUND: Final = re.compile(r"([^0-9]*)[0-9].*?([^0-9]*)", re.DOTALL)
+_MOST_UNITS: Final = 4
+_BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"))
+"""The decimal sign and that of thousands; `1,234` has thousands, where all values look so."""
+
+_DAYS: Final = [f"{one}{sign}{two}{sign}{three}" for sign in "./-" for one, two, three in ("dmY", "mdY", "Ymd", "dmy")]
+_TIMES: Final = ("%H:%M:%S", "%H:%M", "%I:%M %p", "%H.%M")
+
+
+def refuse_misfits(
+    read: Callable[[Task, Frozen], Iterator[Rows]], survey: Survey, cast: Schema, dataset: DatasetSchema
+) -> None:
+    """Raise `SchemaError` for a column of which no cell, in a sample, can be cast to the dataset's type.
+
+    Single cells that cannot are rejects; but if none can, and no reject is allowed, the column has become another one,
+    or keys are missing that the dataset was made with. The text shows both schemas, and the keys.
+    """
+    if not dataset.no_rejects:
+        return
+    good, bad = Counter[str](), defaultdict[str, list[str]](list)
+    for piece in first_pieces(survey):
+        for rows in read(Task(0, (piece,)), replace(survey.frozen, schema=dataset.schema)):
+            for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
+                good[column] += len(array) - array.null_count
+            for problem in rows.problems:
+                if problem.error.column is not None:
+                    bad[problem.error.column].append(problem.error.value)
+            if rows.batch.num_rows:
+                break
+    inferred = {feature.name: feature for feature in survey.frozen.schema}
+    wanted = {feature.name: feature for feature in cast}
+    misfits = {
+        name: values[:MOST_VALUES]
+        for name, values in bad.items()
+        if name in wanted and not good[name] and not same_feature(inferred[name], wanted[name])
+    }
+    found = Schema(tuple(inferred[feature.name] if feature.name in misfits else feature for feature in cast))
+    options = missing_keys(misfits, wanted)
+    fix = f"give the keys that the dataset was made with; these read the values: {Add(*options)}; or "
+    leave = f"leave its rows out, where others fit: {Add('--max-rejects', 'N')}"
+    refuse_others(dataset, found, f"{fix if options else ''}{leave}")
+
+
+def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Feature]) -> list[Set]:
+    """Return the options that read text as the features of its columns, none for those where none are found.
+
+    >>> print(*missing_keys({"n": ["12 %", "3 %"]}, {"n": Feature("n", "float", "float64")}))
+    --set schema.columns.n.strip=% --set schema.columns.n.type=float64
+    """
+    options: list[Set] = []
+    for name, cells in values.items():
+        reads = (one for one in _candidates(name, cells, features[name]) if _reads(one, cells))
+        found = list(islice(reads, 2))
+        if not found:
+            continue
+        unclear = len(found) > 1 and bool(found[0].formats)  # 1/2 is a day of January, or of February
+        keys = _keys(found[0]) | ({"format": "FORM"} if unclear else {})
+        options += [set_column(name, key, value) for key, value in keys.items()]
+    return options
+
+
+def _keys(way: Written) -> dict[str, str]:
+    """Return the keys of a column that is read so: its type too, where they do not imply it."""
+    keys = {key: value for key, value in way.keys.items() if key != "type"}
+    text = [Column(pa.field(way.column, pa.string()))]
+    if keys and way.plan(text)[0].field.type != replace(way, rule=ColumnRule()).plan(text)[0].field.type:
+        own = {"type": way.rule.type, "unit": way.rule.unit, "timezone": way.rule.timezone}
+        keys |= {key: value for key, value in own.items() if value is not None}
+    return keys
+
+
+def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[Written]:
+    target = column_type(feature).arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
+    rule = ColumnRule(feature.type, None, feature.unit, feature.timezone, nullable=None)
+    if pa.types.is_date(target) or pa.types.is_timestamp(target) or pa.types.is_time(target):
+        days = ["".join(f"%{part}" if part.isalpha() else part for part in day) for day in _DAYS]
+        forms = _TIMES if pa.types.is_time(target) else days
+        if pa.types.is_timestamp(target):
+            forms = [*(f"{day}{gap}{time}" for day, time, gap in product(days, _TIMES, " T")), *days]
+        yield from (Written(name, rule, formats=(form,)) for form in forms)
+    elif pa.types.is_integer(target) or pa.types.is_floating(target):
+        around = [found for cell in cells if (found := _AROUND.fullmatch(cell.strip()))]
+        signs = "".join(
+            dict.fromkeys(sign for one in around for sign in one[1] + one[2] if not (sign.isspace() or sign in "+-."))
+        )
+        strip = signs or any(cell != cell.strip() for cell in cells)
+        if len(signs) <= _MOST_UNITS and all(map(_is_unit, signs)):
+            yield from (Written(name, rule, strip, *both) for both in _BOTH)
+
+
+def _is_unit(sign: str) -> bool:
+    """Return whether a sign is one of percent or of a currency, or a letter; brackets may mean less than zero."""
+    return sign == "%" or sign.isalpha() or category(sign) == "Sc"
+
+
+def _reads(way: Written, cells: Sequence[str]) -> bool:
+    batch = pa.RecordBatch.from_arrays([pa.array(cells, pa.large_string())], names=[way.column])
+    return not way.apply(batch, "").problems

@@ -29,8 +29,11 @@ from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..files.stamp import check_stamp
 from ..registry.file_source import FileSource
-from .agreement import (
+from .inputs import InputFile, Inputs, find_inputs
+from .pieces import PieceReader, RecordsPiece, cut_run, is_compressed, pass_over, read_runs, rows_without, whole_file
+from .schema import (
     Labels,
+    Observation,
     Stated,
     agree_on_classes,
     agree_on_columns,
@@ -40,11 +43,8 @@ from .agreement import (
     allows_more,
     hold_no_examples,
     stated_by,
+    with_types,
 )
-from .inputs import InputFile, Inputs, find_inputs
-from .observed_schema import Observation, with_types
-from .piece_reader import PieceReader, pass_over, read_runs, rows_without
-from .pieces import RecordsPiece, cut_run, is_compressed, whole_file
 
 if TYPE_CHECKING:
     from .options import TfrecordInput

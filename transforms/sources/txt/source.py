@@ -28,8 +28,7 @@ from ..files.foreign_texts import told_of_text
 from ..files.stamp import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
-from ..text.open_text import beside, is_utf8
-from ..text.pieces import TextPiece
+from ..text.open_text import TextPiece, beside, is_utf8
 
 FIELD: Final = pa.field("text", pa.string(), nullable=False)
 _SHOWN: Final = 400

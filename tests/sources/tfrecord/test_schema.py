@@ -7,7 +7,7 @@ from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.buffers.payloads import Payloads
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.recognise.names import split_in_name
-from shardmill.transforms.sources.tfrecord.observed_schema import Observation, observe_together
+from shardmill.transforms.sources.tfrecord.schema import Observation, observe_together
 
 from ...examples import example_from_values
 
