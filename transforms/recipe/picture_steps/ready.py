@@ -35,9 +35,8 @@ from ...pictures.preprocess.options import Preprocess
 from ...pictures.preprocess.picture import PictureMaker, Ready, make_mask
 from ...pictures.preprocess.placement import Placement
 from ..step import Column, Step, StepByType, Stepped
-from .boxes import Boxes, BoxesByType
+from .boxes import PLACEMENT, PLACEMENT_TYPE, Boxes, BoxesByType, placement_array
 from .pictures import ENCODED, FACTS, Cells, fact_array, item_type
-from .placements import PLACEMENT, PLACEMENT_TYPE, placement_array
 
 _END: Final = f"/{ENCODED}"
 

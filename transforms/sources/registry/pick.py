@@ -11,7 +11,7 @@ from ...format.wording.printable import printable_path
 from ...recipe.picture_steps.boxes import BoxesByType
 from ...recipe.picture_steps.pictures import ExportedPictures
 from ...recipe.source import with_steps
-from ...recipe.steps.named_classes import ClassesOfFiles
+from ...recipe.steps.label import ClassesOfFiles
 from ...recognise.rules import detect_format, meaning_of
 from ..contract.call import Call
 from ..contract.source import Source
