@@ -33,6 +33,7 @@ from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
+from shardmill.transforms.elements import StageTasks
 from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Frames
 from shardmill.transforms.format.flow.observers import IMAGE_FORMATS
 from shardmill.transforms.format.flow.rows import TaskEnd
@@ -42,7 +43,6 @@ from shardmill.transforms.sources.images.options import ImagesInput
 from shardmill.transforms.sources.images.pieces import RECORD_OVERHEAD_BYTES, ImagePieces
 from shardmill.transforms.sources.images.source import ImageSource
 from shardmill.transforms.sources.registry.settings import Settings
-from shardmill.transforms.stage_tasks import StageTasks
 
 SHARD_BYTES: Final = 100 << 20
 

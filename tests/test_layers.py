@@ -59,12 +59,10 @@ FRAMEWORKS = {
 
 BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/beam_streams",
-    "transforms/element_coder",
-    "transforms/gather",
+    "transforms/elements",
     "transforms/read",
     "transforms/encode",
     "transforms/write",
-    "transforms/stage_tasks",
     "pipelines/engines/beam_pipeline",
     "pipelines/engines/beam_options",
     "pipelines/engines/dataflow/submission",

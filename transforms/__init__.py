@@ -2,9 +2,9 @@
 
     from shardmill.transforms import ReadRows, EncodeExamples, WriteShards, read_records, write_records
 
-`read`, `encode`, `write` and `stage_tasks` are the Beam transforms; packages below have the plain functions.
-`task_staging` does what these do up to a staged task, in one call and without Beam, for worker processes, and
-`plan_files` keeps a large plan out of the job's graph. Nothing is imported before it is used: Beam alone takes seconds.
+`read`, `encode` and `write` are the Beam transforms, and `elements` is how Beam carries what is between their steps;
+packages below have the plain functions. `tasks` stages a task in one call and without Beam, for worker processes, and
+keeps a large plan out of the job's graph. Nothing is imported before it is used: Beam alone takes seconds.
 """
 
 from __future__ import annotations

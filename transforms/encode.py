@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import apache_beam as beam
 import pyarrow as pa
 
-from .element_coder import ELEMENTS
+from .elements import ELEMENTS
 from .errors import UsageError
 from .format.encode.encode_rows import RowEncoder
 from .format.flow.blocks import Block

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 import apache_beam as beam
 
-from .element_coder import ELEMENTS
+from .elements import ELEMENTS
 from .format.encode.encode_rows import RowEncoder
 from .format.flow.rows import Rows, TaskEnd
 from .format.schema.schema import Schema
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
-from .plan_files import TaskFile, by_file
 from .recipe.function import Mapped, steps_of
 from .recipe.source import with_steps
 from .source_info import SourceInfo
 from .sources.contract.planning import Plan, make_plan, read_task
 from .sources.contract.source import Frozen, Source, Task, map_in_turn
 from .sources.registry.pick import pick_source
+from .tasks import TaskFile, by_file
 
 
 @dataclass(eq=False)

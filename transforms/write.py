@@ -39,6 +39,7 @@ from .dataset.stage.task_result import TaskResult, read_result
 from .dataset.stage.task_stager import TaskStager
 from .dataset.storage.shared_folder import check_shared
 from .dataset.storage.storage_at import absolute
+from .elements import KEYED, Gather, gathered_values, keyed, packed, unpacked
 from .encode import check_split, not_taken
 from .errors import UsageError
 from .format.flow.blocks import Block
@@ -49,7 +50,6 @@ from .format.schema.schema import Schema
 from .format.splits.splitter import DEFAULT_SPLIT
 from .format.tfrecord.framing import frame_records
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
-from .gather import KEYED, Gather, gathered_values, keyed, packed, unpacked
 from .source_info import SourceInfo
 
 _LOG: Final = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from ...transforms.task_staging import TaskStaging
+from ...transforms.tasks import TaskStaging
 from ..prepare.prepared import Prepared
 from .beam_pipeline import plain_labels
 
@@ -65,7 +65,7 @@ def run_on(
 def _run_in_processes(
     engine: AbstractContextManager[beam.Pipeline], prepared: Prepared, processes: WorkerProcesses
 ) -> None:
-    from ...transforms.stage_tasks import StageTasks
+    from ...transforms.elements import StageTasks
 
     with engine as pipeline, plain_labels():
         _ = (

@@ -10,9 +10,9 @@ from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.splits.folders import FolderSplits, settling
-from ...transforms.plan_files import PlanLimits, entries_in_files, tasks_in_files
 from ...transforms.sources.contract.planning import Amount, Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
+from ...transforms.tasks import PlanLimits, entries_in_files, tasks_in_files
 from ..report.planned_checks import planned_checks
 from ..report.reject_groups import group_rejects
 from ..report.splits_and_order import order_note, shuffle_note

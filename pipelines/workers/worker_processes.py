@@ -32,7 +32,7 @@ from ...transforms.errors import RunError
 from ...transforms.format.wording.hints import Add
 from ...transforms.limits.turns import share_turns, turns_path
 from ...transforms.sources.contract.source import ParallelMap, Task
-from ...transforms.task_staging import TaskStaging
+from ...transforms.tasks import TaskStaging
 from .allocator import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory
 from .worker_count import count_workers, threads
 

@@ -23,7 +23,7 @@ MEMORY_LIMIT = 1e9
 MOST_EXPONENT = 1.1
 
 GRAPH_BYTES = 350_000
-"""The steps take 70 KB; tasks take up to 256 KiB, and lie in files if they take more (transforms/test_plan_files.py).
+"""The steps take 70 KB; tasks take up to 256 KiB, and lie in files if they take more (transforms/test_tasks.py).
 
 The pieces of ten million images would take 550 MB.
 """

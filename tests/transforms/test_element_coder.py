@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from apache_beam.coders import registry
 from apache_beam.testing.util import assert_that, equal_to
-from shardmill.transforms.element_coder import ELEMENTS, bytes_of
+from shardmill.transforms.elements import ELEMENTS, bytes_of
 from shardmill.transforms.encode import EncodeExamples
 from shardmill.transforms.format.flow.blocks import Block
 from shardmill.transforms.format.flow.rows import RowOrigin, Rows

@@ -23,8 +23,8 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.dataset.stage.spill import Shuffle
-from shardmill.transforms.stage_tasks import StageTasks
-from shardmill.transforms.task_staging import TaskStaging
+from shardmill.transforms.elements import StageTasks
+from shardmill.transforms.tasks import TaskStaging
 
 from .faulty_edges import Fault, edges
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ....transforms.dataset.commit.write_generation import write_generation
-from ....transforms.task_staging import TaskStaging
+from ....transforms.tasks import TaskStaging
 from ...prepare.prepared import Prepared
 from ..engine import Engine
 

@@ -19,7 +19,7 @@ from shardmill.transforms.recognise.rules import detect_format
 from shardmill.transforms.sources.contract.source import map_in_turn
 from shardmill.transforms.sources.files.formats import FORMATS, FormatEntry
 from shardmill.transforms.sources.registry.pick import pick_source
-from shardmill.transforms.sources.registry.task_codec import decode_pieces, encode_pieces
+from shardmill.transforms.tasks import decode_pieces, encode_pieces
 
 from ...command_line import Shardmill
 from ...file_sources import made_source

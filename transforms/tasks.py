@@ -1,4 +1,4 @@
-"""The plan of a large conversion, in files of the staging folder: what goes to the engine only names them.
+"""Tasks: their plan in files of the staging folder, which an engine carries by name, and one task in a single call.
 
     driver     listing of 10,000,000 images ─▶ .staging/<run>/plan/tasks-000000.gz   about 1 MiB of tasks each
     graph      (tasks-000000.gz, its SHA-256, 17 tasks), ...                         0.1 MB, and not 500
@@ -11,23 +11,30 @@ planned, even if others can write to the folder.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
 from itertools import chain, groupby, islice
-from typing import Final, overload
+from typing import Any, Final, overload
 
 from .dataset.stage.spec import DatasetSpec, EntryInfo
+from .dataset.stage.split_stager import StageSettings
+from .dataset.stage.task_result import TaskResult
+from .dataset.stage.task_stager import TaskStager
 from .dataset.storage.contract import Storage
 from .dataset.storage.shared_folder import check_shared
 from .errors import RunError
+from .format.encode.encode_rows import RowEncoder
+from .format.flow.blocks import Narrowing
+from .format.flow.rows import TaskEnd
 from .format.tfrecord.gzip_members import compress_member
-from .sources.contract.source import Piece, StoredPieces, Task
-from .sources.registry.task_codec import decode_pieces, encode_pieces
+from .sources.contract.planning import read_task
+from .sources.contract.source import Frozen, LazyPieces, Piece, Source, Stamp, StoredPieces, Task
 
 PLAN_FOLDER: Final = "plan"
 """In the run's staging folder."""
@@ -184,3 +191,111 @@ def _put(spec: DatasetSpec, name: str, lines: Sequence[bytes]) -> StagedFile:
     path = f"{spec.staging}/{PLAN_FOLDER}/{name}"
     spec.storage.replace(path, data)
     return StagedFile(spec.storage, path, hashlib.sha256(data).hexdigest())
+
+
+# The pieces of a task are JSON, since nothing in a file is unpickled. A piece is its class's name and its fields, in
+# their order. Bytes are `{"b": base64}`, other product values, like a `Cut`, are `{"c": name, "v": fields}`. The files
+# are ours, and proven by a digest before they are read.
+
+
+_VALUES: Final = (Narrowing, Stamp)
+"""What fields of any piece hold, beside numbers, text, bytes and tuples; a class of pieces names more in `holds`."""
+
+
+def encode_pieces(pieces: Sequence[Piece]) -> bytes:
+    if isinstance(pieces, LazyPieces):
+        document: Any = {"lazy": type(pieces).__name__, "document": _written(pieces.to_document())}
+    else:
+        document = [_written(piece) for piece in pieces]
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode_pieces(line: bytes) -> Sequence[Piece]:
+    """Read what `encode_pieces` wrote; the module of their source has been imported, else `KeyError` is raised."""
+    document = json.loads(line)
+    if isinstance(document, dict):
+        lazy: dict[str, type[LazyPieces]] = {kind.__name__: kind for kind in _below(LazyPieces)}
+        return lazy[document["lazy"]].from_document(_read(document["document"], {}))
+    pieces = list(_below(Piece))
+    values = (*_VALUES, *(value for kind in pieces for value in kind.holds))
+    kinds: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (*values, *pieces)}
+    return tuple(_read(piece, kinds) for piece in document)
+
+
+def _written(value: Any, holds: tuple[type[Any], ...] = _VALUES) -> Any:
+    if isinstance(value, bytes):
+        return {"b": base64.b64encode(value).decode()}
+    if isinstance(value, Piece):
+        holds = (*_VALUES, *value.holds)
+    if isinstance(value, (Piece, *holds)):
+        held: Any = value
+        names = [field.name for field in fields(held)] if is_dataclass(held) else held._fields
+        return {"c": type(value).__name__, "v": {name: _written(getattr(value, name), holds) for name in names}}
+    if isinstance(value, dict):
+        return {"d": {key: _written(item, holds) for key, item in value.items()}}
+    if isinstance(value, list | tuple):
+        return [_written(item, holds) for item in value]
+    return value
+
+
+def _read(value: Any, kinds: dict[str, Callable[..., Any]]) -> Any:
+    if isinstance(value, list):
+        return tuple(_read(item, kinds) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "b" in value:
+        return base64.b64decode(value["b"])
+    if "d" in value:
+        return {key: _read(item, kinds) for key, item in value["d"].items()}
+    return kinds[value["c"]](**{name: _read(item, kinds) for name, item in value["v"].items()})
+
+
+def _below(kind: type[Any]) -> Iterator[type[Any]]:
+    yield kind
+    derived: list[type[Any]] = kind.__subclasses__()
+    for each in derived:
+        yield from _below(each)
+
+
+# One task from its source to its staged parts in a single call, without an engine between the steps.
+#
+#     Task ─▶ read_task ─▶ RowEncoder.encode ─▶ TaskStager ─▶ TaskResult
+#
+# What `ReadRows | EncodeExamples | WriteShards` do with a task as one fused stage, for a caller with the whole task:
+# the worker processes of the local engine, which therefore need not load Beam.
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStaging:
+    """Everything that staging a task needs but the task: the same for all tasks of a run, and soon pickled."""
+
+    source: Source
+    frozen: Frozen = field(repr=False)
+    encoder: RowEncoder = field(repr=False)
+    storage: Storage
+    staging: str
+    settings: StageSettings
+
+    @classmethod
+    def of(cls, spec: DatasetSpec, source: Source, frozen: Frozen, encoder: RowEncoder) -> TaskStaging:
+        """Return what the tasks of a run are staged with: not the whole spec, which lists all inputs."""
+        return cls(source, frozen, encoder, spec.storage, spec.staging, spec.stage_settings)
+
+    def stage(self, task: Task) -> TaskResult:
+        """Make one attempt at a task; return what it staged, when that is durable.
+
+        A corrupt file, and rows in too many splits, are reported in the result, as everywhere; other errors are raised.
+        """
+        stager = TaskStager(self.storage, self.staging, task.ordinal, self.settings)
+        try:
+            for element in read_task(self.source, task, self.frozen):
+                if isinstance(element, TaskEnd):
+                    return stager.finish(element)
+                stager.add(self.encoder.encode(element))
+                del element
+                if stager.has_failed:
+                    return stager.finish()
+        except BaseException:
+            stager.abandon()
+            raise
+        raise AssertionError("read_task closes every task with its end")

@@ -21,17 +21,24 @@ from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_prepared
 from shardmill.pipelines.runs.engine_choice import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
-from shardmill.transforms import plan_files as staged_tasks
+from shardmill.transforms import tasks as staged_tasks
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.errors import RunError, UnseenError
-from shardmill.transforms.plan_files import PlanLimits, StagedEntries, by_file, entries_in_files, tasks_in_files
 from shardmill.transforms.read import ReadRows
 from shardmill.transforms.sources.contract.source import Piece, Source, Task, map_in_turn
 from shardmill.transforms.sources.memory.source import spool
 from shardmill.transforms.sources.registry.pick import pick_source
-from shardmill.transforms.sources.registry.task_codec import decode_pieces, encode_pieces
+from shardmill.transforms.tasks import (
+    PlanLimits,
+    StagedEntries,
+    by_file,
+    decode_pieces,
+    encode_pieces,
+    entries_in_files,
+    tasks_in_files,
+)
 from shardmill.transforms.write import WriteShards
 
 from ..file_sources import made_source
