@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.statistics.tally import CountValues
+from shardmill.transforms.observers.tally import CountValues
 from workloads import table
 
 TYPES: Final[dict[Any, tuple[Any, str]]] = {

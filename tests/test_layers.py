@@ -19,7 +19,7 @@ MODULES = sorted(
 )
 PACKAGES = """
 transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars snippets
-transforms: limits checks statistics
+transforms: limits observers
 transforms/pictures: . preprocess
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit rows

@@ -41,7 +41,7 @@ from .splits import SplitConfig as SplitConfig
 from .splits import SplitName
 
 if TYPE_CHECKING:
-    from ...transforms.statistics.figures import Level
+    from ...transforms.observers.figures import Level
 
     TypeName = str
 else:

@@ -17,10 +17,10 @@ from ...transforms.dataset.reading.open_dataset import Dataset
 from ...transforms.dataset.shards.source_list import read_rejects
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Schema
+from ...transforms.observers.figures import Statistics
 from ...transforms.pictures.check import tell_image_format
 from ...transforms.pictures.facts import ImageProblem
 from ...transforms.pictures.pillow_decode import PILLOW_NAMES, opened
-from ...transforms.statistics.figures import Statistics
 from ..report.splits_and_order import rule_text
 
 # A few pictures of each split, small, with their boxes, classes and captions.

@@ -9,8 +9,8 @@ from typing import Final
 from markupsafe import Markup
 
 from ...transforms.format.schema.schema import Feature, Schema
-from ...transforms.statistics.figures import FeatureFigures, SplitFigures, Statistics
-from ...transforms.statistics.time_words import TimeWords
+from ...transforms.observers.figures import FeatureFigures, SplitFigures, Statistics
+from ...transforms.observers.time_words import TimeWords
 from .markup import Chart, Table, histogram, joined, number, number_in_words, share, shown
 
 MOST_CARDS: Final = 100

@@ -10,7 +10,7 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from ...transforms.format.wording.sizes import format_size
-from ...transforms.statistics.figures import Bucket
+from ...transforms.observers.figures import Bucket
 
 NOTHING: Final = "-"
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from ...transforms.format.wording.printable import counted, printable
 from ...transforms.format.wording.sizes import format_size
-from ...transforms.statistics.figures import FeatureFigures, SplitFigures, Statistics
-from ...transforms.statistics.time_words import TimeWords
+from ...transforms.observers.figures import FeatureFigures, SplitFigures, Statistics
+from ...transforms.observers.time_words import TimeWords
 from .facts import ReportFacts
 from .markup import NOTHING, Chart, Table, joined, number, number_in_words, share_bar, shown, sizes
 

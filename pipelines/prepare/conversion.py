@@ -40,10 +40,9 @@ from .known_inputs import in_part
 from .staged_plan import Fingerprints
 
 if TYPE_CHECKING:
-    from ...transforms.checks.duplicates import Duplicates
-    from ...transforms.checks.leaks import Leaks
     from ...transforms.format.flow.observers import Observer
-    from ...transforms.statistics.figures import Level
+    from ...transforms.observers.checks import Duplicates, Leaks
+    from ...transforms.observers.figures import Level
 
 _GZIP_RATIO: Final = 4
 """Bytes of records for one of a shard: only how many buckets a shuffle has depends on it."""

@@ -14,6 +14,7 @@ from ...transforms.errors import UsageError
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import printable_path, quoted
+from ...transforms.observers.tally import CountValues
 from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.pictures.facts import Check
 from ...transforms.recipe.function import functions_in
@@ -46,7 +47,6 @@ from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
 from ...transforms.sources.text.cell_lists import CellLists
 from ...transforms.sources.text.written import Written
-from ...transforms.statistics.tally import CountValues
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import ChecksConfig, ColumnConfig, Config, Fill, SchemaConfig
 from ..config.remembered import remembered
@@ -54,10 +54,9 @@ from .conversion import Conversion
 from .of_dataset import as_held, dataset_in, of_dataset, wanted_splits
 
 if TYPE_CHECKING:
-    from ...transforms.checks.duplicates import Duplicates
-    from ...transforms.checks.leaks import Leaks
     from ...transforms.format.flow.observers import Observer
     from ...transforms.format.manifest.manifest import Manifest
+    from ...transforms.observers.checks import Duplicates, Leaks
 
 
 def conversion_of(
@@ -367,11 +366,11 @@ def _box_format(asked: BoxFormat, kind: str | None) -> BoxFormat | None:
 def _checks_of(asked: ChecksConfig | None) -> tuple[Duplicates | Leaks, ...]:
     checks: list[Duplicates | Leaks] = []
     if asked is not None and asked.duplicates is not None:
-        from ...transforms.checks.duplicates import Duplicates  # it takes pandas
+        from ...transforms.observers.checks import Duplicates  # it takes pandas
 
         checks.append(Duplicates(tuple(asked.duplicates.columns), asked.duplicates.action))
     if asked is not None and asked.leaks is not None:
-        from ...transforms.checks.leaks import Leaks
+        from ...transforms.observers.checks import Leaks
 
         checks.append(Leaks(tuple(asked.leaks.columns)))
     return tuple(checks)

@@ -8,14 +8,16 @@ from ...transforms.format.flow.observers import Observer
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import printable
-from ...transforms.statistics.tally import STATISTICS
+from ...transforms.observers.tally import STATISTICS
 
 
 def planned_checks(observers: Sequence[Observer]) -> tuple[str, ...]:
     if all(one.name == STATISTICS for one in observers):
         return ()
-    from ...transforms.checks.duplicates import Duplicates  # they take pandas
-    from ...transforms.checks.leaks import Leaks
+    from ...transforms.observers.checks import (
+        Duplicates,  # they take pandas
+        Leaks,
+    )
 
     texts = []
     for one in observers:

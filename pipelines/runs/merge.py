@@ -21,10 +21,10 @@ from ...transforms.dataset.generations.statistics_file import read_tally
 from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.errors import DamageError, RunError
 from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.observers.tally import Tally
 from ...transforms.sources.tfrecord.inputs import is_dataset
 from ...transforms.sources.tfrecord.pieces import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
-from ...transforms.statistics.tally import Tally
 from ..config.load import load_config
 from ..config.remembered import shared
 from ..engines.local.plain_engine import PlainEngine

@@ -19,13 +19,7 @@ from ....transforms.format.schema.schema import Feature, Schema
 from ....transforms.format.splits.splitter import DEFAULT_SPLIT
 from ....transforms.format.wording.hints import Command, Set
 from ....transforms.format.wording.printable import counted, printable, printable_path
-from ....transforms.sources.contract.source import map_in_turn
-from ....transforms.sources.files.listing import holds_dataset
-from ....transforms.sources.registry.settings import Settings
-from ....transforms.sources.tfrecord.options import TfrecordInput
-from ....transforms.sources.tfrecord.pieces import RecordsPiece
-from ....transforms.sources.tfrecord.source import TfrecordSource
-from ....transforms.statistics.figures import (
+from ....transforms.observers.figures import (
     FeatureFigures,
     LengthFigures,
     Level,
@@ -33,10 +27,15 @@ from ....transforms.statistics.figures import (
     SplitFigures,
     Statistics,
 )
-from ....transforms.statistics.stats_json import STATS_TFDV, figures_of
-from ....transforms.statistics.tally import Tally
-from ....transforms.statistics.tfdv import statistics_file
-from ....transforms.statistics.time_words import TimeWords
+from ....transforms.observers.stats_files import STATS_TFDV, figures_of, statistics_file
+from ....transforms.observers.tally import Tally
+from ....transforms.observers.time_words import TimeWords
+from ....transforms.sources.contract.source import map_in_turn
+from ....transforms.sources.files.listing import holds_dataset
+from ....transforms.sources.registry.settings import Settings
+from ....transforms.sources.tfrecord.options import TfrecordInput
+from ....transforms.sources.tfrecord.pieces import RecordsPiece
+from ....transforms.sources.tfrecord.source import TfrecordSource
 from ...screens.schema_table import MOST_FEATURES, name_text
 from ...workers.worker_count import count_workers
 

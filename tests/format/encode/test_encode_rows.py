@@ -25,7 +25,7 @@ from shardmill.transforms.format.flow.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
 from shardmill.transforms.format.splits.by_hash import HashSplits
-from shardmill.transforms.statistics.tally import CountValues
+from shardmill.transforms.observers.tally import CountValues
 
 from ...examples import encode_rows, example_from_values
 

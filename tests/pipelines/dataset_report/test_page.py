@@ -24,7 +24,7 @@ from shardmill.pipelines.dataset_report.overview import differences
 from shardmill.pipelines.dataset_report.page import DARK, LIGHT
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.generations.statistics_file import read_stats
-from shardmill.transforms.statistics.figures import FeatureFigures, Statistics
+from shardmill.transforms.observers.figures import FeatureFigures, Statistics
 
 from ...command_line import Shardmill
 

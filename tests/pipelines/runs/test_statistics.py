@@ -23,7 +23,7 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.count_records import count_records, counts_of
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import DamageError, UsageError
-from shardmill.transforms.statistics.figures import FeatureFigures, SplitFigures
+from shardmill.transforms.observers.figures import FeatureFigures, SplitFigures
 
 Settings = dict[str, Any]
 

@@ -19,7 +19,7 @@ from ...format.manifest.manifest import Manifest, RejectSummary, RunInfo, ShardE
 from ...format.manifest.naming import generation_file, index_path, staged_file, staged_sidecar
 from ...format.manifest.parts import LIMITS, ManifestLimits
 from ...format.sidecars.sidecar_files import sidecar_files
-from ...statistics.tally import Tally
+from ...observers.tally import Tally
 from ..generations.manifest_files import PartCache, is_replaced, list_generations, read_manifest
 from ..generations.statistics_file import read_tally, statistics_files
 from ..shards.accounting import Refusal, RefusalKind

@@ -21,7 +21,7 @@ from typing import Any, Final
 from ...format.manifest.manifest import Manifest, SplitEntry
 from ...format.schema.schema import Feature, Schema, feature_text
 from ...format.wording.printable import printable, printable_path
-from ...statistics.figures import Distinct, FeatureFigures, Level, Statistics
+from ...observers.figures import Distinct, FeatureFigures, Level, Statistics
 from ..generations.manifest_files import list_generations, read_overview
 from ..generations.opened_generation import open_generation
 from ..generations.statistics_file import read_stats

@@ -20,8 +20,8 @@ from typing import BinaryIO, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from ...checks.groups import DIGEST, digests_of_values
 from ...format.manifest.manifest import Manifest, ShardEntry
+from ...observers.groups import DIGEST, digests_of_values
 from ..generations.opened_generation import OpenedGeneration
 from ..rows.record_access import RecordAccess, RecordStream
 

@@ -13,10 +13,9 @@ from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import staged_sidecar
 from ...format.manifest.strict_json import MEMORY_LIMIT, is_readable
 from ...format.wording.hints import Command
-from ...statistics.figures import Statistics
-from ...statistics.stats_json import STATS_JSON, STATS_TFDV, StatsProblem, parse_stats, stats_json
-from ...statistics.tally import Tally
-from ...statistics.tfdv import statistics_file
+from ...observers.figures import Statistics
+from ...observers.stats_files import STATS_JSON, STATS_TFDV, StatsProblem, parse_stats, statistics_file, stats_json
+from ...observers.tally import Tally
 from ..storage.storage_at import storage_at
 from .manifest_files import read_file
 

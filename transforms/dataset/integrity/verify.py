@@ -33,7 +33,7 @@ from ...format.manifest.parts import is_part_path
 from ...format.sidecars.sidecar_files import groups_of, sidecar_files
 from ...format.wording.hints import Command
 from ...format.wording.printable import printable, printable_path
-from ...statistics.stats_json import STATS_FILES, STATS_JSON
+from ...observers.stats_files import STATS_FILES, STATS_JSON
 from ...stores.common.store_url import is_store_url
 from ..generations.manifest_files import (
     PartCache,

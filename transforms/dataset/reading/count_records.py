@@ -14,8 +14,8 @@ from ...format.decode.decode_examples import ExampleError
 from ...format.manifest.manifest import Manifest
 from ...format.schema.schema import Schema
 from ...format.wording.printable import counted, printable_path
-from ...statistics.figures import Level
-from ...statistics.tally import Tally
+from ...observers.figures import Level
+from ...observers.tally import Tally
 from ..generations.manifest_files import list_generations, locate_shard
 from ..generations.opened_generation import OpenedGeneration
 from ..shards.counted import count_file

@@ -36,7 +36,7 @@ from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import is_split_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
-from ...statistics.figures import Statistics
+from ...observers.figures import Statistics
 from ...stores.common.store_url import is_store_url
 from ..frameworks.arrays import ArrayReader
 from ..frameworks.numpy_columns import NumpyColumns, Values, joined_columns

@@ -1,6 +1,6 @@
 """What is counted of a run's records, in its staging folder until the commit makes `stats.json` of it.
 
-    statistics.json                     counted as they passed (see `statistics/tally.py`): of all records
+    statistics.json                     counted as they passed (see `observers/tally.py`): of all records
     statistics/train-00000.tfrecord.json ...   counted of each shard, when it is made
 
 Shards are counted where the records did not pass one by one, as those that are copied, and where it is known only at
@@ -20,9 +20,9 @@ from ...format.columns.feature_column import columns_of
 from ...format.decode.decode_examples import ExampleDecoder, ExampleError
 from ...format.manifest.naming import staged_file
 from ...format.schema.schema import Schema
-from ...statistics.distinct import keys_of_rows
-from ...statistics.figures import Level
-from ...statistics.tally import STATISTICS, Tally
+from ...observers.distinct import keys_of_rows
+from ...observers.figures import Level
+from ...observers.tally import STATISTICS, Tally
 from ..records.record_file import read_record_batches
 from ..stage.spec import DatasetSpec
 

@@ -22,8 +22,8 @@ from ...format.splits.splitter import Settling
 from ...format.wording.hints import Add, Command
 from ...format.wording.printable import printable
 from ...format.wording.sizes import check_shard_size
-from ...statistics.figures import Level
-from ...statistics.tally import Tally
+from ...observers.figures import Level
+from ...observers.tally import Tally
 from ...stores.common.store_url import is_store_url
 from ..storage.contract import Storage
 from ..storage.storage_at import storage_at

@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.checks import groups
-from shardmill.transforms.checks.groups import EXAMPLES, ROW, SHOWN_ROWS, Groups, Table, find_groups
+from shardmill.transforms.observers import groups
+from shardmill.transforms.observers.groups import EXAMPLES, ROW, SHOWN_ROWS, Groups, Table, find_groups
 
 HALVES = st.sampled_from([0, 1, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1)
 ROWS = st.lists(st.tuples(HALVES, HALVES, st.integers(0, 3), st.integers(0, 9)), max_size=40)

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.schema.schema import Feature
-from shardmill.transforms.statistics.distinct import keys_of_rows, unpacked
-from shardmill.transforms.statistics.sample import ROWS, Sample, estimated_top, histogram_of, quantiles_of
+from shardmill.transforms.observers.distinct import keys_of_rows, unpacked
+from shardmill.transforms.observers.sample import ROWS, Sample, estimated_top, histogram_of, quantiles_of
 
 FEATURES = (
     Feature("n", "int64", "int64", nullable=True),

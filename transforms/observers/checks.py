@@ -1,4 +1,4 @@
-"""What checks spill of each batch, and read back: for each record a digest, a split and a source entry, and its place.
+"""Checks of the records: those that are alike, and values that are in several splits.
 
 What is spilled of a batch is a line of JSON, which says where its rows come from, and a table of a digest, a split
 and a source entry for each record. So nothing is compared before all tasks are done, and nothing is held in memory.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,12 @@ from ..errors import SchemaError
 from ..format.buffers.arrow_memory import take_rows
 from ..format.encode.encode_rows import RowEncoder
 from ..format.flow.blocks import Frames
-from ..format.flow.observers import LeftOut, Observation, Observer, Seen, Went
+from ..format.flow.observers import Finding, LeftOut, Observation, Observer, Seen, Went
 from ..format.flow.rows import Origin
 from ..format.schema.schema import Schema
 from ..format.wording.nearest import nearest_name
 from ..format.wording.printable import printable
-from .groups import ROW, Groups, Table
+from .groups import DIGEST, ROW, Groups, Table, digests_of, digests_of_values, find_groups
 
 _LENGTH: Final = np.dtype("<u4")
 
@@ -180,3 +181,101 @@ def _place(data: bytes, row: int) -> str:
             return f"{source}" if number is None else f"{source} row {number}"
         row -= header["rows"]
     raise IndexError(row)
+
+
+DUPLICATES: Final = "duplicates"
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates(SpilledRows):
+    """Find records that are alike in `columns` (none: in everything), and leave out all but the first with `drop`.
+
+    Two nulls are alike. A nested column stands for all of its features.
+    """
+
+    columns: tuple[str, ...] = ()
+    action: Literal["report", "drop"] = "report"
+
+    name = DUPLICATES
+
+    def observe(self, seen: Seen) -> Observation:
+        rows = seen.written()
+        if not len(rows):
+            return spilled_of(seen, rows, np.empty(0, DIGEST))
+        if self.columns:
+            return spilled_of(seen, rows, digests_of(encoded(seen, rows, self.columns)))
+        # records are by split; a stable sort tells the rows of each
+        frames = [seen.frames[split] for split in seen.names if split in seen.frames]
+        digests = np.empty(len(rows), DIGEST)
+        digests[np.argsort(seen.splits[rows], kind="stable")] = np.concatenate([digests_of(one) for one in frames])
+        return spilled_of(seen, rows, digests)
+
+    def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
+        names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])
+        found = find_groups(tables_of(spilled, names), rows, mark=self.action == "drop")
+        check: dict[str, Any] = {"columns": list(self.columns), "records": found.repeats, "groups": found.groups}
+        if self.action == "report":
+            return Finding(check | more_of(found, names, spilled))
+        check |= {"action": "drop"} | more_of(found, names, spilled)
+        return Finding(check, lambda number: _left_out(spilled[number], found, number, names))
+
+
+def _left_out(data: bytes, found: Groups, number: int, names: list[str]) -> LeftOut | None:
+    if number not in found.gone:
+        return None
+    table = table_of(data, names)
+    gone = np.unpackbits(found.gone[number], count=len(table), bitorder="little").astype(bool)
+    records = {}
+    for code in np.unique(table["split"][gone]).tolist():
+        records[names[code]] = np.flatnonzero(gone[table["split"] == code])
+    entries, counts = np.unique(table["entry"][gone], return_counts=True)
+    return LeftOut(records, dict(zip(entries.tolist(), counts.tolist(), strict=True)))
+
+
+LEAKS: Final = "leaks"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaks(SpilledRows):
+    """Find values of some columns, taken together, that are in several splits; where all are null there is none.
+
+    Such a value is a user by whom a model would be both trained and judged.
+    """
+
+    columns: tuple[str, ...]
+
+    name = LEAKS
+
+    def observe(self, seen: Seen) -> Observation:
+        rows = seen.written()
+        names = {name for column in self.columns for name in features_of(seen.schema, column)}
+        there = np.zeros(seen.batch.num_rows, bool)
+        for name in names & set(seen.batch.schema.names):
+            there |= np.asarray(seen.batch[name].is_valid())
+        digests = digests_of(encoded(seen, rows, self.columns)) if len(rows) else np.empty(0, DIGEST)
+        nulls = np.flatnonzero(~there[rows])
+        if len(nulls):  # alike to none: their place stands for a value
+            places = [repr(seen.origin.number(row)).encode() for row in rows[nulls].tolist()]
+            digests[nulls] = digests_of_values(places)
+        found = spilled_of(seen, rows, digests)
+        return Observation(found.summary | {"values": len(rows) - len(nulls)}, found.spilled)
+
+    def merge(self, one: Any, other: Any) -> Any:
+        return SpilledRows.merge(self, one, other) | {"values": one["values"] + other["values"]}
+
+    def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
+        """Return a finding whose `records` have values that are in several splits, of which there are `groups`."""
+        names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])
+        splits = set[int]()
+
+        def tables() -> Iterator[Table]:
+            for table in tables_of(spilled, names):
+                splits.update(np.unique(table["split"]).tolist())
+                yield table
+
+        found = find_groups(tables(), rows, across=True)
+        check: dict[str, Any] = {"columns": list(self.columns)}
+        check |= {"records": found.repeats + found.groups, "groups": found.groups}
+        if not summary or not summary["values"] or len(splits) < 2:
+            check["not_compared"] = "one split" if len(splits) == 1 else "no value"
+        return Finding(check | more_of(found, names, spilled))

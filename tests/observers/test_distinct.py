@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.schema.schema import Feature
-from shardmill.transforms.statistics.distinct import (
+from shardmill.transforms.observers.distinct import (
     MOST_EXACT,
     TOP,
     Values,

@@ -18,10 +18,10 @@ from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.flow.blocks import FeatureColumn
 from shardmill.transforms.format.manifest.strict_json import is_readable
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.statistics.distinct import keys_of_rows
-from shardmill.transforms.statistics.figures import Distinct, FeatureFigures, Level
-from shardmill.transforms.statistics.stats_json import STATS_JSON, StatsProblem, parse_stats, stats_json
-from shardmill.transforms.statistics.tally import Tally
+from shardmill.transforms.observers.distinct import keys_of_rows
+from shardmill.transforms.observers.figures import Distinct, FeatureFigures, Level
+from shardmill.transforms.observers.stats_files import STATS_JSON, StatsProblem, parse_stats, stats_json
+from shardmill.transforms.observers.tally import Tally
 
 from ..manifests import manifest_with
 from ..tiers import examples

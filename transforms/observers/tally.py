@@ -289,9 +289,6 @@ def _image(feature: Feature, split: SplitTally) -> ImageFigures | None:
     return ImageFigures({str(name): count for name, count in sorted(formats.choices.items())}, *sizes)
 
 
-# Count the values of records on their way to the shards: an observer, whose summary is a `Tally`.
-
-
 STATISTICS: Final = "statistics"
 
 I64 = npt.NDArray[np.int64]

@@ -1,1 +1,0 @@
-"""Statistics of the records, by split and feature: counted on their way, merged, and written beside the shards."""
