@@ -17,20 +17,9 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from .commands import dataset_commands, flink_commands, merge_commands
-from .commands.flags import RUN_PANEL, flags_of, with_flags
-from .commands.interchange import commands as interchange
-from .commands.option_hints import (
-    Command,
-    Debug,
-    Json,
-    Quiet,
-    Verbose,
-    answer,
-    option,
-)
+from .commands import dataset_commands, flink_commands
+from .commands.flags import RUN_PANEL, Command, Debug, Json, Quiet, Verbose, answer, flags_of, option, with_flags
 from .commands.session import Session
-from .commands.statistics.command import report, stats
 
 if TYPE_CHECKING:
     from .prepare.conversion import Conversion
@@ -283,16 +272,16 @@ _command("shardmill inspect out/sales -n 3", "inspect")(dataset_commands.inspect
 _command("shardmill verify out/sales")(dataset_commands.verify)
 _command("shardmill log out/sales")(dataset_commands.log)
 _command("shardmill gc out/sales --older-than 36h --delete")(dataset_commands.gc)
-_command("shardmill merge out/sales data/*.tfrecord -o out/all")(merge_commands.merge)
-_command("shardmill rebuild out/sales -o out/sales-gz --compression gzip")(merge_commands.rebuild)
-_command("shardmill stats out/sales")(stats)
-_command("shardmill report out/sales -o sales.html")(report)
+_command("shardmill merge out/sales data/*.tfrecord -o out/all")(dataset_commands.merge)
+_command("shardmill rebuild out/sales -o out/sales-gz --compression gzip")(dataset_commands.rebuild)
+_command("shardmill stats out/sales")(dataset_commands.stats)
+_command("shardmill report out/sales -o sales.html")(dataset_commands.report)
 _command("shardmill index out/sales")(dataset_commands.index)
 _command("shardmill salvage broken.tfrecord -o saved")(dataset_commands.salvage)
-_command("shardmill export out/sales -o sales.parquet")(interchange.export)
-_command("shardmill adopt data/tfrecords")(interchange.adopt)
-_command("shardmill diff out/sales out/sales@1")(interchange.diff)
-_command("shardmill snippet torch out/sales")(interchange.snippet)
+_command("shardmill export out/sales -o sales.parquet")(dataset_commands.export)
+_command("shardmill adopt data/tfrecords")(dataset_commands.adopt)
+_command("shardmill diff out/sales out/sales@1")(dataset_commands.diff)
+_command("shardmill snippet torch out/sales")(dataset_commands.snippet)
 app.add_typer(flink_commands.app, name="flink")
 
 

@@ -31,9 +31,8 @@ transforms/sources: registry text csv jsonl txt typed arrow parquet
 transforms/sources: annotations images archive_files archives numpy memory tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow
-pipelines: forecast runs doctor commands starter
-pipelines: dataset_report
-pipelines: commands/interchange commands/statistics
+pipelines: forecast runs doctor
+pipelines: dataset_report commands starter
 pipelines: .
 """
 """All packages, a line for each layer, the lowest first: a module imports from its own package and those before it."""

@@ -1,13 +1,14 @@
-"""The commands that look at datasets and files of records: `info`, `verify`, `salvage`, `index`, `log`, and others."""
+"""The commands on datasets as they are typed: what each takes, and the module that does it."""
 
 # ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, NoReturn, TypeAlias
 
 import typer
 
-from .option_hints import Debug, Json, Quiet, answer, option
+from .flags import Debug, Json, Quiet, answer, flags_of, names_in, option, with_flags
 from .session import Session
 
 
@@ -79,7 +80,7 @@ def salvage(
     """
 
     def body(session: Session) -> int:
-        from .salvage import salvage_command
+        from .verify import salvage_command
 
         return salvage_command(path, output, session.screen)
 
@@ -146,3 +147,237 @@ def gc(
         return gc_command(path, older_than, keep, session.screen, delete=delete)
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def stats(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or TFRecord files.")],
+    full: Annotated[bool, typer.Option("--full", help="Histograms, quantiles, distinct and top values too.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write stats.json and stats.tfdv beside the shards.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Show statistics of each split and feature.
+
+    What was counted when the dataset was made is shown as it is. Else the records are read and counted.
+    """
+
+    def body(session: Session) -> int:
+        from .stats import stats_command
+
+        return stats_command(path, session.screen, level="full" if full else "basic", write=write)
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def report(
+    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
+    output: Annotated[str, option("FILE", "The page to write.", "-o", "--output")] = "report.html",
+    generation: Annotated[int | None, typer.Option(metavar="N", help="An older generation.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Read no records: figures only as far as counted before.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a page that shows what a dataset holds.
+
+    It is one HTML file that needs no network. Histograms are counted now, unless the dataset was made with stats.
+    """
+
+    def body(session: Session) -> int:
+        from .stats import report_command
+
+        return report_command(path, output, session.screen, generation, quick=quick, overwrite=overwrite)
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def export(
+    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
+    output: Annotated[
+        str,
+        option(
+            "TARGET",
+            "A .parquet, .arrow, .jsonl or .csv file, croissant.json, or a folder for pictures.",
+            "-o",
+            "--output",
+        ),
+    ],
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="Only this split.")] = None,
+    columns: Annotated[str | None, typer.Option(metavar="A,B", help="Only these columns.")] = None,
+    generation: Annotated[int | None, typer.Option(metavar="N", help="An older generation.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a dataset as a table or a folder of pictures.
+
+    The name says which. Or what describes the dataset: croissant.json, label_map.pbtxt and schema.pbtxt follow from
+    the manifest. A target is written whole or not at all.
+    """
+
+    def body(session: Session) -> int:
+        from .export import ExportOptions, export_command
+
+        names = None if columns is None else names_in(columns)
+        return export_command(path, output, ExportOptions(split, names, generation, overwrite), session.screen)
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def snippet(
+    reader: Annotated[
+        str, typer.Argument(metavar="READER", help="tf, keras, tfds, torch, grain, dali, tfrecord or mlcroissant.")
+    ],
+    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="The split to read; train by default.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Print a program that reads a dataset with a library.
+
+    It has the features, types, shapes and paths of this very dataset, and runs as it is.
+    """
+
+    def body(session: Session) -> int:
+        from .export import snippet_command
+
+        return snippet_command(reader, path, split, session.screen)
+
+    answer(body, as_json=as_json, quiet=False, debug=debug)
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A dataset's folder, or a generation: FOLDER@3.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other one.")],
+    records: Annotated[bool, typer.Option("--records", help="Read and compare the records themselves.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two datasets or generations.
+
+    It compares schema, counts, figures, labels and sources by their manifests, and with --records the shards that
+    differ. The exit code is 0 if schema, classes and records are equal, else 1.
+    """
+
+    def body(session: Session) -> int:
+        from .diff import diff_command
+
+        return diff_command(a, b, session.screen, records=records)
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def adopt(
+    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder of TFRecord files, of any writer.")],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the dataset; the folder's.")] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The split of all files, whatever their names state.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Make a dataset of TFRecord files that are there.
+
+    Every file is read, and none is changed: a manifest, indexes and sidecars are written beside them.
+    """
+
+    def body(session: Session) -> int:
+        from .adopt import adopt_command
+
+        return adopt_command(path, name, split, session.screen)
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+_SINGLE_FILE_BYTES: Final = 1 << 50
+"""The shard size of a dataset that is one file a split: no dataset of files reaches it, and JSON numbers hold it."""
+
+
+_DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")]
+_Single: TypeAlias = Annotated[bool, typer.Option("--single-file", help="Write one file for each split.")]
+_Output: TypeAlias = Annotated[str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder of the dataset.")]
+_SET_HELP: Final = "Any key of the config, like output.sidecars=[]; may be given again and again."
+_Set: TypeAlias = Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")]
+
+
+@with_flags("merge")
+def merge(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="INPUTS...", help="Datasets, and TFRecord files, folders or globs of them.")
+    ],
+    *,
+    output: _Output,
+    single_file: _Single = False,
+    set_values: _Set = None,
+    dry_run: _DryRun = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    **flags: object,
+) -> None:
+    """Merge datasets and TFRecord files into one dataset.
+
+    Records are copied byte for byte, in the order given.
+    """
+    given = _with_size(flags_of({**flags, "output": output}), single_file=single_file)
+    _run("merge", sources, given, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
+
+
+@with_flags("rebuild")
+def rebuild(
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A dataset, or a TFRecord file.")],
+    *,
+    output: _Output,
+    single_file: _Single = False,
+    set_values: _Set = None,
+    dry_run: _DryRun = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    **flags: object,
+) -> None:
+    """Write the same records in shards of another size or compression.
+
+    Also in other splits, or in a random order.
+    """
+    given = _with_size(flags_of({**flags, "output": output}), single_file=single_file)
+    _run("rebuild", [source], given, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def _run(
+    command: Literal["merge", "rebuild"],
+    sources: Sequence[str],
+    flags: dict[str, tuple[str, object]],
+    set_values: Sequence[str],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> NoReturn:
+    def body(session: Session) -> None:
+        from ..runs.merge import plan_merge
+
+        planned = plan_merge(command, sources, flags, set_values)
+        if dry_run:
+            session.screen.plan(planned.plan())
+        else:
+            session.screen.summary(planned.run(session.watch))
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def _with_size(flags: dict[str, tuple[str, object]], *, single_file: bool) -> dict[str, tuple[str, object]]:
+    """Return the flags with the shard size of a single file, which is a shard that nothing fills."""
+    if not single_file:
+        return flags
+    if "output.shard_size" in flags:
+        raise typer.BadParameter("goes without --shard-size: there is one shard", param_hint="--single-file")
+    return {**flags, "output.shard_size": ("--single-file", _SINGLE_FILE_BYTES)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from ...transforms.format.wording.hints import Add, Set
-from .option_hints import Command, Debug, Json, answer
+from .flags import Command, Debug, Json, answer
 from .session import Session
 
 if TYPE_CHECKING:

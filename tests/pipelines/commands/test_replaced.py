@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.pipelines.commands.statistics import stats
+from shardmill.pipelines.commands import stats
 from shardmill.pipelines.runs import merge
 from shardmill.transforms.dataset.comparison import compare_records
 from shardmill.transforms.dataset.integrity import verify
@@ -118,7 +118,7 @@ def test_a_command_whose_dataset_is_replaced_meanwhile_ends_with_an_error_that_s
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from shardmill.pipelines.commands.interchange import export
+    from shardmill.pipelines.commands import export
 
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "q", 1)

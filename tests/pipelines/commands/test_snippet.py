@@ -15,7 +15,7 @@ from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.format.snippets.programs import READERS, Subject, program
 
-from ....command_line import Shardmill
+from ...command_line import Shardmill
 
 PROGRAMS = Path(__file__).with_name("odd_programs.txt")
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 
-from ....command_line import Shardmill
-from ....dataset.commit.test_append_commit import add
-from ....dataset.commit.test_commit_generation import spec_of, write
+from ...command_line import Shardmill
+from ...dataset.commit.test_append_commit import add
+from ...dataset.commit.test_commit_generation import spec_of, write
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_a_label_map_that_there_is_not_is_refused_with_what_makes_one(tmp_path: 
 def test_classes_that_no_folder_can_be_named_by_come_back_with_the_settings_that_are_printed(
     tmp_path: Path, shardmill: Shardmill, missing: bool
 ) -> None:
-    picture = (Path(__file__).parents[4] / "configs/samples/pets/cat/cat-1.jpg").read_bytes()
+    picture = (Path(__file__).parents[3] / "configs/samples/pets/cat/cat-1.jpg").read_bytes()
     names = ["cat", "C:sharp", None if missing else "it's"]
     table = pa.table({"image": [{"bytes": picture, "path": f"{n}.jpg"} for n in range(3)], "image/class/label": names})
     columns = {"image/class/label": {"label": True}}
@@ -157,14 +157,14 @@ def test_classes_that_no_folder_can_be_named_by_come_back_with_the_settings_that
 
 
 def test_classes_that_name_their_folders_need_no_setting(tmp_path: Path, shardmill: Shardmill) -> None:
-    convert(Path(__file__).parents[4] / "configs/samples/pets", output=tmp_path / "first", max_rejects=1)
+    convert(Path(__file__).parents[3] / "configs/samples/pets", output=tmp_path / "first", max_rejects=1)
     assert shardmill("export", "first", "-o", "pictures").err == ""
 
 
 def test_a_label_map_with_the_id_0_is_written_with_a_warning_that_has_the_fix(
     tmp_path: Path, shardmill: Shardmill
 ) -> None:
-    pets = Path(__file__).parents[4] / "configs/samples/pets"
+    pets = Path(__file__).parents[3] / "configs/samples/pets"
     convert(pets, output=tmp_path / "first", max_rejects=1)
     screen = shardmill("export", "first", "-o", "label_map.pbtxt")
     assert (screen.code, Path("label_map.pbtxt").read_text().count("id: 0")) == (0, 1)

@@ -6,22 +6,23 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ....transforms.format.wording.hints import Command
-from ....transforms.format.wording.printable import counted, printable_path
-from ....transforms.format.wording.sizes import format_size
-from ...runs.adopt import FileFacts, adopt_files
-from ...workers.worker_count import count_workers
+from ...transforms.format.wording.hints import Command
+from ...transforms.format.wording.printable import counted, printable_path
+from ...transforms.format.wording.sizes import format_size
+from ..runs.adopt import FileFacts, adopt_files
+from ..workers.worker_count import count_workers
 
 if TYPE_CHECKING:
-    from ...screens.screen import Screen
+    from ..screens.screen import Screen
+
 
 _PROCESSES_FROM_BYTES: Final = 192 << 20
 """From here on two processes are faster than one: each takes half a second to start."""
 
 
 def adopt_command(folder: str, name: str | None, split: str | None, screen: Screen) -> int:
-    from ...screens.summary_screen import print_shares
-    from ...screens.terminal import shown_path
+    from ..screens.summary_screen import print_shares
+    from ..screens.terminal import shown_path
 
     folder, manifest, notes = adopt_files(folder, name=name, split=split, run=_spread)
     screen.done = f"{shown_path(folder)} was adopted"
@@ -52,6 +53,6 @@ def _spread(function: Callable[[str], FileFacts], paths: Sequence[str]) -> Itera
     workers = min(count_workers("auto"), len(paths))
     if workers < 2 or size < _PROCESSES_FROM_BYTES:
         return map(function, paths)
-    from ...workers.worker_processes import map_in_processes
+    from ..workers.worker_processes import map_in_processes
 
     return map_in_processes(function, paths, workers)

@@ -1,27 +1,31 @@
-"""Export a dataset: one command over `dataset/export`, which chooses what to write by the name of the target."""
+"""A dataset for other tools: `export` writes a file by the name of the target, `snippet` a program that reads it."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ....transforms.dataset.export.exported_rows import ExportedRows
-from ....transforms.dataset.reading.open_dataset import open_dataset
-from ....transforms.dataset.storage.incomplete_file import check_new, new_file, new_folder
-from ....transforms.errors import UsageError
-from ....transforms.format.manifest.manifest import Manifest
-from ....transforms.format.schema.schema import Feature
-from ....transforms.format.sidecars.croissant import NAME as CROISSANT
-from ....transforms.format.sidecars.sidecar_files import LABEL_MAP, has_id_0, sidecar_files
-from ....transforms.format.wording.hints import Command, Set, set_column
-from ....transforms.format.wording.nearest import first_names
-from ....transforms.format.wording.printable import counted, printable_path
-from ....transforms.format.wording.sizes import format_size
+from ...transforms.dataset.generations.manifest_files import read_manifest
+from ...transforms.dataset.storage.incomplete_file import check_new, new_file, new_folder
+from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.errors import UsageError
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.manifest.naming import index_path
+from ...transforms.format.schema.schema import Feature
+from ...transforms.format.sidecars.croissant import NAME as CROISSANT
+from ...transforms.format.sidecars.sidecar_files import LABEL_MAP, has_id_0, sidecar_files
+from ...transforms.format.snippets.programs import READERS, Subject, program
+from ...transforms.format.wording.hints import Command, Set, set_column
+from ...transforms.format.wording.nearest import first_names
+from ...transforms.format.wording.printable import counted, printable, printable_path
+from ...transforms.format.wording.sizes import format_size
 
 if TYPE_CHECKING:
-    from ...screens.screen import Screen
+    from ...transforms.dataset.export.exported_rows import ExportedRows
+    from ..screens.screen import Screen
 
 
 _FEW: Final = 8
@@ -39,7 +43,9 @@ class ExportOptions:
 
 
 def export_command(path: str, target: str, options: ExportOptions, screen: Screen) -> int:
-    from ....transforms.dataset.export.tables import OF_TEXT, TABLES
+    from ...transforms.dataset.export.exported_rows import ExportedRows
+    from ...transforms.dataset.export.tables import OF_TEXT, TABLES
+    from ...transforms.dataset.reading.open_dataset import open_dataset
 
     name = os.path.basename(target)
     if is_sidecar(name):
@@ -70,8 +76,8 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
 
 
 def _say_types(rows: ExportedRows, target: str, options: ExportOptions, screen: Screen) -> None:
-    from ....transforms.dataset.export.tables import without_types
-    from ...screens.terminal import shown_path
+    from ...transforms.dataset.export.tables import without_types
+    from ..screens.terminal import shown_path
 
     if names := without_types(rows.schema):
         given = {"--split": options.split, "--columns": options.columns, "--generation": options.generation}
@@ -90,7 +96,7 @@ def _typed(value: object) -> str:
 
 def _export_pictures(rows: ExportedRows, target: str) -> tuple[int, list[str]]:
     """Write a folder of pictures; return how many there are, and the options that make classes of what lines say."""
-    from ....transforms.dataset.export.pictures import PictureFolder, PicturePlan
+    from ...transforms.dataset.export.pictures import PictureFolder, PicturePlan
 
     schema = rows.dataset.schema
     assert schema is not None  # ExportedRows.plan refuses plain bytes
@@ -119,7 +125,8 @@ def is_sidecar(name: str) -> bool:
 
 
 def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Screen) -> int:
-    from ...screens.terminal import shown_path
+    from ...transforms.dataset.reading.open_dataset import open_dataset
+    from ..screens.terminal import shown_path
 
     given = {"--split": options.split, "--columns": options.columns}
     if (alien := next((name for name, value in given.items() if value is not None), None)) is not None:
@@ -161,7 +168,7 @@ def _below_1(manifest: Manifest) -> str:
 
 
 def _print(rows: ExportedRows, target: str, pictures: int | None, screen: Screen) -> None:
-    from ...screens.terminal import shown_path
+    from ..screens.terminal import shown_path
 
     splits = {name: rows.dataset.manifest.splits[name].records for name in rows.splits}
     if screen.as_json:
@@ -175,3 +182,42 @@ def _print(rows: ExportedRows, target: str, pictures: int | None, screen: Screen
         size = format_size(os.path.getsize(target)) if pictures is None else counted(pictures, "picture")
         of = f" ({', '.join(f'{name} {records:,}' for name, records in splits.items())})" if len(splits) > 1 else ""
         screen.text(f"Wrote {shown_path(target)}: {counted(rows.records, 'record')}{of}, {size}.", "bold green")
+
+
+def snippet_command(reader: str, path: str, split: str | None, screen: Screen) -> int:
+    if reader not in READERS:
+        raise UsageError(f"there is no snippet for {printable(reader)}; choose among {', '.join(READERS)}")
+    manifest = read_manifest(path)
+    subject = Subject.of(path, manifest, split, _decoded(path, manifest))
+    first = manifest.splits[subject.split].shards[0].path
+    if reader == "dali" and not subject.gzip and storage_at(path).size(index_path(first, "text")) is None:
+        raise UsageError(
+            f"{printable_path(path)}: DALI reads shards by text indexes, which are missing: "
+            f"{Command('index', path, '--text')}"
+        )
+    if reader == "mlcroissant" and storage_at(path).size(CROISSANT) is None:
+        raise UsageError(
+            f"{printable_path(path)}: croissant.json is missing: {Command('export', path, '-o', f'{path}/{CROISSANT}')}"
+        )
+    code = program(reader, subject)
+    if screen.as_json:
+        screen.data({"path": printable_path(path), "reader": reader, "split": subject.split, "code": code})
+    else:
+        for line in code.splitlines():
+            screen.text(line)
+    return 0
+
+
+def _decoded(path: str, manifest: Manifest) -> tuple[str, ...]:
+    """Return the features whose pictures TensorFlow decodes, as `features.json` says; without it, all of pictures."""
+    pictures = [one.name for one in manifest.schema or () if one.type == "image"]
+    if "features.json" not in manifest.sidecars or not pictures:
+        return tuple(pictures)
+    document = json.loads(storage_at(path).read("features.json"))
+    return tuple(name for name in pictures if _class_of(document, name).endswith(".Image"))
+
+
+def _class_of(document: Any, name: str) -> str:
+    for step in [name] if name in document["featuresDict"]["features"] else name.split("/"):
+        document = document["featuresDict"]["features"][step]
+    return str(document["pythonClassName"])

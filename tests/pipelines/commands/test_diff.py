@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from shardmill.pipelines import append, convert
 
-from ....command_line import Shardmill
+from ...command_line import Shardmill
 
 ROWS = {"id": [1, 2, 3, 4], "kind": ["cat", "owl", "cat", "cat"], "price": [1.0, 2.0, 3.0, 4.0]}
 

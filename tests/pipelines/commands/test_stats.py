@@ -18,7 +18,7 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.records.record_file import read_records, write_records
 
-from ....command_line import Shardmill
+from ...command_line import Shardmill
 
 ROWS = ["id,name,price,kind,day", "1,Ann,0.5,cat,2024-02-29", "2,,nan,dog,1970-01-01", "3,Bob,,cat,2030-12-31"]
 

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from ....transforms.dataset.generations.opened_generation import open_generation
-from ....transforms.dataset.generations.statistics_file import read_stats, statistics_files
-from ....transforms.dataset.reading.count_records import FileCount, count_records, counts_of, write_statistics
-from ....transforms.errors import DamageError, UsageError
-from ....transforms.format.manifest.manifest import Manifest
-from ....transforms.format.schema.schema import Feature, Schema
-from ....transforms.format.splits.splitter import DEFAULT_SPLIT
-from ....transforms.format.wording.hints import Command, Set
-from ....transforms.format.wording.printable import counted, printable, printable_path
-from ....transforms.observers.figures import (
+from ...transforms.dataset.generations.opened_generation import open_generation
+from ...transforms.dataset.generations.statistics_file import read_stats, statistics_files
+from ...transforms.dataset.reading.count_records import FileCount, count_records, counts_of, write_statistics
+from ...transforms.dataset.storage.incomplete_file import check_new, new_file
+from ...transforms.errors import DamageError, UsageError
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.schema.schema import Feature, Schema
+from ...transforms.format.splits.splitter import DEFAULT_SPLIT
+from ...transforms.format.wording.hints import Command, Set
+from ...transforms.format.wording.printable import counted, printable, printable_path
+from ...transforms.format.wording.sizes import format_size
+from ...transforms.observers.figures import (
     FeatureFigures,
     LengthFigures,
     Level,
@@ -27,20 +29,20 @@ from ....transforms.observers.figures import (
     SplitFigures,
     Statistics,
 )
-from ....transforms.observers.stats_files import STATS_TFDV, figures_of, statistics_file
-from ....transforms.observers.tally import Tally
-from ....transforms.observers.time_words import TimeWords
-from ....transforms.sources.contract.source import map_in_turn
-from ....transforms.sources.files.listing import holds_dataset
-from ....transforms.sources.registry.settings import Settings
-from ....transforms.sources.tfrecord.options import TfrecordInput
-from ....transforms.sources.tfrecord.pieces import RecordsPiece
-from ....transforms.sources.tfrecord.source import TfrecordSource
-from ...screens.schema_table import MOST_FEATURES, name_text
-from ...workers.worker_count import count_workers
+from ...transforms.observers.stats_files import STATS_TFDV, figures_of, statistics_file
+from ...transforms.observers.tally import Tally
+from ...transforms.observers.time_words import TimeWords
+from ...transforms.sources.contract.source import map_in_turn
+from ...transforms.sources.files.listing import holds_dataset
+from ...transforms.sources.registry.settings import Settings
+from ...transforms.sources.tfrecord.options import TfrecordInput
+from ...transforms.sources.tfrecord.pieces import RecordsPiece
+from ...transforms.sources.tfrecord.source import TfrecordSource
+from ..screens.schema_table import MOST_FEATURES, name_text
+from ..workers.worker_count import count_workers
 
 if TYPE_CHECKING:
-    from ...screens.screen import Screen
+    from ..screens.screen import Screen
 
 
 # Statistics as tables: one for each split, a line for each feature.
@@ -264,7 +266,7 @@ def _spread(files: Sequence[FileCount]) -> Any:
         return map
 
     def run(function: Callable[[FileCount], Tally], some: Iterable[FileCount]) -> Iterable[Tally]:
-        from ...workers.worker_processes import map_in_processes
+        from ..workers.worker_processes import map_in_processes
 
         return map_in_processes(function, list(some), workers)
 
@@ -279,3 +281,30 @@ def _document(path: str, shown: _Shown, written: Sequence[str]) -> Mapping[str, 
         "splits": json.loads(json.dumps(figures_of(shown.statistics))),
         "written": list(written),
     }
+
+
+def report_command(
+    path: str, target: str, screen: Screen, generation: int | None, *, quick: bool, overwrite: bool
+) -> int:
+    """Report a generation (None: the latest)."""
+    from ..dataset_report.facts import gather_facts
+    from ..dataset_report.page import html_page
+
+    root = path.rstrip("/") or path
+    if not target.endswith((".html", ".htm")):
+        raise UsageError(f"{printable_path(target)}: a report is an HTML file; name it so: -o report.html")
+    check_new(target, overwrite=overwrite)
+    opened = open_generation(root, generation)
+    root, manifest, found = opened.path, opened.manifest, None
+    with opened.unchanged():
+        if manifest.schema is not None:
+            found = statistics_of(root, manifest, "full", count=not quick)
+        page = html_page(gather_facts(root, found, manifest.generation)).encode()
+    with new_file(target) as file:
+        file.write(page)
+    screen.done = f"{printable_path(target)} was written"
+    if screen.as_json:
+        screen.data({"path": target, "bytes": len(page), "generation": manifest.generation})
+    elif not screen.quiet:
+        screen.text(f"Wrote {printable_path(target)} ({format_size(len(page))}); any browser shows it.", "green")
+    return 0
