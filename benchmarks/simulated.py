@@ -194,7 +194,7 @@ def _scan_all(root: Path, images: int) -> None:
 
 def _graph_bytes(prepared: Prepared) -> int:
     import apache_beam as beam
-    from shardmill.pipelines.engines.staged_run import add_steps
+    from shardmill.pipelines.engines.beam_pipeline import add_steps
 
     pipeline = beam.Pipeline()
     add_steps(pipeline, prepared)

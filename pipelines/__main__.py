@@ -21,8 +21,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, _leave)
     # numpy's library starts threads that wait busily for matrices to multiply: nothing here has any
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from .workers.allocator import collect_rarely
-    from .workers.beam_imports import hide_pandas_from_beam
+    from .workers.process_start import collect_rarely, hide_pandas_from_beam
 
     collect_rarely()
     hide_pandas_from_beam()

@@ -222,11 +222,11 @@ def init(
 
     def body(session: Session) -> None:
         if schema:
-            from .starter.starter_config import write_schema
+            from .first_look.starter import write_schema
 
             write_schema(output, session.screen)
             return
-        from .starter.starter_config import write_starter
+        from .first_look.starter import write_starter
 
         if not sources:
             from ..transforms.errors import UsageError
@@ -254,8 +254,7 @@ def doctor(
     Python, packages, memory, disks, Java and Flink, credentials of stores; no request is made. The exit code is 1 if
     anything is missing that every command needs, or the places.
     """
-    from .doctor.findings import usable_core
-    from .doctor.report import examine, print_report
+    from .first_look.doctor import examine, print_report, usable_core
     from .screens.terminal import Terminal
 
     if not usable_core():  # a session's screen needs it

@@ -13,7 +13,7 @@ from typing import Any
 from apache_beam.options.pipeline_options import GoogleCloudOptions, SetupOptions, WorkerOptions
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.runners import DataflowRunner
-from shardmill.pipelines.engines.dataflow.submission import check_dataflow, make_job
+from shardmill.pipelines.engines.dataflow import check_dataflow, make_job
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.engine_choice import workers_of

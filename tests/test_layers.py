@@ -30,9 +30,8 @@ transforms: recipe recipe/steps recipe/picture_steps
 transforms/sources: registry text csv jsonl txt typed arrow parquet
 transforms/sources: annotations images archive_files archives numpy memory tfrecord
 transforms: .
-pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow
-pipelines: forecast runs doctor
-pipelines: dataset_report commands starter
+pipelines: config report screens workers prepare engines engines/flink runs
+pipelines: dataset_report commands first_look
 pipelines: .
 """
 """All packages, a line for each layer, the lowest first: a module imports from its own package and those before it."""
@@ -64,8 +63,7 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/write",
     "pipelines/engines/beam_pipeline",
     "pipelines/engines/beam_options",
-    "pipelines/engines/dataflow/submission",
-    "pipelines/engines/staged_run",
+    "pipelines/engines/dataflow",
     "pipelines/engines/flink/pipeline",
     "pipelines/engines/flink/worker_pool",
 }
@@ -179,8 +177,7 @@ def test_a_config_is_loaded_above_and_goes_on_as_a_value(modules: list[Path]) ->
             (
                 "pipelines/config",
                 "pipelines/runs",
-                "pipelines/doctor",
-                "pipelines/starter",
+                "pipelines/first_look",
                 "pipelines/commands",
                 "pipelines/cli",
                 "pipelines/prepare/from_config",
@@ -194,7 +191,7 @@ def test_nothing_that_plans_or_runs_reads_a_config_but_what_makes_a_conversion_o
     readers = set()
     for module in MODULES:
         names = {a.name for n in ast.walk(tree_of(module)) if isinstance(n, ast.ImportFrom) for a in n.names}
-        if "Config" in names and module.parts[1] in ("prepare", "runs", "report", "engines", "workers", "forecast"):
+        if "Config" in names and module.parts[1] in ("prepare", "runs", "report", "engines", "workers"):
             readers.add(module.as_posix())
     makers = {"from_config", "of_dataset"}
     assert readers == {*(f"pipelines/prepare/{name}" for name in makers), "pipelines/runs/python_api"}

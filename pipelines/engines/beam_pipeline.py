@@ -1,20 +1,29 @@
-"""Beam pipelines: the empty one of the local engine, and the options that any engine runs with."""
+"""Beam pipelines: the options that any engine runs with, and the steps: read, encode, write.
+
+Tasks are encoded by the steps of the pipeline, or each is handed to a worker process as a whole.
+"""
 
 from __future__ import annotations
 
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...transforms.errors import UsageError
 from ...transforms.format.wording.printable import printable
+from ...transforms.tasks import TaskStaging
+from ..prepare.prepared import Prepared
 
 if TYPE_CHECKING:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
+
+    from ...transforms.write import WriteShards
+    from ..workers.worker_processes import WorkerProcesses
+
 
 _SECRET_OPTION: Final = re.compile(r"secret|password|token|credential|access_key|connection_string", re.IGNORECASE)
 """Beam options that hold a secret, which `display_data` of the pipeline would show."""
@@ -108,3 +117,61 @@ def quiet_beam() -> None:
     """Keep Beam's and its libraries' remarks off the screen: what matters of them, we say ourselves."""
     logging.getLogger().addHandler(logging.NullHandler())
     logging.getLogger("apache_beam").setLevel(logging.ERROR)
+
+
+def add_steps(pipeline: beam.Pipeline, prepared: Prepared, *, raise_refusal: bool = False) -> None:
+    """Put what is prepared on a pipeline; with `raise_refusal` a refusal fails it, in its very last step."""
+    from ...transforms.encode import EncodeExamples
+    from ...transforms.read import ReadRows
+
+    with plain_labels():
+        _ = (
+            pipeline
+            | "Read" >> ReadRows(prepared.source, prepared.plan)
+            # Rows, ..., TaskEnd
+            | "Encode" >> EncodeExamples(prepared.encoder)
+            # Block, ..., TaskEnd
+            | "Write" >> sink(prepared, raise_refusal=raise_refusal)
+            # WriteOutcome
+        )
+
+
+def sink(prepared: Prepared, *, raise_refusal: bool = False) -> WriteShards:
+    from ...transforms.write import WriteShards
+
+    return WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=raise_refusal, done=prepared.done)
+
+
+def run_on(
+    engine: AbstractContextManager[beam.Pipeline],
+    prepared: Prepared,
+    processes: WorkerProcesses | None,
+) -> None:
+    """Run what is prepared on a pipeline: by its own steps, or by worker processes where they are wanted."""
+    if processes is None or not processes.wanted(prepared.plan.work):
+        with engine as pipeline:
+            add_steps(pipeline, prepared)
+        return
+    staging = TaskStaging.of(prepared.spec, prepared.source, prepared.plan.survey.frozen, prepared.encoder)
+    processes.begin(staging, prepared.plan.tasks)
+    try:
+        _run_in_processes(engine, prepared, processes)
+    except Exception:
+        if processes.broken is not None:
+            raise processes.broken from None
+        raise
+
+
+def _run_in_processes(
+    engine: AbstractContextManager[beam.Pipeline], prepared: Prepared, processes: WorkerProcesses
+) -> None:
+    from ...transforms.elements import StageTasks
+
+    with engine as pipeline, plain_labels():
+        _ = (
+            pipeline
+            | "Stage" >> StageTasks(prepared.plan.tasks, processes.stage)
+            # TaskResult
+            | "Write" >> sink(prepared)
+            # WriteOutcome
+        )

@@ -31,9 +31,8 @@ from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import survey_under
-from ..report.planned_checks import unchecked_append
-from ..report.splits_and_order import rule_text
-from ..report.unchanged import Unchanged
+from ..report.splits_and_order import rule_text, unchecked_append
+from ..report.summary import Unchanged
 from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion
 from .convert import run_id_of

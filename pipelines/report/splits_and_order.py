@@ -1,4 +1,4 @@
-"""How the records of a run are split and ordered, in words: the rule, shares that no chance explains, the order."""
+"""How the records of a run are split, ordered and checked as a whole, in words; and what an append leaves unchecked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
+from ...transforms.format.flow.observers import Observer
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import printable
+from ...transforms.observers.tally import STATISTICS
 
 if TYPE_CHECKING:
     from ...transforms.sources.contract.source import Traits
+
 
 _BEYOND_CHANCE: Final = 6.0
 """Standard deviations: by chance one split of 500 million is that far from its fraction."""
@@ -128,3 +131,34 @@ def order_note(traits: Traits, order: str, tasks: int, shards: Sequence[int]) ->
         "rows follow the source within each shard, and the last shards hold rows from between the others; "
         f"to keep the order of the source throughout: {Add('--order', 'source')} (writes some bytes twice)"
     )
+
+
+def planned_checks(observers: Sequence[Observer]) -> tuple[str, ...]:
+    if all(one.name == STATISTICS for one in observers):
+        return ()
+    from ...transforms.observers.checks import Duplicates, Leaks
+
+    texts = []
+    for one in observers:
+        if isinstance(one, Duplicates):
+            over = f" over {_names(one.columns)}" if one.columns else ", compared as a whole,"
+            texts.append(f"duplicate records{over} are {'left out' if one.action == 'drop' else 'reported'}")
+        elif isinstance(one, Leaks):
+            texts.append(f"values of {_names(one.columns)} that are in several splits are reported")
+    return tuple(texts)
+
+
+def unchecked_append(latest: Manifest, observers: Sequence[Observer]) -> tuple[str, ...]:
+    before = latest.details.checks.get("duplicates", {})
+    if before.get("action") != "drop" or any(one.name == "duplicates" for one in observers):
+        return ()
+    columns = [Set("checks.duplicates.columns", before["columns"])] if before["columns"] else []
+    compare = Add(*columns, Set("checks.duplicates.action", "drop"))
+    return (
+        f"generation {latest.generation} left out duplicate records, and new records are not looked at for them; to "
+        f"compare new records with each other, and with no earlier ones: {compare}",
+    )
+
+
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(printable(name) for name in columns)

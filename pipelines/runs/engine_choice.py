@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ...transforms.errors import UsageError
 from ...transforms.format.wording.hints import Command
 from ..config.runners import AnyRunner, DataflowRunner, FlinkRunner, LocalRunner
-from ..engines.dataflow.engine import DataflowEngine
+from ..engines.dataflow import DataflowEngine
 from ..engines.engine import Engine
 from ..engines.flink.engine import FlinkEngine
-from ..engines.local.engine import LocalEngine
+from ..engines.local import LocalEngine
 from ..workers.worker_processes import WorkerProcesses
 
 

@@ -27,7 +27,7 @@ from ...transforms.sources.tfrecord.pieces import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..config.load import load_config
 from ..config.remembered import shared
-from ..engines.local.plain_engine import PlainEngine
+from ..engines.local import PlainEngine
 from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
 from ..prepare.from_config import conversion_of

@@ -19,11 +19,11 @@ from ...transforms.dataset.stage.task_result import TaskResult, count_results, k
 from ...transforms.errors import RunError
 from ...transforms.format.wording.printable import counted
 from ...transforms.sources.contract.planning import Plan
-from ..forecast.estimate import forecast
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan
 from ..report.summary import PlanReport, SplitEstimate
 from ..workers.worker_processes import WorkerProcesses
+from .forecast import forecast
 
 
 def take_over(prepared: Prepared) -> Prepared:

@@ -14,8 +14,7 @@ from ...transforms.sources.files.skipped_names import left_out_text
 from ...transforms.stores.common.store_url import STORES, scheme_of
 from ..report.reject_groups import rejects_text
 from ..report.splits_and_order import shares_of
-from ..report.summary import PlanReport, Summary
-from ..report.unchanged import rejected_line, unchanged_line
+from ..report.summary import PlanReport, Summary, rejected_line, unchanged_line
 from .schema_table import FEATURES_AFTER_A_RUN, MOST_FEATURES, name_text, nulls_text, schema_table
 from .terminal import Terminal, in_lines, plain_table, shown_path, what_may_go
 

@@ -33,7 +33,7 @@ from ...transforms.format.wording.hints import Add
 from ...transforms.limits.turns import share_turns, turns_path
 from ...transforms.sources.contract.source import ParallelMap, Task
 from ...transforms.tasks import TaskStaging
-from .allocator import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory
+from .process_start import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory
 from .worker_count import count_workers, threads
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pytest
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.doctor.findings import flink_findings
-from shardmill.pipelines.engines.dataflow.submission import check_dataflow
+from shardmill.pipelines.engines.dataflow import check_dataflow
 from shardmill.pipelines.engines.flink import cluster, jars
 from shardmill.pipelines.engines.flink.rest import FlinkRest
+from shardmill.pipelines.first_look.doctor import flink_findings
 from shardmill.pipelines.report.summary import Submitted
 from shardmill.pipelines.runs.engine_choice import engine_of, require_waiting
 from shardmill.pipelines.screens.screen import Screen

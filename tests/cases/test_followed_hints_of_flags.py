@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.doctor import findings
+from shardmill.pipelines.first_look import doctor
 from shardmill.pipelines.report.splits_and_order import order_note
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.commit import publish
@@ -168,7 +168,7 @@ def test_functions_of_a_dataset_that_another_is_made_like_are_given_in_python(sh
 def test_fewer_workers_are_asked_for_by_the_options_that_are_said(shardmill: Shardmill) -> None:
     with pytest.raises(RunError) as ended, WorkerProcesses(2)._reporting_deaths():
         raise BrokenProcessPool
-    for text in (findings._memory().fix, str(ended.value)):
+    for text in (doctor._memory().fix, str(ended.value)):
         assert shardmill("convert", "0.csv", "-o", "out", "--overwrite", *options_in(text, ": ")).code == 0
         assert values_of("out") == [0]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ...config.runners import FlinkRunner
 from ...prepare.prepared import Prepared
 from ...report.summary import Count
+from ..beam_pipeline import run_on
 from ..engine import Engine
-from ..staged_run import run_on
 from .pipeline import Slots, check_flink, end_orphan, flink_pipeline, slots_of
 from .watch import count_on
 

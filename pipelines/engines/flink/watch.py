@@ -14,7 +14,7 @@ from typing import Final, Self
 from ....transforms.errors import RunError
 from ...config.runners import FlinkRunner
 from ...report.summary import Count, Counted
-from ..polled_metrics import ThrottledCount
+from ..engine import ThrottledCount
 from ..worker_errors import lasting_error
 from .rest import FlinkRest, Job
 

@@ -30,7 +30,7 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from ....transforms.errors import RunError
-from ...workers.allocator import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory
+from ...workers.process_start import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory
 from ...workers.worker_processes import end_with
 from ..worker_errors import NO_WORKER
 

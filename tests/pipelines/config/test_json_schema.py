@@ -12,7 +12,7 @@ from jsonschema import Draft7Validator
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.model import options_by_format
 from shardmill.pipelines.config.runners import RUNNERS
-from shardmill.pipelines.starter.starter_config import PACKAGED
+from shardmill.pipelines.first_look.starter import PACKAGED
 from shardmill.transforms.errors import ConfigError
 
 from ...readme import PAGES, REPO

@@ -15,7 +15,7 @@ import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.runners import DataflowRunner, FlinkRunner, LocalRunner
 from shardmill.pipelines.engines.engine import Engine
-from shardmill.pipelines.engines.local.plain_engine import PlainEngine
+from shardmill.pipelines.engines.local import PlainEngine
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared

@@ -20,9 +20,8 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.engines.beam_pipeline import make_pipeline
-from shardmill.pipelines.engines.local.engine import LocalEngine
-from shardmill.pipelines.engines.staged_run import add_steps
+from shardmill.pipelines.engines.beam_pipeline import add_steps, make_pipeline
+from shardmill.pipelines.engines.local import LocalEngine
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared

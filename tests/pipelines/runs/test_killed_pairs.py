@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.engines.local.plain_engine import PlainEngine
+from shardmill.pipelines.engines.local import PlainEngine
 from shardmill.pipelines.prepare import convert as convert_planning
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.shard_plan import task_ranges

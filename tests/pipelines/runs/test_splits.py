@@ -267,7 +267,7 @@ def test_a_dry_run_says_which_splits_come_out(shardmill: Any) -> None:
 def test_a_dry_run_that_did_not_look_at_all_rows_says_that_others_may_have_more_splits(
     shardmill: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardmill.pipelines.forecast.sample.MOST_ROWS", 100)
+    monkeypatch.setattr("shardmill.pipelines.runs.forecast.MOST_ROWS", 100)
     table = pa.table({"n": range(4000), "fold": [("train", "val")[n % 2] for n in range(4000)]})
     pq.write_table(table, "in.parquet", row_group_size=10)
     screen = shardmill("convert", "in.parquet", "-o", "out", "--set", "split.column=fold", "--dry-run")

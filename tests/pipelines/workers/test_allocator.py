@@ -9,7 +9,7 @@ import pytest
 _FAULTS = """
 import resource, sys
 if "keep" in sys.argv:
-    from shardmill.pipelines.workers.allocator import keep_freed_memory
+    from shardmill.pipelines.workers.process_start import keep_freed_memory
     keep_freed_memory()
 assert "pyarrow" not in sys.modules
 import threading
@@ -54,7 +54,7 @@ def test_what_the_user_has_set_stands() -> None:
 
 def test_arrow_is_told_before_it_is_imported() -> None:
     code = (
-        "import os; from shardmill.pipelines.workers.allocator import keep_freed_memory as keep; keep(); "
+        "import os; from shardmill.pipelines.workers.process_start import keep_freed_memory as keep; keep(); "
         "print(os.environ['MIMALLOC_PURGE_DELAY'])"
     )
     for env, expected in (({}, "-1"), ({"MIMALLOC_PURGE_DELAY": "7"}, "7")):
@@ -66,7 +66,7 @@ def test_arrow_is_told_before_it_is_imported() -> None:
 _CYCLE = """
 import sys
 if "rarely" in sys.argv:
-    from shardmill.pipelines.workers.allocator import collect_rarely
+    from shardmill.pipelines.workers.process_start import collect_rarely
     collect_rarely()
 
 class Node:

@@ -16,7 +16,7 @@ CONFIGS = Path(__file__).parents[3] / "configs"
 SCRIPT = """
 import sys
 
-from shardmill.pipelines.workers.beam_imports import hide_pandas_from_beam
+from shardmill.pipelines.workers.process_start import hide_pandas_from_beam
 
 hide_pandas_from_beam()
 import apache_beam

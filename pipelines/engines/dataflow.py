@@ -20,27 +20,28 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from ....transforms.dataset.stage.spec import DatasetSpec
-from ....transforms.errors import RunError, UsageError
-from ....transforms.format.wording.hints import Set, install_line
-from ...config.runners import DataflowRunner
-from ...prepare.prepared import Prepared
-from ...prepare.staged_plan import PLAN_FILE
-from ...report.summary import Counted, Submitted
-from ..beam_pipeline import parse_options, quiet_beam
-from ..polled_metrics import ThrottledCount
-from ..staged_run import add_steps
-from ..worker_errors import in_one_line, raised_in_worker
+from ...transforms.dataset.stage.spec import DatasetSpec
+from ...transforms.errors import RunError, UsageError
+from ...transforms.format.wording.hints import Set, install_line
+from ..config.runners import DataflowRunner
+from ..prepare.prepared import Prepared
+from ..prepare.staged_plan import PLAN_FILE
+from ..report.summary import Count, Counted, Submitted
+from .beam_pipeline import add_steps, parse_options, quiet_beam
+from .engine import Engine, ThrottledCount
+from .worker_errors import in_one_line, raised_in_worker
 
 if TYPE_CHECKING:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
+
+    from ..workers.worker_processes import WorkerProcesses
 
 
 # A job of Dataflow that is waited for: how far it is, how it ended, and its end where the launcher is interrupted.
@@ -95,7 +96,7 @@ class DataflowJob:
 
     def _ask(self) -> Counted | None:
         """Ask for Beam's metrics: of each step what is tentative, counting tasks at work, and what is committed."""
-        from ....transforms.write import METRICS
+        from ...transforms.write import METRICS
 
         if self._client is None:
             return None
@@ -274,3 +275,34 @@ def _options(runner: DataflowRunner, name: str, beam_args: Sequence[str]) -> Pip
 def _id_of(result: Any) -> str | None:
     """Return the id of the job, or None where only its graph was built."""
     return result.job_id() if getattr(result, "has_job", False) else None
+
+
+@dataclass(frozen=True, slots=True)
+class DataflowEngine(Engine):
+    """A job of Dataflow for each run; `beam_options` is what came after `--`.
+
+    What jobs before have staged is never taken over: one of them may still be at work there. Dataflow itself refuses a
+    second job of the same command.
+    """
+
+    runner: DataflowRunner
+    beam_options: Sequence[str] = ()
+    resumes: bool = False
+    sees_this_machine: bool = False
+    _job: DataflowJob = field(default_factory=DataflowJob)
+
+    @property
+    def waits(self) -> bool:
+        return self.runner.wait and not only_builds(self.beam_options)
+
+    def check(self) -> None:
+        check_dataflow(self.runner, self.beam_options)
+
+    def run(self, prepared: Prepared, processes: WorkerProcesses) -> Submitted | None:  # noqa: ARG002
+        if not self.waits:
+            return submit(prepared, self.runner, self.beam_options)
+        submit(prepared, self.runner, self.beam_options, self._job)
+        return None
+
+    def count(self, name: str) -> Count | None:  # noqa: ARG002
+        return self._job.count

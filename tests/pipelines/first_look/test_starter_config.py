@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.starter.starter_config import starter_text
+from shardmill.pipelines.first_look.starter import starter_text
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import ConfigError
 

@@ -15,14 +15,13 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.forecast import sample as sample_module
-from shardmill.pipelines.forecast.estimate import forecast
-from shardmill.pipelines.forecast.sample import Sample, take_sample
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
-from shardmill.pipelines.report.forecast import Forecast
+from shardmill.pipelines.report.summary import Forecast
+from shardmill.pipelines.runs import forecast as sample_module
 from shardmill.pipelines.runs.convert import dry_run
+from shardmill.pipelines.runs.forecast import Sample, forecast, take_sample
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.sources.contract.source import LazyPieces
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from shardmill.pipelines.doctor.findings import MODULES, available_bytes
-from shardmill.pipelines.doctor.report import examine, needs_of
+from shardmill.pipelines.first_look.doctor import MODULES, available_bytes, examine, needs_of
 
 from ...command_line import Shardmill
 from ...readme import REPO

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from jsonschema import Draft7Validator
-from shardmill.pipelines.starter.starter_config import PACKAGED, starter_text
+from shardmill.pipelines.first_look.starter import PACKAGED, starter_text
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.format.wording.printable import printable
 

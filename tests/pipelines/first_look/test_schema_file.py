@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 import yaml
 from jsonschema import Draft7Validator
-from shardmill.pipelines.starter.starter_config import PACKAGED, SCHEMA_NAME
+from shardmill.pipelines.first_look.starter import PACKAGED, SCHEMA_NAME
 
 from ...command_line import Shardmill
 

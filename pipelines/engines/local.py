@@ -1,19 +1,40 @@
-"""This machine without Beam: for records that need no encoding, Beam would be started longer than a gigabyte takes."""
+"""This machine as the engine: Beam's local runner or none, with threads or worker processes.
+
+Without Beam: for records that need no encoding, Beam would be started longer than a gigabyte takes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ....transforms.dataset.commit.write_generation import write_generation
-from ....transforms.tasks import TaskStaging
-from ...prepare.prepared import Prepared
-from ..engine import Engine
+from ...transforms.dataset.commit.write_generation import write_generation
+from ...transforms.tasks import TaskStaging
+from ..prepare.prepared import Prepared
+from .beam_pipeline import make_pipeline, run_on
+from .engine import Engine
 
 if TYPE_CHECKING:
-    from ...workers.worker_processes import WorkerProcesses
+    from ..workers.worker_processes import WorkerProcesses
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine(Engine):
+    """Beam's engine of this process; `beam_options` is what came after `--`."""
+
+    beam_options: Sequence[str] = ()
+
+    def check(self) -> None:
+        if self.beam_options:
+            make_pipeline(1, self.beam_options)
+
+    def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
+        workers = min(processes.workers, max(len(prepared.plan.tasks), 1))
+        run_on(make_pipeline(workers, self.beam_options), prepared, processes)
+
 
 _PROCESSES_FROM_BYTES: Final = 2 << 30
 """Below this, worker processes are started longer than a second of the records takes."""

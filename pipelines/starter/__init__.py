@@ -1,1 +1,0 @@
-"""What `shardmill init` writes: a commented config of what it sees in the data, and the JSON Schema beside it."""
