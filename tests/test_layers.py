@@ -23,7 +23,7 @@ transforms: limits observers
 transforms/pictures: . preprocess
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit rows
-transforms/dataset: frameworks reading export comparison integrity
+transforms/dataset: frameworks reading integrity
 transforms/sources: contract files
 transforms: recognise
 transforms: recipe recipe/steps recipe/picture_steps

@@ -27,7 +27,7 @@ from .dataset.stage.split_stager import StageSettings
 from .dataset.stage.task_result import TaskResult
 from .dataset.stage.task_stager import TaskStager
 from .dataset.storage.contract import Storage
-from .dataset.storage.shared_folder import check_shared
+from .dataset.storage.local_storage import check_shared
 from .errors import RunError
 from .format.encode.encode_rows import RowEncoder
 from .format.flow.blocks import Narrowing

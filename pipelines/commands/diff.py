@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from ...transforms.dataset.comparison.compare import Difference, FigureDifference, Side, compare
 from ...transforms.dataset.generations.manifest_files import read_manifest
 from ...transforms.dataset.generations.opened_generation import OpenedGeneration
+from ...transforms.dataset.reading.compare import Difference, FigureDifference, Side, compare
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import printable
 from ...transforms.format.wording.sizes import format_size
 
 if TYPE_CHECKING:
-    from ...transforms.dataset.comparison.compare_records import RecordDifference
+    from ...transforms.dataset.reading.compare_records import RecordDifference
     from ..screens.screen import Screen
 
 
@@ -44,7 +44,7 @@ def diff_command(a: str, b: str, screen: Screen, *, records: bool) -> int:
 
 
 def _compared(sides: tuple[Side, Side], found: Difference) -> list[RecordDifference]:
-    from ...transforms.dataset.comparison.compare_records import compare_records
+    from ...transforms.dataset.reading.compare_records import compare_records
 
     whole = [(side.path, read_manifest(side.path, side.manifest.generation)) for side in sides]
     return [compare_records(split.name, whole) for split in found.splits]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...transforms.dataset.generations.manifest_files import read_manifest
 from ...transforms.dataset.storage.incomplete_file import check_new, new_file, new_folder
-from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import index_path
@@ -24,7 +24,7 @@ from ...transforms.format.wording.printable import counted, printable, printable
 from ...transforms.format.wording.sizes import format_size
 
 if TYPE_CHECKING:
-    from ...transforms.dataset.export.exported_rows import ExportedRows
+    from ...transforms.dataset.reading.exported_rows import ExportedRows
     from ..screens.screen import Screen
 
 
@@ -43,8 +43,8 @@ class ExportOptions:
 
 
 def export_command(path: str, target: str, options: ExportOptions, screen: Screen) -> int:
-    from ...transforms.dataset.export.exported_rows import ExportedRows
-    from ...transforms.dataset.export.tables import OF_TEXT, TABLES
+    from ...transforms.dataset.reading.exported_rows import ExportedRows
+    from ...transforms.dataset.reading.exported_tables import OF_TEXT, TABLES
     from ...transforms.dataset.reading.open_dataset import open_dataset
 
     name = os.path.basename(target)
@@ -76,7 +76,7 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
 
 
 def _say_types(rows: ExportedRows, target: str, options: ExportOptions, screen: Screen) -> None:
-    from ...transforms.dataset.export.tables import without_types
+    from ...transforms.dataset.reading.exported_tables import without_types
     from ..screens.terminal import shown_path
 
     if names := without_types(rows.schema):
@@ -96,7 +96,7 @@ def _typed(value: object) -> str:
 
 def _export_pictures(rows: ExportedRows, target: str) -> tuple[int, list[str]]:
     """Write a folder of pictures; return how many there are, and the options that make classes of what lines say."""
-    from ...transforms.dataset.export.pictures import PictureFolder, PicturePlan
+    from ...transforms.dataset.reading.exported_pictures import PictureFolder, PicturePlan
 
     schema = rows.dataset.schema
     assert schema is not None  # ExportedRows.plan refuses plain bytes

@@ -18,7 +18,7 @@ from ...transforms.dataset.generations.manifest_files import Overview, first_rec
 from ...transforms.dataset.integrity.garbage import staged_by_dead_runs
 from ...transforms.dataset.records.record_file import read_record_batches
 from ...transforms.dataset.stage.run_lock import is_held
-from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import InputError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import STAGING_FOLDER
@@ -33,7 +33,7 @@ from ...transforms.sources.tfrecord.schema import Observation
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.pictures import image_text
 from ..report.splits_and_order import FOUND_BY, rule_text
-from ..screens.schema_table import MOST_FEATURES, name_text, nulls_text, schema_table
+from ..screens.summary_screen import MOST_FEATURES, name_text, nulls_text, schema_table
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen

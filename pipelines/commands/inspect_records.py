@@ -20,7 +20,7 @@ from ...transforms.dataset.generations.opened_generation import open_generation
 from ...transforms.dataset.records.record_file import read_record_batches
 from ...transforms.dataset.records.record_scan import RecordRun
 from ...transforms.dataset.rows.record_access import RecordAccess, RecordStream
-from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import InputError, UsageError
 from ...transforms.format.encode.example_proto import (
     ExampleMessage,

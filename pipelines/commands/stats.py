@@ -38,7 +38,7 @@ from ...transforms.sources.registry.settings import Settings
 from ...transforms.sources.tfrecord.options import TfrecordInput
 from ...transforms.sources.tfrecord.pieces import RecordsPiece
 from ...transforms.sources.tfrecord.source import TfrecordSource
-from ..screens.schema_table import MOST_FEATURES, name_text
+from ..screens.summary_screen import MOST_FEATURES, name_text
 from ..workers.worker_count import count_workers
 
 if TYPE_CHECKING:

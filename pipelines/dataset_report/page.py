@@ -10,9 +10,8 @@ from ...transforms.format.flow.observers import PICTURES
 from ...transforms.format.wording.printable import counted
 from ...transforms.format.wording.sizes import format_size
 from .facts import Rejects, ReportFacts
-from .features import features_of
 from .markup import Table, number, shown
-from .overview import class_balance, differences_table, lineage_table, made_by, shard_sizes, splits_table
+from .sections import class_balance, differences_table, features_of, lineage_table, made_by, shard_sizes, splits_table
 
 LIGHT: Final = {
     "page": "#ffffff", "text": "#1a1c1e", "quiet": "#55606b", "line": "#c9d1d9", "link": "#0b5cad",

@@ -31,7 +31,7 @@ from ..prepare.convert import prepare
 from ..prepare.from_config import conversion_of
 from ..report.reject_groups import group_rejects, rejects_text
 from ..runs.forecast import take_sample
-from ..screens.schema_table import MOST_FEATURES, name_text, schema_table
+from ..screens.summary_screen import MOST_FEATURES, name_text, schema_table
 from ..workers.worker_processes import WorkerProcesses
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ...transforms.dataset.shards.accounting import REFUSAL_FILE
 from ...transforms.dataset.stage.run_lock import is_held
 from ...transforms.dataset.stage.task_result import count_results, read_done_tasks
 from ...transforms.dataset.storage.contract import Storage
-from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import SourceError
 from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.wording.hints import Set

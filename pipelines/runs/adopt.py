@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from ...transforms.dataset.commit.put_manifest import Documents
+from ...transforms.dataset.commit.commit_generation import Documents
 from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.records.record_file import I64, offsets_of, open_regular, read_record_batches
 from ...transforms.dataset.records.record_scan import RecordRun, tell_form

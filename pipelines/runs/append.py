@@ -20,7 +20,7 @@ from ...transforms.dataset.commit.publish import finish_publish
 from ...transforms.dataset.commit.target import prepare_folder
 from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.stage.run_lock import hold_run, is_held
-from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import CommitError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import STAGING_FOLDER

@@ -34,7 +34,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ...transforms.dataset.shards.second_pass import FOLDER
-from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import StoreError
 from ...transforms.stores.common.store_url import is_store_url
 from ..report.summary import Count, Counted

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.transforms.dataset.commit import put_manifest
+from shardmill.transforms.dataset.commit import commit_generation
+from shardmill.transforms.dataset.commit.publish import write_generation
 from shardmill.transforms.dataset.commit.target import prepare_target
-from shardmill.transforms.dataset.commit.write_generation import write_generation
 from shardmill.transforms.dataset.generations import manifest_files as generations
 from shardmill.transforms.dataset.generations.history import list_history
 from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest
@@ -308,5 +308,5 @@ def test_a_manifest_of_too_many_or_too_large_parts_is_refused_before_one_is_made
 
     assert_refused(ManifestLimits(parts=1), "2 parts, over the limit of 1")
     assert_refused(ManifestLimits(part_bytes=300), "a part of 402 B, over the limit of 300 B")
-    monkeypatch.setattr(put_manifest, "parse_part", unreadable)
+    monkeypatch.setattr(commit_generation, "parse_part", unreadable)
     assert_refused(ManifestLimits(), "a part that cannot be read (no canonical form)")

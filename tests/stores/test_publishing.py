@@ -13,7 +13,7 @@ from shardmill.transforms.dataset.integrity import verify as verify_folder
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts, verify_size
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.storage.storage_at import storage_at
+from shardmill.transforms.dataset.storage.object_storage import storage_at
 from shardmill.transforms.stores.common import object_reader
 from shardmill.transforms.stores.common.object_reader import read_ahead
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 from shardmill.transforms.dataset.shard_plan.shard_plan import CutPoint, Part, PartRange
 from shardmill.transforms.dataset.storage.contract import Storage
-from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
-from shardmill.transforms.dataset.storage.storage_at import storage_at
+from shardmill.transforms.dataset.storage.object_storage import ObjectStorage, storage_at
 from shardmill.transforms.format.buffers.checksum import crc32c
 
 from . import servers
@@ -64,7 +63,7 @@ def test_a_part_that_is_abandoned_has_no_name_in_a_store(storage: Storage, size:
 def test_a_killed_writer_leaves_nothing_under_the_name_in_a_store(storage: Storage, tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
-        "from shardmill.transforms.dataset.storage.storage_at import storage_at\n"
+        "from shardmill.transforms.dataset.storage.object_storage import storage_at\n"
         "part = storage_at(sys.argv[1]).create_part('parts/part')\n"
         "for _ in range(5): part.write([memoryview(bytes(8 << 20))])\n"
         "os.kill(os.getpid(), 9)\n"
@@ -106,7 +105,7 @@ def test_of_sixteen_writers_in_four_processes_one_wins_and_its_file_is_whole(sto
     program = (
         "import sys, threading\n"
         "from concurrent.futures import ThreadPoolExecutor\n"
-        "from shardmill.transforms.dataset.storage.storage_at import storage_at\n"
+        "from shardmill.transforms.dataset.storage.object_storage import storage_at\n"
         "storage, first = storage_at(sys.argv[1]), int(sys.argv[2])\n"
         "storage.list('')\n"
         "barrier = threading.Barrier(4)\n"

@@ -18,7 +18,7 @@ from shardmill.transforms.dataset.stage.spill import (
     split_record,
 )
 from shardmill.transforms.dataset.storage.contract import PartFile
-from shardmill.transforms.dataset.storage.storage_at import storage_at
+from shardmill.transforms.dataset.storage.object_storage import storage_at
 from shardmill.transforms.errors import DamageError, RunError
 from shardmill.transforms.format.flow.blocks import Frames
 

@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.dataset.storage import direct_file
-from shardmill.transforms.dataset.storage.aligned_buffers import (
+from shardmill.transforms.dataset.storage.direct_file import (
     BUFFER_BYTES,
     LARGE_BYTES_OUT,
     SMALL_BYTES,
     AlignedBuffer,
     BufferPool,
+    DirectFile,
+    append_range,
 )
-from shardmill.transforms.dataset.storage.direct_file import DirectFile, append_range
 
 from ...tiers import examples
 from ..open_files import files_open_below

@@ -12,8 +12,8 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.commands import stats
 from shardmill.pipelines.runs import merge
-from shardmill.transforms.dataset.comparison import compare_records
 from shardmill.transforms.dataset.integrity import verify
+from shardmill.transforms.dataset.reading import compare_records
 from shardmill.transforms.errors import InputError
 from shardmill.transforms.sources.tfrecord import inputs
 

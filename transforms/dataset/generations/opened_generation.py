@@ -29,7 +29,7 @@ from ...stores.common.object_reader import ObjectReader
 from ...stores.common.store_url import is_store_url
 from ..records.record_file import open_regular
 from ..storage.contract import FileStatus, Storage
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 from .manifest_files import list_generations, locate_shard, numbers_in, read_file, read_manifest
 
 

@@ -37,7 +37,7 @@ from ..generations.manifest_files import (
 )
 from ..stage.run_lock import hold_if_dead, is_held
 from ..storage.contract import FileStatus, Storage
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 
 WEEK_SECONDS: Final = 7 * 86400
 

@@ -47,7 +47,7 @@ from ..generations.manifest_files import (
 from ..generations.opened_generation import OpenedGeneration, ShardPlace, locate_shards
 from ..generations.statistics_file import read_tally, statistics_files
 from ..storage.contract import Storage
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 from .findings import Finding, Report
 from .verify_shard import ShardCheck, ShardFacts, verify_shard, verify_size
 

@@ -24,7 +24,7 @@ from ..generations.manifest_files import check_regular, read_file
 from ..records.record_file import open_regular, read_record_batches
 from ..records.record_scan import RecordRun
 from ..storage.contract import FileStatus
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 from .findings import Finding
 from .record_walk import DamagedRange, walk_records
 

@@ -1,1 +1,1 @@
-"""Open a dataset and read it: records, rows, Arrow batches, NumPy arrays, DataFrames."""
+"""Open a dataset and read it: records, rows, Arrow batches, NumPy arrays, DataFrames; export it, and compare two."""

@@ -22,7 +22,7 @@ from ..shards.counted import count_file
 from ..stage.run_lock import hold_sidecars
 from ..storage.contract import Storage
 from ..storage.local_storage import LocalStorage
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 
 Run = Callable[[Callable[["FileCount"], Tally], Iterable["FileCount"]], Iterable[Tally]]
 """`map`, or what applies a function in several processes and returns the results in order."""

@@ -22,7 +22,7 @@ from ..records.record_file import open_regular, read_offsets
 from ..records.record_scan import tell_form
 from ..stage.run_lock import hold_sidecars
 from ..storage.local_storage import LocalStorage
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 
 Map = Callable[[Callable[[str], "MadeIndex"], Iterable[str]], Iterable["MadeIndex"]]
 

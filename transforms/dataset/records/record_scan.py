@@ -30,7 +30,7 @@ from ...format.tfrecord.scan import (
     is_record_header,
     scan_records,
 )
-from ..storage.aligned_buffers import recycled_array
+from ..storage.direct_file import recycled_array
 
 _PIECE_BYTES: Final = 2 << 20
 """What is read at once, the best of 256 KiB to 4 MiB: smaller pieces cost more calls, larger ones leave the cache."""

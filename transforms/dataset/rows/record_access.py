@@ -38,7 +38,7 @@ from ...stores.common.store_url import is_store_url
 from ..generations.opened_generation import OpenedGeneration
 from ..records.record_file import offsets_of, open_regular, scan_opened
 from ..records.record_scan import RecordRun
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 
 # Files that are read at places all over them: the most recently used ones stay open.
 

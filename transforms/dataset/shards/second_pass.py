@@ -45,7 +45,7 @@ from ..stage.spill import (
 )
 from ..stage.task_result import TaskResult
 from ..stage.task_stager import TaskStager, new_parts
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 
 FOLDER: Final = "shuffle"
 """In the run's staging folder: files for the second pass."""

@@ -28,7 +28,7 @@ from ...format.manifest.manifest import Manifest
 from ...format.wording.printable import printable_path
 from ..generations.manifest_files import lineage, read_manifest, read_reject_lines, read_source_lines
 from ..stage.spec import EntryInfo
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 from .accounting import Accounts
 
 

@@ -26,7 +26,7 @@ from ...observers.figures import Level
 from ...observers.tally import Tally
 from ...stores.common.store_url import is_store_url
 from ..storage.contract import Storage
-from ..storage.storage_at import storage_at
+from ..storage.object_storage import storage_at
 from .max_rejects import rejects_allowed
 from .spill import Shuffle
 from .split_stager import StageSettings

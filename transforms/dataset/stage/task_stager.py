@@ -28,7 +28,7 @@ from ...format.splits.splitter import TOO_MANY_SPLITS
 from ...format.wording.printable import printable
 from ..shard_plan.shard_plan import SplitParts
 from ..storage.contract import PartFile, Storage
-from ..storage.shared_folder import check_shared
+from ..storage.local_storage import check_shared
 from .spec import DatasetSpec
 from .spill import SplitSpill, TaskSpill
 from .split_stager import PART, SplitStager, StageSettings

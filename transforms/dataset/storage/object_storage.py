@@ -8,6 +8,7 @@ disk: an object appears whole or not at all, is durable when it appears, and of 
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ from ...format.manifest.naming import STAGING_FOLDER
 from ...stores.common.object_reader import ObjectReader, read_ahead
 from ...stores.common.object_store import ObjectInfo, ObjectStore, Upload
 from ...stores.common.piece_sender import at_once, finished_later
-from ...stores.common.store_url import parse_store_url
+from ...stores.common.store_url import is_store_url, parse_store_url
 from ...stores.connect import store_at
 from ..shard_plan.shard_plan import PartRange
-from .contract import FileStatus
+from .contract import FileStatus, Storage
+from .local_storage import LocalStorage
 
 _BUFFER_BYTES: Final = 1 << 20
 
@@ -229,3 +231,17 @@ class UploadedFile:
             self._upload.abandon()
         elif not self._finished.cancel():
             self._finished.exception()
+
+
+def storage_at(root: str | os.PathLike[str]) -> Storage:
+    """Return the folder that a path or URL names.
+
+    >>> storage_at("s3://bucket/out/").root, storage_at("/data/out").root
+    ('s3://bucket/out', '/data/out')
+    """
+    text = os.fspath(root)
+    return ObjectStorage(text.rstrip("/")) if is_store_url(text) else LocalStorage(os.path.abspath(text))
+
+
+def absolute(root: str) -> str:
+    return storage_at(root).root

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.export.tables import plain_list
+from shardmill.transforms.dataset.reading.exported_tables import plain_list
 
 F32 = pa.float32()
 

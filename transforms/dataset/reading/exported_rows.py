@@ -17,8 +17,8 @@ from pyarrow import types
 from ...errors import UsageError
 from ...format.wording.hints import Add
 from ...format.wording.printable import printable, printable_path
-from ..reading.open_dataset import Dataset
 from ..rows.numbered_rows import SourceColumns
+from .open_dataset import Dataset
 
 SPLIT: Final = "split"
 

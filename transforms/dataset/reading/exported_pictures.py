@@ -22,7 +22,7 @@ from ...format.wording.printable import printable, printable_path
 from ..storage.direct_file import errors_named
 from ..storage.incomplete_file import new_file_named
 from .exported_rows import ExportedRows
-from .tables import plain_list
+from .exported_tables import plain_list
 
 _SUFFIXES: Final = {
     "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.runs.adopt import adopt_files
-from shardmill.transforms.dataset.export.exported_rows import ExportedRows
-from shardmill.transforms.dataset.export.pictures import (
+from shardmill.transforms.dataset.reading.exported_pictures import (
     Objects,
     PictureFolder,
     PicturePlan,
@@ -23,6 +22,7 @@ from shardmill.transforms.dataset.export.pictures import (
     picture_path,
     safe_name,
 )
+from shardmill.transforms.dataset.reading.exported_rows import ExportedRows
 from shardmill.transforms.dataset.storage.incomplete_file import new_folder
 from shardmill.transforms.errors import DamageError, UsageError
 
