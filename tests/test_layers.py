@@ -19,9 +19,8 @@ MODULES = sorted(
 )
 PACKAGES = """
 transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars snippets
-transforms: limits observers
+transforms: limits observers stores
 transforms/pictures: . preprocess
-transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit rows
 transforms/dataset: frameworks reading integrity
 transforms/sources: contract files

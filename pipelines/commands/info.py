@@ -30,7 +30,7 @@ from ...transforms.format.wording.sizes import format_size
 from ...transforms.sources.files.open_file import open_file
 from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
 from ...transforms.sources.tfrecord.schema import Observation
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 from ..config.pictures import image_text
 from ..report.splits_and_order import FOUND_BY, rule_text
 from ..screens.summary_screen import MOST_FEATURES, name_text, nulls_text, schema_table

@@ -30,7 +30,7 @@ from ...transforms.format.encode.example_proto import (
     parse_example,
 )
 from ...transforms.format.wording.printable import printable, printable_path
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects, UsageError
 from ...transforms.format.wording.hints import Add, Command
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 from ..report.disk_errors import DiskError, disk_error
 from ..screens.streams import OutputError, discard_output
 

@@ -34,7 +34,7 @@ from ...transforms.pictures.preprocess.options import Preprocess
 from ...transforms.sources.files.formats import FORMATS
 from ...transforms.sources.registry.options import STRICT, Count, Options, check_classes, check_path
 from ...transforms.sources.registry.settings import Limits
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 from .pictures import ImageConfig as ImageConfig
 from .runners import LocalRunner, RunnerSection
 from .splits import SplitConfig as SplitConfig

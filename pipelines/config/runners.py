@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import quoted
 from ...transforms.sources.registry.options import STRICT
-from ...transforms.stores.common.store_url import STORES, is_store_url
+from ...transforms.stores.store_url import STORES, is_store_url
 
 MAX_WORKERS: Final = 256
 """Workers are threads of one machine: far more of them than it has processors only wait for each other."""

@@ -24,7 +24,7 @@ from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.hints import Add, install_line, reinstall_line
 from ...transforms.format.wording.printable import counted, escaped, printable_path
 from ...transforms.format.wording.sizes import format_size
-from ...transforms.stores.common.store_url import STORES, scheme_of
+from ...transforms.stores.store_url import STORES, scheme_of
 from ..engines.flink.jars import INSTALL, is_installed, jars_folder, java, maven, pinned
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from ...transforms.format.wording.printable import counted, escaped, more, print
 from ...transforms.sources.contract.planning import first_pieces
 from ...transforms.sources.contract.source import Source, Survey, Task
 from ...transforms.sources.files.formats import FORMATS
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 from ..commands.inspect_records import shown_value
 from ..config import load
 from ..config.load import load_config, split_set

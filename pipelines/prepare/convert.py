@@ -20,7 +20,7 @@ from ...transforms.sources.contract.planning import Plan, make_plan
 from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Survey
 from ...transforms.sources.files.open_file import is_object
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion
 from .known_inputs import shared_warnings, with_readable_lists

@@ -47,7 +47,7 @@ from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
 from ...transforms.sources.text.cell_lists import CellLists
 from ...transforms.sources.text.written import Written
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 from ..config.model import ChecksConfig, ColumnConfig, Config, Fill, SchemaConfig
 from ..config.remembered import remembered
 from .conversion import Conversion

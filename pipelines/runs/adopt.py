@@ -71,7 +71,7 @@ from ...transforms.sources.contract.source import Listing
 from ...transforms.sources.files.formats import RECORD_NAMES
 from ...transforms.sources.files.listing import list_entries
 from ...transforms.sources.tfrecord.schema import Observation, observe_together, with_types
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 
 _NAME: Final = "lowercase letters, digits and _, starting with a letter"
 _READ_BYTES: Final = 4 << 20

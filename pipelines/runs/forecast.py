@@ -29,7 +29,7 @@ from ...transforms.format.flow.rejects import Reject
 from ...transforms.sources.contract.planning import Amount, Estimate, Plan, amounts_of, first_pieces, sum_amounts
 from ...transforms.sources.contract.source import LazyPieces, Piece, Task
 from ...transforms.sources.files.open_file import is_object
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 from ..prepare.prepared import Prepared
 from ..report.summary import Forecast, picture_warnings
 from ..workers.worker_processes import WorkerProcesses

@@ -20,7 +20,7 @@ from ...transforms.format.wording.printable import printable
 from ...transforms.pictures.check import ImageCheck
 from ...transforms.recipe.function import Mapped, steps_of
 from ...transforms.sources.contract.source import Source
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 from ..config.load import load_config, split_sources
 from ..config.model import Config, input_keys
 from ..prepare.conversion import Conversion

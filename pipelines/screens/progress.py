@@ -36,7 +36,7 @@ from rich.text import Text
 from ...transforms.dataset.shards.second_pass import FOLDER
 from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import StoreError
-from ...transforms.stores.common.store_url import is_store_url
+from ...transforms.stores.store_url import is_store_url
 from ..report.summary import Count, Counted
 
 # Where the line of a run is shown: live on a terminal, in its place in a notebook, now and then in a log.

@@ -13,7 +13,7 @@ from ...transforms.format.wording.hints import Add, set_column
 from ...transforms.format.wording.printable import counted, escaped, more, printable
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.sources.files.skipped_names import left_out_text
-from ...transforms.stores.common.store_url import STORES, scheme_of
+from ...transforms.stores.store_url import STORES, scheme_of
 from ..report.reject_groups import rejects_text
 from ..report.splits_and_order import shares_of
 from ..report.summary import PlanReport, Summary, rejected_line, unchanged_line

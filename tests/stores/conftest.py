@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
-from shardmill.transforms.stores.common.object_store import ObjectStore, StoreLimits
-from shardmill.transforms.stores.common.store_url import parse_store_url
 from shardmill.transforms.stores.connect import store_at
+from shardmill.transforms.stores.object_store import ObjectStore, StoreLimits
+from shardmill.transforms.stores.store_url import parse_store_url
 
 from . import servers
 from .faulty_proxy import Proxy, faulty_proxy

@@ -24,7 +24,7 @@ from shardmill.transforms.sources.contract.source import Listing, Task, map_in_t
 from shardmill.transforms.sources.images import bytes as image_bytes
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 from shardmill.transforms.sources.images.table import ImageFile
-from shardmill.transforms.stores.common.object_store import number_of
+from shardmill.transforms.stores.object_store import number_of
 
 from ..file_sources import made_source
 from .conftest import S3_TOO, Bucket, limit, shards

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
-from shardmill.transforms.stores.common.store_url import parse_store_url
 from shardmill.transforms.stores.connect import store_at
+from shardmill.transforms.stores.store_url import parse_store_url
 
 from ..contract.test_memory import picture, write_alpha
 from ..memory import peak_bytes

@@ -14,8 +14,8 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts, verify_size
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.storage.object_storage import storage_at
-from shardmill.transforms.stores.common import object_reader
-from shardmill.transforms.stores.common.object_reader import read_ahead
+from shardmill.transforms.stores import object_reader
+from shardmill.transforms.stores.object_reader import read_ahead
 
 from .generations import commit
 

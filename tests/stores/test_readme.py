@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.transforms.stores.common.store_url import parse_store_url
 from shardmill.transforms.stores.connect import store_at
+from shardmill.transforms.stores.store_url import parse_store_url
 
 from ..readme import REPO, recipes
 from . import servers

@@ -16,7 +16,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.format.manifest.manifest import Manifest
 from shardmill.transforms.format.manifest.naming import staged_file
-from shardmill.transforms.stores.common.object_store import ObjectStore
+from shardmill.transforms.stores.object_store import ObjectStore
 
 from ..dataset.conftest import _build_dataset
 from .conftest import S3_TOO

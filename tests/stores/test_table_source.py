@@ -18,7 +18,7 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.sources.files import object_file
 from shardmill.transforms.sources.files.object_file import FetchLimits, ObjectFile
-from shardmill.transforms.stores.common.store_url import STORES
+from shardmill.transforms.stores.store_url import STORES
 
 from .. import archives
 from ..archives import sample

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from shardmill.transforms.format.buffers.checksum import crc32c
-from shardmill.transforms.stores.common.object_store import Level, ObjectInfo, ObjectStore, number_of
+from shardmill.transforms.stores.object_store import Level, ObjectInfo, ObjectStore, number_of
 
 _lock = threading.Lock()
 _versions = itertools.count(1)

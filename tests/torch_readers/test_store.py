@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from shardmill.pipelines import convert, open_dataset
-from shardmill.transforms.stores.common.object_store import ObjectStore
+from shardmill.transforms.stores.object_store import ObjectStore
 from torch.utils.data import DataLoader
 
 ROWS, BLOCK = 60_000, 1 << 18

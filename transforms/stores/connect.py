@@ -6,8 +6,8 @@ import os
 import threading
 from importlib import import_module
 
-from .common.object_store import ObjectStore
-from .common.store_url import STORES, StoreUrl
+from .object_store import ObjectStore
+from .store_url import STORES, StoreUrl
 
 _stores: dict[tuple[int, str, str], ObjectStore] = {}
 _lock = threading.Lock()

@@ -24,7 +24,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from ...errors import InputError, ShardmillWarning, UsageError
 from ...format.buffers.payloads import Payloads
 from ...format.wording.printable import printable_path
-from ...stores.common.store_url import is_store_url
+from ...stores.store_url import is_store_url
 from ..generations.opened_generation import open_generation
 from ..rows.numbered_rows import NumberedRows
 from ..rows.record_access import joined_payloads

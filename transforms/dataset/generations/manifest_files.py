@@ -38,7 +38,7 @@ from ...format.manifest.strict_json import (
 )
 from ...format.wording.hints import Command, Foreign
 from ...format.wording.printable import printable_path, shell_path
-from ...stores.common.store_url import is_store_url
+from ...stores.store_url import is_store_url
 from ..storage.local_storage import linked_folder, no_such_path
 from ..storage.object_storage import storage_at
 

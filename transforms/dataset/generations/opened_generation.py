@@ -25,8 +25,8 @@ from ...format.manifest.parser import parse_overview
 from ...format.manifest.parts import LIMITS
 from ...format.wording.hints import Command
 from ...format.wording.printable import printable_path
-from ...stores.common.object_reader import ObjectReader
-from ...stores.common.store_url import is_store_url
+from ...stores.object_reader import ObjectReader
+from ...stores.store_url import is_store_url
 from ..records.record_file import open_regular
 from ..storage.contract import FileStatus, Storage
 from ..storage.object_storage import storage_at

@@ -34,7 +34,7 @@ from ...format.sidecars.sidecar_files import groups_of, sidecar_files
 from ...format.wording.hints import Command
 from ...format.wording.printable import printable, printable_path
 from ...observers.stats_files import STATS_FILES, STATS_JSON
-from ...stores.common.store_url import is_store_url
+from ...stores.store_url import is_store_url
 from ..generations.manifest_files import (
     PartCache,
     check_regular,

@@ -37,7 +37,7 @@ from ...format.manifest.naming import is_split_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
 from ...observers.figures import Statistics
-from ...stores.common.store_url import is_store_url
+from ...stores.store_url import is_store_url
 from ..frameworks.arrays import ArrayReader
 from ..frameworks.numpy_columns import NumpyColumns, Values, joined_columns
 from ..frameworks.row_source import RowSource

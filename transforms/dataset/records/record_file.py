@@ -24,9 +24,9 @@ from ...format.tfrecord.framing import FRAME_BYTES, frame_records
 from ...format.tfrecord.gzip_members import InflateLimits, OnMember, compress_member
 from ...format.tfrecord.scan import Damage
 from ...format.wording.printable import printable_path
-from ...stores.common.object_reader import ObjectReader
-from ...stores.common.store_url import is_store_url, parse_store_url
 from ...stores.connect import store_at
+from ...stores.object_reader import ObjectReader
+from ...stores.store_url import is_store_url, parse_store_url
 from ..storage.incomplete_file import incomplete_file
 from .record_scan import ChecksummedFile, RecordRun, scan_file, wrong_checksum
 

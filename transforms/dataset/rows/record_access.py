@@ -33,8 +33,8 @@ from ...format.sidecars.record_index import offsets_in
 from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from ...format.wording.hints import Command
 from ...format.wording.printable import counted, printable_path
-from ...stores.common.object_reader import ObjectReader
-from ...stores.common.store_url import is_store_url
+from ...stores.object_reader import ObjectReader
+from ...stores.store_url import is_store_url
 from ..generations.opened_generation import OpenedGeneration
 from ..records.record_file import offsets_of, open_regular, scan_opened
 from ..records.record_scan import RecordRun

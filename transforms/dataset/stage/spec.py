@@ -24,7 +24,7 @@ from ...format.wording.printable import printable
 from ...format.wording.sizes import check_shard_size
 from ...observers.figures import Level
 from ...observers.tally import Tally
-from ...stores.common.store_url import is_store_url
+from ...stores.store_url import is_store_url
 from ..storage.contract import Storage
 from ..storage.object_storage import storage_at
 from .max_rejects import rejects_allowed

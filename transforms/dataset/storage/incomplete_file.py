@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final
 from ...errors import TargetError
 from ...format.wording.hints import Add
 from ...format.wording.printable import printable_path
-from ...stores.common.store_url import is_store_url
+from ...stores.store_url import is_store_url
 from .direct_file import errors_named
 
 _LEFT: Final = re.compile(rb"[0-9a-f]{12}\.incomplete")

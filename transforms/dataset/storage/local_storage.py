@@ -20,7 +20,7 @@ from ...format.buffers.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.wording.nearest import nearest
 from ...format.wording.printable import printable_path
-from ...stores.common.store_url import places
+from ...stores.store_url import places
 from ..shard_plan.shard_plan import PartRange
 from .contract import FileStatus, Storage
 from .direct_file import DirectFile, append_range, errors_named

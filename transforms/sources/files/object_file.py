@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import SourceError, StoreAccessError, StoreError
-from ...stores.common.object_reader import SeekableObject, read_ahead
-from ...stores.common.object_store import ChangedObject
-from ...stores.common.piece_sender import pool
-from ...stores.common.store_url import StoreUrl, parse_store_url
 from ...stores.connect import store_at
+from ...stores.object_reader import SeekableObject, read_ahead
+from ...stores.object_store import ChangedObject
+from ...stores.piece_sender import pool
+from ...stores.store_url import StoreUrl, parse_store_url
 from ..contract.source import ListedFile
 
 AHEAD: Final = 2

@@ -19,9 +19,9 @@ from typing import Final
 
 from ...errors import InputError
 from ...format.wording.printable import printable, printable_path
-from ...stores.common.object_store import ObjectInfo, ObjectStore
-from ...stores.common.store_url import STORES, StoreUrl, parse_store_url
 from ...stores.connect import store_at
+from ...stores.object_store import ObjectInfo, ObjectStore
+from ...stores.store_url import STORES, StoreUrl, parse_store_url
 from ..contract.source import SourceEntry
 from .formats import has_suffix
 from .skipped_names import Ignored, LeftOut, why_skipped

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
 from ...errors import SourceError
 from ...format.wording.printable import printable
-from ...stores.common.store_url import is_store_url
+from ...stores.store_url import is_store_url
 from ..contract.source import ListedFile
 
 if TYPE_CHECKING:

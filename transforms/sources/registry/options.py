@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from ...format.wording.printable import quoted
 from ...pictures.facts import Check
 from ...recipe.steps.expression import read_expression
-from ...stores.common.store_url import STORES, parse_store_url, places
+from ...stores.store_url import STORES, parse_store_url, places
 
 STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
 """The base of every section of a config: it refuses unknown keys, and never converts one type into another."""

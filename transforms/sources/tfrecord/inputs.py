@@ -24,8 +24,8 @@ from ...errors import InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.wording.hints import Command
 from ...recognise.tfds import StatedFiles
-from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
+from ...stores.store_url import parse_store_url
 from ..contract.source import Recognised, SourceEntry
 from ..files.formats import RECORD_NAMES
 from ..files.listing import entry_name, find_entries, holds_dataset, list_file
@@ -35,7 +35,7 @@ from ..files.skipped_names import LeftOut
 _REQUESTS_AT_ONCE: Final = 8
 """Each shard of a dataset in a store is looked at by a request or two.
 
-Not in the threads of `stores/common/piece_sender`: what is looked at may be read ahead by those."""
+Not in the threads of `stores/piece_sender`: what is looked at may be read ahead by those."""
 
 
 @dataclass(frozen=True, slots=True)

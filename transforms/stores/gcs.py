@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
-from ...errors import StoreAccessError, StoreError
-from ..common import failures
-from ..common.failures import PassingFailure
-from ..common.object_store import MARK, Level, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed
-from ..common.piece_sender import PieceSender, at_once
-from ..common.store_url import StoreUrl
+from ..errors import StoreAccessError, StoreError
+from . import failures
+from .failures import PassingFailure
+from .object_store import MARK, Level, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed
+from .piece_sender import PieceSender, at_once
+from .store_url import StoreUrl
 
 
 class GcsClient(ObjectStore):

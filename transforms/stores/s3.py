@@ -12,13 +12,13 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
-from ...errors import StoreAccessError, StoreError
-from ...format.buffers.checksum import crc32c
-from ..common import failures
-from ..common.failures import PassingFailure
-from ..common.object_store import MARK, Level, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed, number_of
-from ..common.piece_sender import PieceSender, at_once, whole_or_copy
-from ..common.store_url import StoreUrl
+from ..errors import StoreAccessError, StoreError
+from ..format.buffers.checksum import crc32c
+from . import failures
+from .failures import PassingFailure
+from .object_store import MARK, Level, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed, number_of
+from .piece_sender import PieceSender, at_once, whole_or_copy
+from .store_url import StoreUrl
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
-from ...errors import StoreError
+from ..errors import StoreError
 from . import failures
 from .failures import FIRST_PAUSE, retried
 from .piece_sender import at_once

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from ...errors import StoreAccessError, StoreError
-from ...format.wording.hints import install_line
+from ..errors import StoreAccessError, StoreError
+from ..format.wording.hints import install_line
 from .store_url import STORES, StoreUrl
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}")

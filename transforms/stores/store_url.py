@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ...errors import StoreAccessError
-from ...format.wording.printable import printable_path
+from ..errors import StoreAccessError
+from ..format.wording.printable import printable_path
 
 # The stores: a line for each; what differs between them beyond it is in the module that the line names.
 #
-#     "az": StoreEntry(".azure.store", "azure", "run az login"),
+#     "az": StoreEntry(".azure", "azure", "run az login"),
 #
 # Nothing is imported before it is asked for: a URL can be checked without any client.
 
@@ -45,13 +45,13 @@ class StoreEntry:
 
 STORES: Final[dict[str, StoreEntry]] = {
     "s3": StoreEntry(
-        ".s3.store",
+        ".s3",
         "aws",
         "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached",
         in_tensorflow=False,
     ),
     "gs": StoreEntry(
-        ".gcs.store",
+        ".gcs",
         "gcp",
         "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS, or run where a service "
         "account is attached",

@@ -1,1 +1,0 @@
-"""What every object store does (`object_store`), and what the clients share: URLs, retries, reading ahead, sending."""
