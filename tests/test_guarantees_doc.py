@@ -16,8 +16,7 @@ from shardmill.transforms.limits.turns import PIXELS, ROW_BYTES
 from shardmill.transforms.recipe.steps.label import MOST_CLASSES
 from shardmill.transforms.recognise import lists
 from shardmill.transforms.sources.annotations.rows import MOST_BYTES
-from shardmill.transforms.sources.archive_files import tar
-from shardmill.transforms.sources.archives import columns, survey
+from shardmill.transforms.sources.archives import columns, survey, tar
 from shardmill.transforms.sources.arrow import messages
 from shardmill.transforms.sources.jsonl import lanes, values
 from shardmill.transforms.sources.numpy import npy

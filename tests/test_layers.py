@@ -18,7 +18,7 @@ MODULES = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 PACKAGES = """
-transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars snippets
+transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars
 transforms: limits observers stores
 transforms/pictures: . preprocess
 transforms/dataset: shard_plan storage records generations stage shards commit rows
@@ -26,8 +26,8 @@ transforms/dataset: frameworks reading integrity
 transforms/sources: contract files
 transforms: recognise
 transforms: recipe recipe/steps recipe/picture_steps
-transforms/sources: registry text csv jsonl txt typed arrow parquet
-transforms/sources: annotations images archive_files archives numpy memory tfrecord
+transforms/sources: registry text csv jsonl txt arrow parquet
+transforms/sources: annotations images archives numpy memory tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/flink runs
 pipelines: dataset_report commands first_look

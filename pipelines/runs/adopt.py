@@ -50,8 +50,7 @@ from ...transforms.format.manifest.naming import (
     shard_name_pattern,
 )
 from ...transforms.format.schema.schema import Schema
-from ...transforms.format.sidecars.record_index import index_data
-from ...transforms.format.sidecars.sidecar_files import sidecar_files
+from ...transforms.format.sidecars.sidecar_files import index_data, sidecar_files
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, printable, printable_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES

@@ -23,7 +23,7 @@ from shardmill.transforms.format.flow.rejects import CODES
 from shardmill.transforms.format.manifest.manifest import Manifest, RejectSummary, RowCounts, SourceSummary
 from shardmill.transforms.format.manifest.naming import index_path
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.sidecars.record_index import index_data
+from shardmill.transforms.format.sidecars.sidecar_files import index_data
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
 from ...examples import example_from_values

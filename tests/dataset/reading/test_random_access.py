@@ -22,7 +22,7 @@ from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
 from shardmill.transforms.dataset.records.record_file import read_offsets
 from shardmill.transforms.errors import DamageError, UsageError
-from shardmill.transforms.format.sidecars.record_index import offsets_in
+from shardmill.transforms.format.sidecars.sidecar_files import offsets_in
 
 from ..open_files import files_open_below
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.manifest.naming import IndexKind, index_path, index_paths
-from shardmill.transforms.format.sidecars.record_index import index_data, offsets_in
+from shardmill.transforms.format.sidecars.sidecar_files import index_data, offsets_in
 
 KINDS = pytest.mark.parametrize("kind", ["text", "binary"])
 

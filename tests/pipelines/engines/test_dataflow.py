@@ -13,7 +13,7 @@ import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.runners import DataflowRunner, LocalRunner
-from shardmill.pipelines.engines.dataflow import submission as dataflow
+from shardmill.pipelines.engines import dataflow
 from shardmill.pipelines.report.summary import Submitted
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.stage.spec import DatasetSpec

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.archive_files.members import Member
+from shardmill.transforms.sources.archives.members import Member
 from shardmill.transforms.sources.archives.samples import Form, Naming, Skipped, samples_of
 
 

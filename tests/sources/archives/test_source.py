@@ -13,9 +13,9 @@ import pytest
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError, SourceError, TooManyRejects, UsageError
-from shardmill.transforms.sources.archive_files.tar import TarArchive
-from shardmill.transforms.sources.archive_files.zip import ZipArchive
 from shardmill.transforms.sources.archives import source
+from shardmill.transforms.sources.archives.tar import TarArchive
+from shardmill.transforms.sources.archives.zip import ZipArchive
 
 from ...archives import picture, sample, tar_of, write, zip_of
 from ...label_numbers import in_numbers

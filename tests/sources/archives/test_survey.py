@@ -7,7 +7,7 @@ import tempfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.archive_files.open_archive import WHOLE, open_archive
+from shardmill.transforms.sources.archives.open_archive import WHOLE, open_archive
 from shardmill.transforms.sources.archives.samples import Naming, Skipped, samples_of
 from shardmill.transforms.sources.archives.survey import Walk, look_at_archive
 from shardmill.transforms.sources.files.listing import list_file

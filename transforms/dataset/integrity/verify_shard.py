@@ -16,7 +16,7 @@ from ...format.decode.decode_examples import ExampleDecoder
 from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import INDEX_FOLDER, IndexKind
 from ...format.schema.schema import Schema
-from ...format.sidecars.record_index import index_data
+from ...format.sidecars.sidecar_files import index_data
 from ...format.tfrecord.framing import FRAME_BYTES
 from ...format.tfrecord.scan import WRONG_DATA
 from ...format.wording.printable import printable_path

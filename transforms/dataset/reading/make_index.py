@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from ...format.manifest.naming import IndexKind, index_path
-from ...format.sidecars.record_index import index_data
+from ...format.sidecars.sidecar_files import index_data
 from ...format.wording.printable import printable_path
 from ..records.record_file import open_regular, read_offsets
 from ..records.record_scan import tell_form

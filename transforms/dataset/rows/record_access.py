@@ -29,7 +29,7 @@ from ...format.buffers.checksum import crc32c, crc32c_of_lengths, crc32c_of_piec
 from ...format.buffers.payloads import Payloads
 from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import index_path
-from ...format.sidecars.record_index import offsets_in
+from ...format.sidecars.sidecar_files import offsets_in
 from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from ...format.wording.hints import Command
 from ...format.wording.printable import counted, printable_path

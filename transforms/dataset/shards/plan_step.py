@@ -32,7 +32,7 @@ from ...format.flow.observers import (
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import index_path, shard_file_name, staged_file, staged_sidecar
 from ...format.schema.schema import Schema
-from ...format.sidecars.record_index import index_data, offsets_in
+from ...format.sidecars.sidecar_files import index_data, offsets_in
 from ...format.splits.splitter import TOO_MANY_SPLITS, Candidates, Settlement, Settling
 from ..records.record_file import read_record_batches
 from ..records.record_scan import RecordRun

@@ -20,7 +20,7 @@ from ...format.buffers.checksum import add_digests, crc32c, crc32c_through
 from ...format.buffers.frame_slices import FrameSlices
 from ...format.flow.blocks import Frames
 from ...format.flow.observers import Observer
-from ...format.sidecars.record_index import index_data
+from ...format.sidecars.sidecar_files import index_data
 from ...format.tfrecord.gzip_members import compress_member
 from ..shard_plan.cut_points import CutChooser
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutPoint, CutTable, Part, PartKind, SplitParts
@@ -39,7 +39,7 @@ Create = Callable[[int, str], tuple[PartFile, str]]
 
 PART: Final = ".part"
 OFFSETS: Final = ".offsets"
-"""Where the records of a part begin, beside it: see `format/sidecars/record_index`."""
+"""Where the records of a part begin, beside it: see `format/sidecars/sidecar_files`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ from ...recognise.rules import recognise
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries, list_file
+from ..files.open_file import check_stamp
 from ..files.skipped_names import is_other_file
-from ..files.stamp import check_stamp
 from .rows import FILE_NAME, Annotated, AnnotationOptions
 
 KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt", "boxes": ".csv"}

@@ -17,10 +17,10 @@ from ...format.flow.rows import Rows
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ...recognise.layout import FolderRole, Layout, role_of
-from ..archive_files.members import NOT_READ, Kind, MemberError
 from ..images.rows import LABEL
 from ..jsonl.parse import LineParser, parse_lines
 from .columns import CLASS_TEXT, PICTURE, ArchiveFrozen
+from .members import NOT_READ, Kind, MemberError
 from .samples import (
     CLASS,
     KEY,

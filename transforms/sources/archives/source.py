@@ -29,19 +29,18 @@ from ...recognise.beside import is_archive
 from ...recognise.layout import class_warnings
 from ...recognise.names import split_in_words
 from ...recognise.splits import refuse_splits_inside
-from ..archive_files.members import Damage, Kind, Member, MemberError
-from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.call import typed_path
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
-from ..files.open_file import is_object
-from ..files.stamp import files_of
+from ..files.open_file import files_of, is_object
 from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser
 from ..registry.file_source import FileSource
 from ..text.written import refuse_misfits
 from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, check_numbers, columns_of
+from .members import Damage, Kind, Member, MemberError
+from .open_archive import WHOLE, OpenArchive, open_archive
 from .rows import Numbered, SampleReader
 from .samples import KEY, Form, Naming, Sample, Skipped, Visit, limit_of, samples_of
 from .survey import ArchiveEvidence, Walk, look_at_archive

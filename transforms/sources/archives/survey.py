@@ -19,12 +19,12 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
-from ..archive_files.members import Archive, Damage, Kind, Member, MemberError
-from ..archive_files.open_archive import HEADERS, open_archive
 from ..contract.selection import Selection
 from ..contract.source import SourceEntry
 from ..jsonl.columns import Evidence, PieceEvidence, check_columns, look_at_lines
 from ..registry.settings import Limits
+from .members import Archive, Damage, Kind, Member, MemberError
+from .open_archive import HEADERS, open_archive
 from .samples import (
     INTEGER,
     Form,

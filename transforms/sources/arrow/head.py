@@ -18,8 +18,7 @@ from ...format.wording.printable import printable
 from ...limits.turns import ROW_BYTES, Turn
 from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
-from ..files.open_file import is_object, open_file, open_listed
-from ..files.stamp import check_stamp
+from ..files.open_file import check_stamp, is_object, open_file, open_listed
 from ..registry.settings import Limits
 from .messages import (
     FEATHER_V1,

@@ -18,10 +18,9 @@ from ...format.flow.rows import RowOrigin, Rows
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..files.stamp import files_of
+from ..contract.survey_columns import as_united, survey_columns
+from ..files.open_file import files_of
 from ..registry.file_source import TableSource
-from ..typed.survey_columns import survey_columns
-from ..typed.united import as_united
 from .head import (
     READ_ERRORS,
     ArrowHead,

@@ -18,7 +18,7 @@ from ...limits.turns import ROW_BYTES, taking_turns
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.selection import apart_warning, files_apart, lacking_files, refuse_columns
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.stamp import files_of
+from ..files.open_file import files_of
 from ..registry.file_source import TableSource
 from ..text.cast import as_cast, text_type
 from ..text.open_text import TextJob, is_transparent, plain_encoding, text_jobs, times_wider

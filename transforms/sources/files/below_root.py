@@ -21,7 +21,7 @@ from ...errors import SourceError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
 from .formats import FORMATS
-from .stamp import not_here
+from .open_file import not_here
 
 MACHINE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT})
 """The machine's trouble and not the file's: another run may succeed, so it must not become a reject."""

@@ -26,8 +26,7 @@ from ...stores.object_store import ChangedObject
 from ...stores.store_url import StoreUrl, parse_store_url
 from ..files.below_root import MACHINE_ERRORS, OPEN_FLAGS, is_inside, is_missing_or_empty
 from ..files.object_listing import object_name
-from ..files.open_file import is_object
-from ..files.stamp import not_here
+from ..files.open_file import is_object, not_here
 from .pieces import ReadFolder
 from .table import ImageFile
 from .walk import NOT_READABLE

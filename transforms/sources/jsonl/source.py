@@ -17,7 +17,7 @@ from ...format.wording.hints import Foreign
 from ...format.wording.nearest import nearest_name
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.stamp import files_of
+from ..files.open_file import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import LineSizes, line_pieces, read_lines
 from ..text.open_text import TextPiece, beside, times_wider

@@ -40,7 +40,7 @@ from ..contract.source import (
     Traits,
 )
 from ..files.listing import list_file
-from ..files.stamp import files_of
+from ..files.open_file import files_of
 from .tables import MemoryTable, memory_tables
 
 _SPOOLED_NS: Final = 0

@@ -18,8 +18,7 @@ from ...format.schema.schema import Choice, Feature, Schema
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
-from ..files.open_file import DiskErrors
-from ..files.stamp import check_stamp
+from ..files.open_file import DiskErrors, check_stamp
 from .npy import ArrayChoice, ArrayStream, NpyError, NpyHeader, dtype_text, open_arrays
 
 # Turn a NumPy array whose first axis is the row into an Arrow column.

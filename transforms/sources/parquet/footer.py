@@ -25,8 +25,7 @@ from ...format.wording.printable import printable
 from ...limits.free_rows import free_rows, may_be_free
 from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
-from ..files.open_file import DiskErrors, OpenFile, is_object, open_file, open_listed, size_of
-from ..files.stamp import check_stamp
+from ..files.open_file import DiskErrors, OpenFile, check_stamp, is_object, open_file, open_listed, size_of
 from .int96 import has_int96
 from .pages import ChunkGroup, EncryptedError, PackedSpans, count_columns, pack_spans, read_groups
 

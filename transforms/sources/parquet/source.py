@@ -20,11 +20,9 @@ from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
-from ..files.stamp import files_of
+from ..contract.survey_columns import as_united, survey_columns
+from ..files.open_file import OpenFile, ReadAt, expect, files_of, open_file, open_listed, read_at
 from ..registry.file_source import TableSource
-from ..typed.survey_columns import survey_columns
-from ..typed.united import as_united
 from .footer import (
     READ_ERRORS,
     WRITE_AGAIN,

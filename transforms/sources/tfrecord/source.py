@@ -27,7 +27,7 @@ from ...recognise.rules import recognise
 from ...recognise.tfds import compare_counts, missing_files, stated_of
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
-from ..files.stamp import check_stamp
+from ..files.open_file import check_stamp
 from ..registry.file_source import FileSource
 from .inputs import InputFile, Inputs, find_inputs
 from .pieces import PieceReader, RecordsPiece, cut_run, is_compressed, pass_over, read_runs, rows_without, whole_file

@@ -25,7 +25,7 @@ from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..csv.delimiter import SampleOptions, aligned_columns
 from ..files.foreign_texts import told_of_text
-from ..files.stamp import files_of
+from ..files.open_file import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
 from ..text.open_text import TextPiece, beside, is_utf8
