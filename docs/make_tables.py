@@ -34,8 +34,7 @@ from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.format.flow.rejects import CODES
 from shardmill.transforms.format.manifest.details import ColumnEntry
 from shardmill.transforms.format.nested.flatten import empty_array, flatten_column
-from shardmill.transforms.format.nested.keys import unheld
-from shardmill.transforms.format.nested.type_documents import type_document, type_of_document
+from shardmill.transforms.format.nested.keys import type_document, type_of_document, unheld
 from shardmill.transforms.format.schema.arrow_types import arrow_type_of, feature_of
 from shardmill.transforms.format.schema.column_types import TYPES
 from shardmill.transforms.format.schema.schema import Feature, Schema

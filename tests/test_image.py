@@ -25,7 +25,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import ExternalEnvironment
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms import EncodeExamples, ReadRows, WriteShards
-from shardmill.transforms.stores.connect import store_at
+from shardmill.transforms.stores.object_store import store_at
 from shardmill.transforms.stores.store_url import StoreUrl
 
 from .dataflow_service import DataflowService, counted, dataflow_service, lines_until

@@ -21,11 +21,11 @@ PACKAGES = """
 transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars
 transforms: limits observers stores
 transforms/pictures: . preprocess
-transforms/dataset: shard_plan storage records generations stage shards commit rows
-transforms/dataset: frameworks reading integrity
+transforms/dataset: shard_plan storage generations stage shards commit rows
+transforms/dataset: reading integrity
 transforms/sources: contract files
 transforms: recognise
-transforms: recipe recipe/steps recipe/picture_steps
+transforms: recipe recipe/steps
 transforms/sources: registry text csv jsonl txt arrow parquet
 transforms/sources: annotations images archives numpy memory tfrecord
 transforms: .
@@ -49,8 +49,8 @@ MOST_LINES = 800
 MOST_FUNCTION_LINES = 60
 
 FRAMEWORKS = {
-    "transforms/dataset/frameworks/tf_records": {"tensorflow"},
-    "transforms/dataset/frameworks/torch_batches": {"torch"},
+    "transforms/dataset/rows/tf_records": {"tensorflow"},
+    "transforms/dataset/rows/torch_batches": {"torch"},
 }
 """The modules that may import a framework, which nothing else of the product needs."""
 

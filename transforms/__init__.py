@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from .dataset.records.record_file import read_records as read_records
-    from .dataset.records.record_file import write_records as write_records
+    from .dataset.storage.record_file import read_records as read_records
+    from .dataset.storage.record_file import write_records as write_records
     from .encode import EncodeExamples as EncodeExamples
     from .read import ReadRows as ReadRows
     from .write import WriteShards as WriteShards
@@ -25,8 +25,8 @@ _MODULES: Final = {
     "ReadRows": ".read",
     "EncodeExamples": ".encode",
     "WriteShards": ".write",
-    "read_records": ".dataset.records.record_file",
-    "write_records": ".dataset.records.record_file",
+    "read_records": ".dataset.storage.record_file",
+    "write_records": ".dataset.storage.record_file",
 }
 
 

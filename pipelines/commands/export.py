@@ -24,7 +24,7 @@ from ...transforms.format.wording.printable import counted, printable, printable
 from ...transforms.format.wording.sizes import format_size
 
 if TYPE_CHECKING:
-    from ...transforms.dataset.reading.exported_rows import ExportedRows
+    from ...transforms.dataset.reading.exported_tables import ExportedRows
     from ..screens.screen import Screen
 
 
@@ -43,8 +43,7 @@ class ExportOptions:
 
 
 def export_command(path: str, target: str, options: ExportOptions, screen: Screen) -> int:
-    from ...transforms.dataset.reading.exported_rows import ExportedRows
-    from ...transforms.dataset.reading.exported_tables import OF_TEXT, TABLES
+    from ...transforms.dataset.reading.exported_tables import OF_TEXT, TABLES, ExportedRows
     from ...transforms.dataset.reading.open_dataset import open_dataset
 
     name = os.path.basename(target)

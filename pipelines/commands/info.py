@@ -16,9 +16,9 @@ from rich.table import Table
 
 from ...transforms.dataset.generations.manifest_files import Overview, first_record_file, read_overview
 from ...transforms.dataset.integrity.garbage import staged_by_dead_runs
-from ...transforms.dataset.records.record_file import read_record_batches
 from ...transforms.dataset.stage.run_lock import is_held
 from ...transforms.dataset.storage.object_storage import storage_at
+from ...transforms.dataset.storage.record_file import read_record_batches
 from ...transforms.errors import InputError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import STAGING_FOLDER

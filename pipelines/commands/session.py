@@ -273,7 +273,7 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
         return
     if session.staging is not None and os.path.isdir(session.staging):
         from ...transforms.dataset.stage.max_rejects import may_be_left_out
-        from ..prepare.stopped_runs import START_OVER
+        from ..prepare.staged_plan import START_OVER
         from ..screens.terminal import shown_path, what_may_go
 
         kept = "kept for resuming"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from ...transforms.format.manifest.naming import is_split_name
 from ...transforms.format.splits.by_time import microseconds, parse_moment
-from ...transforms.format.splits.exact_keys import MOST_EXACT_SPLITS
+from ...transforms.format.splits.exact import MOST_EXACT_SPLITS
 from ...transforms.format.splits.splitter import MOST_SPLITS
 from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import printable, quoted

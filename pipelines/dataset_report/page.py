@@ -10,8 +10,18 @@ from ...transforms.format.flow.observers import PICTURES
 from ...transforms.format.wording.printable import counted
 from ...transforms.format.wording.sizes import format_size
 from .facts import Rejects, ReportFacts
-from .markup import Table, number, shown
-from .sections import class_balance, differences_table, features_of, lineage_table, made_by, shard_sizes, splits_table
+from .sections import (
+    Table,
+    class_balance,
+    differences_table,
+    features_of,
+    lineage_table,
+    made_by,
+    number,
+    shard_sizes,
+    shown,
+    splits_table,
+)
 
 LIGHT: Final = {
     "page": "#ffffff", "text": "#1a1c1e", "quiet": "#55606b", "line": "#c9d1d9", "link": "#0b5cad",

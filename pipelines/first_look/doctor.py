@@ -262,7 +262,7 @@ def store_findings() -> Iterator[Finding]:
     for scheme, entry in STORES.items():
         what, use = f"credentials for {scheme}://", f"{scheme}:// URLs"
         try:
-            from ...transforms.stores.connect import check_environment
+            from ...transforms.stores.object_store import check_environment
 
             check_environment(scheme)
         except ImportError as error:  # a package of the core

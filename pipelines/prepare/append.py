@@ -47,8 +47,7 @@ from .known_inputs import (
 )
 from .of_dataset import rule_of, schema_of
 from .prepared import Prepared
-from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
-from .stopped_runs import find_stopped
+from .staged_plan import Fingerprints, ListedSource, find_stopped, images_digest, mark_of
 
 _SHOWN_SPLITS: Final = 3
 

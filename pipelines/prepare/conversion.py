@@ -17,18 +17,16 @@ from ...transforms.dataset.stage.spill import Shuffle
 from ...transforms.errors import UsageError
 from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.manifest.naming import is_split_name
-from ...transforms.format.splits.by_column import ColumnSplits
+from ...transforms.format.splits.by_column import ColumnSplits, FolderSplits, settling
 from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.format.splits.by_time import TimeSplits
-from ...transforms.format.splits.exact import ExactSplits
-from ...transforms.format.splits.exact_keys import ExactKeySplits
-from ...transforms.format.splits.folders import FolderSplits, settling
+from ...transforms.format.splits.exact import ExactKeySplits, ExactSplits
 from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
 from ...transforms.format.wording.nearest import nearest_name
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.pictures.facts import Check
-from ...transforms.recipe.picture_steps.pictures import ENCODED
+from ...transforms.recipe.steps.pictures import ENCODED
 from ...transforms.sources.contract.planning import Plan
 from ...transforms.sources.contract.source import Frozen, Source, SourceEntry, Traits
 from ...transforms.sources.files.formats import FORMATS

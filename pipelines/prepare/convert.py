@@ -11,8 +11,7 @@ from typing import Literal
 from ...transforms.dataset.generations.manifest_files import list_generations
 from ...transforms.errors import TargetError
 from ...transforms.format.encode.encode_rows import RowEncoder
-from ...transforms.format.flow.blocks import Block
-from ...transforms.format.flow.rows import Rows
+from ...transforms.format.flow.rows import Block, Rows
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.recognise.beside import told_by_paths
 from ...transforms.recognise.splits import told_by_column
@@ -25,8 +24,7 @@ from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion
 from .known_inputs import shared_warnings, with_readable_lists
 from .prepared import Prepared
-from .staged_plan import Fingerprints, ListedSource, mark_of
-from .stopped_runs import find_stopped
+from .staged_plan import Fingerprints, ListedSource, find_stopped, mark_of
 
 
 def prepare(

@@ -18,23 +18,17 @@ from ...transforms.observers.tally import CountValues
 from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.pictures.facts import Check
 from ...transforms.recipe.function import functions_in
-from ...transforms.recipe.picture_steps.beside_tables import FolderSplits, UnnamedPictures
-from ...transforms.recipe.picture_steps.boxes import BoxesByType, BoxFormat
-from ...transforms.recipe.picture_steps.pictures import (
-    ChosenFeatures,
-    ExportedPictures,
-    FromBase64,
-    Pictures,
-    is_feature_of,
-)
-from ...transforms.recipe.picture_steps.ready import ReadyByType
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
+from ...transforms.recipe.steps.beside_tables import FolderSplits, UnnamedPictures
+from ...transforms.recipe.steps.boxes import BoxesByType, BoxFormat
 from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import ClassesOfFiles, Label
 from ...transforms.recipe.steps.nulls import Nulls
+from ...transforms.recipe.steps.pictures import ChosenFeatures, ExportedPictures, FromBase64, Pictures, is_feature_of
+from ...transforms.recipe.steps.ready import ReadyByType
 from ...transforms.recipe.steps.where import Where
 from ...transforms.recognise.names import FileSplits
 from ...transforms.sources.annotations.source import KINDS

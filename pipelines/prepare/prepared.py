@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.format.encode.encode_rows import RowEncoder
-from ...transforms.format.splits.folders import FolderSplits, settling
+from ...transforms.format.splits.by_column import FolderSplits, settling
 from ...transforms.sources.contract.planning import Amount, Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
 from ...transforms.tasks import PlanLimits, entries_in_files, tasks_in_files
 from ..report.reject_groups import group_rejects
 from ..report.splits_and_order import order_note, planned_checks, shuffle_note
 from ..report.summary import PlanReport, SplitEstimate
-from .staged_plan import ListedSource, RunMark, plan_document
-from .stopped_runs import StoppedRuns
+from .staged_plan import ListedSource, RunMark, StoppedRuns, plan_document
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,18 @@ from typing import Final
 
 from ...transforms.dataset.commit.commit_generation import Documents
 from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
-from ...transforms.dataset.records.record_file import I64, offsets_of, open_regular, read_record_batches
-from ...transforms.dataset.records.record_scan import RecordRun, tell_form
 from ...transforms.dataset.stage.run_lock import hold_sidecars
 from ...transforms.dataset.stage.spec import tool_versions
 from ...transforms.dataset.storage.contract import Storage
 from ...transforms.dataset.storage.local_storage import LocalStorage
+from ...transforms.dataset.storage.record_file import (
+    I64,
+    RecordRun,
+    offsets_of,
+    open_regular,
+    read_record_batches,
+    tell_form,
+)
 from ...transforms.errors import DamageError, InputError, SchemaError, TargetError, UsageError
 from ...transforms.format.buffers.checksum import add_digests, crc32c, record_digests
 from ...transforms.format.manifest.details import Details

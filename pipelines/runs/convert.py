@@ -27,8 +27,8 @@ from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.errors import DamageError, TooManyRejects, UnseenError
 from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.splits.by_column import FolderSplits
 from ...transforms.format.splits.by_hash import HashSplits
-from ...transforms.format.splits.folders import FolderSplits
 from ...transforms.sources.contract.call import typed_path
 from ..engines.engine import Engine
 from ..prepare.conversion import Conversion

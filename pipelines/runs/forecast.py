@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from ...transforms.dataset.stage.max_rejects import rejects_allowed
 from ...transforms.errors import RunError
-from ...transforms.format.flow.blocks import Block, Frames
 from ...transforms.format.flow.observers import NOTES, WARNED, Summaries, merged, notes_in, warnings_check
 from ...transforms.format.flow.rejects import Reject
+from ...transforms.format.flow.rows import Block, Frames
 from ...transforms.sources.contract.planning import Amount, Estimate, Plan, amounts_of, first_pieces, sum_amounts
 from ...transforms.sources.contract.source import LazyPieces, Piece, Task
 from ...transforms.sources.files.open_file import is_object

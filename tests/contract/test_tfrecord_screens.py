@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from crc32c import crc32c
-from shardmill.transforms.dataset.records.record_file import read_records
+from shardmill.transforms.dataset.storage.record_file import read_records
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 from shardmill.transforms.format.tfrecord.gzip_members import compress_member
 
@@ -259,7 +259,7 @@ def test_a_record_that_is_no_example_is_named_and_kept_where_it_is_asked_for(sha
     assert list(read_records("kept/train-00000.tfrecord")) == payloads
 
 
-@pytest.mark.thorough("hundreds of megabytes are inflated; dataset/records/test_record_file.py has a smaller one")
+@pytest.mark.thorough("hundreds of megabytes are inflated; dataset/storage/test_record_file.py has a smaller one")
 def test_a_decompression_bomb_is_refused_and_little_of_it_is_inflated(shardmill: Callable[..., Lines]) -> None:
     Path("x.tfrecord").write_bytes(compress_member(header(1 << 29) + bytes(300 << 20)))
     verified = shardmill("verify", "x.tfrecord")

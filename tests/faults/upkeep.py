@@ -27,7 +27,7 @@ from typing import Any
 from children import copy, in_children, load, load_command, run, undisturbed
 from PIL import Image
 from scenarios import CREATE, write_csv
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 
 _LATEST, _MOST_TRIES = 1.2, 20
 """The latest moment of a kill, in times of the work; how often a command is started to die."""

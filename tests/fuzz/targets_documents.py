@@ -14,7 +14,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.yaml_reader import read_document, read_scalar
 from shardmill.pipelines.report.summary import Summary
 from shardmill.pipelines.screens.screen import Screen
-from shardmill.transforms.dataset.frameworks.arrays import ArrayReader
+from shardmill.transforms.dataset.rows.arrays import ArrayReader
 from shardmill.transforms.errors import ConfigError, DamageError
 from shardmill.transforms.format.decode.decode_examples import ExampleDecoder
 from shardmill.transforms.format.manifest.parser import parse_manifest

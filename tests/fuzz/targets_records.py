@@ -15,7 +15,7 @@ from crc32c import crc32c
 from mutate import EXTREMES, mutate, varint
 from shardmill.pipelines.commands.inspect_records import ShownRecord, record_document
 from shardmill.transforms.dataset.integrity.record_walk import DamagedRange, is_compressed, walk_records
-from shardmill.transforms.dataset.records.record_file import read_record_batches
+from shardmill.transforms.dataset.storage.record_file import read_record_batches
 from shardmill.transforms.errors import DamageError, InputError
 from shardmill.transforms.format.decode.decode_examples import ExampleDecoder
 from shardmill.transforms.format.encode.example_proto import Example, feature_values, parse_example

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.format.manifest.manifest import (
     RowCounts,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from shardmill.pipelines.cli import split_beam_options
 from shardmill.pipelines.commands import session as interrupts
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import ConfigError, ShardmillError, TooManyRejects
 
 from ..examples import example_from_values

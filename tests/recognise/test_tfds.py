@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines import append, open_dataset
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.format.encode.example_proto import Example
 
 from ..command_line import Shardmill

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
-from shardmill.transforms.stores.connect import store_at
-from shardmill.transforms.stores.object_store import ObjectStore, StoreLimits
+from shardmill.transforms.stores.object_store import ObjectStore, StoreLimits, store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 
 from . import servers

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shardmill.transforms.stores import connect
+from shardmill.transforms.stores import object_store
 
 from ..command_line import lacking
 
@@ -144,11 +144,11 @@ def forget_clients() -> None:
 
     A client takes some megabytes and, while its connections are open, threads of the servers in this process.
     """
-    for store in connect._stores.values():
+    for store in object_store._stores.values():
         handle = getattr(store, "handle", store)
         if hasattr(handle, "client"):  # a store of the tests alone has none
             handle.client.close()
-    connect._stores.clear()
+    object_store._stores.clear()
 
 
 @contextlib.contextmanager

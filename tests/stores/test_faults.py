@@ -13,8 +13,7 @@ from shardmill.transforms.dataset.commit.target import prepare_target
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import StoreAccessError, StoreError, TargetError
 from shardmill.transforms.stores import failures as retries
-from shardmill.transforms.stores.connect import store_at
-from shardmill.transforms.stores.object_store import ObjectStore, StoreLimits
+from shardmill.transforms.stores.object_store import ObjectStore, StoreLimits, store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 
 from . import servers

@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from shardmill.transforms.errors import StoreAccessError
 from shardmill.transforms.format.buffers.checksum import crc32c
-from shardmill.transforms.stores.connect import store_at
 from shardmill.transforms.stores.object_reader import read_ahead
-from shardmill.transforms.stores.object_store import ChangedObject, ObjectStore, StoreLimits
+from shardmill.transforms.stores.object_store import ChangedObject, ObjectStore, StoreLimits, store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 
 
@@ -166,7 +165,7 @@ def test_a_client_that_is_not_installed_is_told_by_its_extra_beside_those_that_a
     program = (
         f"import sys; sys.modules[{module!r}] = None\n"
         "from shardmill.transforms.errors import StoreAccessError\n"
-        "from shardmill.transforms.stores.connect import store_at\n"
+        "from shardmill.transforms.stores.object_store import store_at\n"
         "from shardmill.transforms.stores.store_url import parse_store_url\n"
         f"try: store_at(parse_store_url('{scheme}://bucket/x'))\n"
         "except StoreAccessError as error: print(error)\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
-from shardmill.transforms.stores.connect import store_at
+from shardmill.transforms.stores.object_store import store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 
 from ..contract.test_memory import picture, write_alpha

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.transforms.stores.connect import store_at
+from shardmill.transforms.stores.object_store import store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 
 from ..readme import REPO, recipes

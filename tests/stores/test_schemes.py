@@ -14,7 +14,7 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, StoreAccessError
 from shardmill.transforms.stores import failures
-from shardmill.transforms.stores.connect import store_at
+from shardmill.transforms.stores.object_store import store_at
 from shardmill.transforms.stores.store_url import STORES, StoreEntry, StoreUrl, parse_store_url
 
 from ..command_line import Shardmill

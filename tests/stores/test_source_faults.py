@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import ConfigError, RunError, SourceError, UsageError
 from shardmill.transforms.sources.contract.source import Source, Task, map_in_turn
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.sources.files import object_file
 from shardmill.transforms.sources.files.object_file import FetchLimits, ObjectFile
 from shardmill.transforms.stores.store_url import STORES

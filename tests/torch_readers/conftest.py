@@ -46,5 +46,5 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def numbers(out: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
-    monkeypatch.setattr("shardmill.transforms.dataset.frameworks.torch_batches.BLOCK_BYTES", 16 << 10)  # 60 blocks
+    monkeypatch.setattr("shardmill.transforms.dataset.rows.torch_batches.BLOCK_BYTES", 16 << 10)  # 60 blocks
     return open_dataset(out)["train"]

@@ -35,7 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_blocks_are_the_default_in_a_store_and_each_is_fetched_once(
     bucket_url: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardmill.transforms.dataset.frameworks.torch_batches.BLOCK_BYTES", BLOCK)
+    monkeypatch.setattr("shardmill.transforms.dataset.rows.torch_batches.BLOCK_BYTES", BLOCK)
     data = {"n": np.arange(ROWS), "x": np.random.default_rng(1).random((ROWS, 16), np.float32)}
     convert(data=data, output=f"{bucket_url}/out", shard_size="2MiB")
     dataset = open_dataset(f"{bucket_url}/out")["train"]
@@ -56,7 +56,7 @@ def test_blocks_are_the_default_in_a_store_and_each_is_fetched_once(
 
 @pytest.mark.parametrize("bucket_url", ["s3"], indirect=True)
 def test_workers_and_ranks_read_a_store_together(bucket_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardmill.transforms.dataset.frameworks.torch_batches.BLOCK_BYTES", BLOCK)
+    monkeypatch.setattr("shardmill.transforms.dataset.rows.torch_batches.BLOCK_BYTES", BLOCK)
     convert(data={"n": np.arange(ROWS)}, output=f"{bucket_url}/out", shard_size="128KiB")
     dataset = open_dataset(f"{bucket_url}/out")["train"]
     found = []

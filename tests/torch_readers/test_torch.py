@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 import torch
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.transforms.dataset.frameworks.numpy_columns import Ragged
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
+from shardmill.transforms.dataset.rows.numpy_columns import Ragged
 from shardmill.transforms.errors import ShardmillWarning, UsageError
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader

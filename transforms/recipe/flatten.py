@@ -12,8 +12,16 @@ from ..errors import SchemaError
 from ..format.flow.rejects import CellProblem
 from ..format.manifest.details import ColumnEntry
 from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column, refuse_unsupported, without_json
-from ..format.nested.keys import MASK, PRESENT, has_decimals, is_flat, stored_type
-from ..format.nested.type_documents import type_document, type_of_document, with_floats
+from ..format.nested.keys import (
+    MASK,
+    PRESENT,
+    has_decimals,
+    is_flat,
+    stored_type,
+    type_document,
+    type_of_document,
+    with_floats,
+)
 from ..format.schema.arrow_checks import times_within
 from ..format.schema.arrow_types import ColumnLayout, type_words
 from ..format.schema.column_types import named_type

@@ -18,8 +18,7 @@ from ..format.nested.fit_times import fit_times
 from ..format.nested.flatten import JSON
 from ..format.nested.keys import is_any_list, is_flat
 from ..format.schema.arrow_checks import in_unit
-from ..format.schema.arrow_types import arrow_type_of, default_unit, feature_of, is_list
-from ..format.schema.class_names import classes_of, named_fields
+from ..format.schema.arrow_types import arrow_type_of, classes_of, default_unit, feature_of, is_list, named_fields
 from ..format.schema.column_types import UNITS, is_binary, is_string
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name

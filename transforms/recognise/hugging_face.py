@@ -35,7 +35,7 @@ from typing import Any, Final
 
 from ..errors import InputError
 from ..format.manifest.naming import is_split_name
-from ..format.schema.class_names import names_of
+from ..format.schema.arrow_types import names_of
 from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable

@@ -60,7 +60,7 @@ from ..sources.contract.source import Listing, SourceEntry
 from ..sources.files.formats import format_of_name
 from ..sources.files.listing import beginning_of, is_there
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
-from ..stores.connect import store_at
+from ..stores.object_store import store_at
 from ..stores.store_url import parse_store_url
 from .box_layouts import files_below, files_in, folders_of_splits, root_of
 from .names import MAGIC, is_form_for_answers, split_in_words, split_of_folder

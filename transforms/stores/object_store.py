@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from ..errors import StoreError
 from . import failures
 from .failures import FIRST_PAUSE, retried
 from .piece_sender import at_once
-from .store_url import StoreUrl
+from .store_url import STORES, StoreUrl
 
 T = TypeVar("T")
 
@@ -258,3 +261,24 @@ class ObjectStore(ABC):
 
 def _reason(cause: Exception) -> str:
     return str(cause) if isinstance(cause, StoreError) else type(cause).__name__
+
+
+# The client of a bucket: one for each process, made when it is first asked for, with the environment's credentials.
+
+
+_stores: dict[tuple[int, str, str], ObjectStore] = {}
+_lock = threading.Lock()
+
+
+def store_at(url: StoreUrl) -> ObjectStore:
+    """Return the store in which a place is; no request is made."""
+    with _lock:
+        key = (os.getpid(), url.scheme, url.bucket)
+        if key not in _stores:
+            _stores[key] = import_module(STORES[url.scheme].module, __package__).connect(url.bucket)
+        return _stores[key]
+
+
+def check_environment(scheme: str) -> None:
+    """Check that the environment has the client of a store, and credentials for it; no request is made."""
+    import_module(STORES[scheme].module, __package__).connect("bucket")

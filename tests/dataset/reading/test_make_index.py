@@ -14,8 +14,8 @@ from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.make_index import make_indexes
-from shardmill.transforms.dataset.records import record_file as record_offsets
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage import record_file
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, TargetError
 
 ROWS = 3000
@@ -104,7 +104,7 @@ def test_an_empty_file_has_one_offset(tmp_path: Path) -> None:
     (tmp_path / "a.tfrecord").write_bytes(b"")
     make_indexes([str(tmp_path / "a.tfrecord")])
     assert (tmp_path / "index/a.offsets").read_bytes() == bytes(8)
-    assert record_offsets.read_offsets(str(tmp_path / "a.tfrecord")).tolist() == np.zeros(1).tolist()
+    assert record_file.read_offsets(str(tmp_path / "a.tfrecord")).tolist() == np.zeros(1).tolist()
 
 
 def test_an_index_folder_that_is_a_link_is_refused_and_nothing_changes_behind_it(tmp_path: Path) -> None:

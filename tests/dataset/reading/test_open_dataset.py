@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, SchemaError, UsageError
 from shardmill.transforms.format.schema.schema import Feature, Schema
 

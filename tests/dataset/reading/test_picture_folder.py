@@ -22,7 +22,7 @@ from shardmill.transforms.dataset.reading.exported_pictures import (
     picture_path,
     safe_name,
 )
-from shardmill.transforms.dataset.reading.exported_rows import ExportedRows
+from shardmill.transforms.dataset.reading.exported_tables import ExportedRows
 from shardmill.transforms.dataset.storage.incomplete_file import new_folder
 from shardmill.transforms.errors import DamageError, UsageError
 

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
-from shardmill.transforms.dataset.records.record_file import read_offsets
+from shardmill.transforms.dataset.storage.record_file import read_offsets
 from shardmill.transforms.errors import DamageError, UsageError
 from shardmill.transforms.format.sidecars.sidecar_files import offsets_in
 
@@ -235,7 +235,7 @@ def test_values_of_every_kind_are_those_of_a_batch(tmp_path: Path) -> None:
 
 def test_plain_bytes_come_as_they_are(tmp_path: Path) -> None:
     from shardmill.pipelines.runs.merge import plan_merge
-    from shardmill.transforms.dataset.records.record_file import write_records
+    from shardmill.transforms.dataset.storage.record_file import write_records
 
     write_records(tmp_path / "a.tfrecord", [b"no example", b"", b"nor this"])
     plan_merge("merge", [str(tmp_path / "a.tfrecord")], {"output.path": str(tmp_path / "out")}).run()

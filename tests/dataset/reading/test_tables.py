@@ -24,8 +24,13 @@ from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.append import run_append
-from shardmill.transforms.dataset.reading.exported_rows import ExportedRows
-from shardmill.transforms.dataset.reading.exported_tables import TABLES, csv_lines, plain_array, plain_list
+from shardmill.transforms.dataset.reading.exported_tables import (
+    TABLES,
+    ExportedRows,
+    csv_lines,
+    plain_array,
+    plain_list,
+)
 from shardmill.transforms.errors import UsageError
 
 STRUCT = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string())), ("at", pa.timestamp("us"))])

@@ -15,8 +15,8 @@ from shardmill.transforms.format.columns.feature_column import (
     bytes_values,
     feature_column,
 )
-from shardmill.transforms.format.flow.blocks import Narrowing
 from shardmill.transforms.format.flow.rejects import CellProblem
+from shardmill.transforms.format.flow.rows import Narrowing
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.records.record_file import read_records, write_records
+from shardmill.transforms.dataset.storage.record_file import read_records, write_records
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
 RECORDS = [bytes([65 + number]) * 84 for number in range(10)]

@@ -16,7 +16,7 @@ from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.records.record_file import read_records, write_records
+from shardmill.transforms.dataset.storage.record_file import read_records, write_records
 
 from ...command_line import Shardmill
 

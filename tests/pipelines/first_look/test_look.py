@@ -18,7 +18,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 from shardmill.pipelines.first_look.starter import PACKAGED, starter_text
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.format.wording.printable import printable
 
 from ...archives import picture, sample, tar_of

@@ -11,7 +11,7 @@ import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.first_look.starter import starter_text
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import ConfigError
 
 from ...command_line import Shardmill

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError
 from shardmill.transforms.format.encode.example_proto import Example
 

@@ -11,7 +11,7 @@ from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.report.summary import Summary
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import InputError, SchemaError, TooManyRejects, UsageError
 
 from ...examples import example_from_values

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.records.record_file import read_records, write_records
+from shardmill.transforms.dataset.storage.record_file import read_records, write_records
 
 from ...command_line import Shardmill
 

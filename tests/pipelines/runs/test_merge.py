@@ -15,8 +15,8 @@ import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.records.record_file import read_records, write_records
 from shardmill.transforms.dataset.storage.direct_file import AlignedBuffer
+from shardmill.transforms.dataset.storage.record_file import read_records, write_records
 from shardmill.transforms.format.buffers.checksum import add_digests
 from shardmill.transforms.format.manifest.manifest import Manifest
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES

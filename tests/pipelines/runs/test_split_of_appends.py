@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.transforms.dataset.records.record_file import read_records, write_records
+from shardmill.transforms.dataset.storage.record_file import read_records, write_records
 from shardmill.transforms.errors import DamageError, UsageError
 
 from ...command_line import Shardmill

@@ -13,7 +13,7 @@ from shardmill.pipelines.report.summary import PlanReport, SplitEstimate, Summar
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.integrity.findings import Finding, Report
 from shardmill.transforms.errors import ConfigError, TooManyRejects
-from shardmill.transforms.format.flow.blocks import Narrowing
+from shardmill.transforms.format.flow.rows import Narrowing
 from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,

@@ -23,7 +23,7 @@ from shardmill.transforms.format.encode.example_proto import Example
 from shardmill.transforms.recipe.steps.files import Files
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.files.below_root import FileProblem, FilesBelow
-from shardmill.transforms.stores.connect import store_at
+from shardmill.transforms.stores.object_store import store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 
 from ...command_line import Shardmill

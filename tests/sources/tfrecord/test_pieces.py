@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 from shardmill.transforms.sources.tfrecord.pieces import cut_stream, find_record_start
 

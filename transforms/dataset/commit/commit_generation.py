@@ -23,8 +23,7 @@ from ...format.wording.sizes import format_size
 from ...observers.tally import Tally
 from ..generations.manifest_files import PartCache, is_replaced, list_generations, read_manifest
 from ..generations.statistics_file import read_tally, statistics_files
-from ..shards.accounting import Refusal, RefusalKind
-from ..shards.counted import read_counted
+from ..shards.accounting import Refusal, RefusalKind, read_counted
 from ..shards.plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal
 from ..shards.source_list import read_notes
 from ..stage.spec import AppendTo, DatasetSpec

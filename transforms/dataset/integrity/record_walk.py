@@ -38,8 +38,7 @@ from ...format.tfrecord.scan import (
     scan_records,
 )
 from ...format.wording.printable import printable_path
-from ..records.record_file import Path, open_on_disk
-from ..records.record_scan import HeldPieces, PlainPieces, RecordRun, longest_record, tell_form
+from ..storage.record_file import HeldPieces, Path, PlainPieces, RecordRun, longest_record, open_on_disk, tell_form
 
 _PIECE_BYTES: Final = 2 << 20
 _SEARCH_BYTES: Final = 1 << 20

@@ -21,10 +21,9 @@ from ...format.tfrecord.framing import FRAME_BYTES
 from ...format.tfrecord.scan import WRONG_DATA
 from ...format.wording.printable import printable_path
 from ..generations.manifest_files import check_regular, read_file
-from ..records.record_file import open_regular, read_record_batches
-from ..records.record_scan import RecordRun
 from ..storage.contract import FileStatus
 from ..storage.object_storage import storage_at
+from ..storage.record_file import RecordRun, open_regular, read_record_batches
 from .findings import Finding
 from .record_walk import DamagedRange, walk_records
 

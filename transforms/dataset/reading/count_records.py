@@ -18,7 +18,7 @@ from ...observers.figures import Level
 from ...observers.tally import Tally
 from ..generations.manifest_files import list_generations, locate_shard
 from ..generations.opened_generation import OpenedGeneration
-from ..shards.counted import count_file
+from ..shards.accounting import count_file
 from ..stage.run_lock import hold_sidecars
 from ..storage.contract import Storage
 from ..storage.local_storage import LocalStorage

@@ -21,8 +21,7 @@ from ...format.wording.hints import Add
 from ...format.wording.printable import printable, printable_path
 from ..storage.direct_file import errors_named
 from ..storage.incomplete_file import new_file_named
-from .exported_rows import ExportedRows
-from .exported_tables import plain_list
+from .exported_tables import ExportedRows, plain_list
 
 _SUFFIXES: Final = {
     "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),

@@ -18,11 +18,10 @@ from typing import Any
 from ...format.manifest.naming import IndexKind, index_path
 from ...format.sidecars.sidecar_files import index_data
 from ...format.wording.printable import printable_path
-from ..records.record_file import open_regular, read_offsets
-from ..records.record_scan import tell_form
 from ..stage.run_lock import hold_sidecars
 from ..storage.local_storage import LocalStorage
 from ..storage.object_storage import storage_at
+from ..storage.record_file import open_regular, read_offsets, tell_form
 
 Map = Callable[[Callable[[str], "MadeIndex"], Iterable[str]], Iterable["MadeIndex"]]
 

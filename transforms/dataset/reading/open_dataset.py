@@ -38,20 +38,20 @@ from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
 from ...observers.figures import Statistics
 from ...stores.store_url import is_store_url
-from ..frameworks.arrays import ArrayReader
-from ..frameworks.numpy_columns import NumpyColumns, Values, joined_columns
-from ..frameworks.row_source import RowSource
 from ..generations.opened_generation import OpenedGeneration, locate_shards, open_generation
 from ..generations.statistics_file import read_stats
-from ..records.record_scan import RecordRun
+from ..rows.arrays import ArrayReader
 from ..rows.numbered_rows import NumberedRows, decoded, joined
+from ..rows.numpy_columns import NumpyColumns, Values, joined_columns
 from ..rows.record_access import RecordStream
+from ..rows.row_source import RowSource
+from ..storage.record_file import RecordRun
 
 if TYPE_CHECKING:
     import pandas as pd
     import tensorflow as tf
 
-    from ..frameworks.torch_batches import TorchBatches
+    from ..rows.torch_batches import TorchBatches
 
 
 Columns: TypeAlias = Sequence[str] | None
@@ -412,7 +412,7 @@ class Dataset:
                 batch at all.
             ImportError: PyTorch is not installed.
         """
-        from ..frameworks.torch_batches import TorchBatches, TorchOptions
+        from ..rows.torch_batches import TorchBatches, TorchOptions
 
         plan = NumpyColumns.plan(self._rows.schema, columns, decode=decode)
         options = TorchOptions(batch_rows, rank, world, seed, shuffle, even)
@@ -463,7 +463,7 @@ class Dataset:
         """
         if is_store_url(self._rows.path) and not self._rows.path.startswith("gs://"):
             raise UsageError(f"TensorFlow reads files and gs://, and not {self._rows.path}; use torch() or numpy()")
-        from ..frameworks.tf_records import TensorFlowOptions, tf_dataset
+        from ..rows.tf_records import TensorFlowOptions, tf_dataset
 
         if columns is not None and not len(columns):
             raise UsageError("tf: there is no column to read; name some, or leave columns out")

@@ -1,1 +1,1 @@
-"""Rows and records by their number: where they are in the shards, and what their columns are."""
+"""Rows of a dataset: any record by its number, as columns, as NumPy arrays, and as batches of PyTorch and tf.data."""

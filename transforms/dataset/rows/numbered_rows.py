@@ -23,8 +23,7 @@ from ...format.encode.example_proto import parse_example
 from ...format.manifest.details import ColumnEntry
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.nested.assemble import Disagreement, assemble
-from ...format.nested.keys import MASK
-from ...format.nested.type_documents import as_stored, type_of_document
+from ...format.nested.keys import MASK, as_stored, type_of_document
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import Feature, Schema

@@ -36,9 +36,8 @@ from ...format.wording.printable import counted, printable_path
 from ...stores.object_reader import ObjectReader
 from ...stores.store_url import is_store_url
 from ..generations.opened_generation import OpenedGeneration
-from ..records.record_file import offsets_of, open_regular, scan_opened
-from ..records.record_scan import RecordRun
 from ..storage.object_storage import storage_at
+from ..storage.record_file import RecordRun, offsets_of, open_regular, scan_opened
 
 # Files that are read at places all over them: the most recently used ones stay open.
 

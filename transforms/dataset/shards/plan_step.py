@@ -16,7 +16,6 @@ from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.columns.feature_column import columns_of
 from ...format.decode.decode_examples import ExampleDecoder
 from ...format.encode.framed_rows import frames_in_place
-from ...format.flow.blocks import FeatureColumn, Narrowing
 from ...format.flow.observers import (
     DEALT,
     Finding,
@@ -29,21 +28,20 @@ from ...format.flow.observers import (
     narrowings_in,
     warnings_check,
 )
+from ...format.flow.rows import FeatureColumn, Narrowing
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import index_path, shard_file_name, staged_file, staged_sidecar
 from ...format.schema.schema import Schema
 from ...format.sidecars.sidecar_files import index_data, offsets_in
 from ...format.splits.splitter import TOO_MANY_SPLITS, Candidates, Settlement, Settling
-from ..records.record_file import read_record_batches
-from ..records.record_scan import RecordRun
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, SplitParts, plan_shards
 from ..stage.max_rejects import rejects_allowed
 from ..stage.spec import JOIN_TWO, OWN_PIPELINE, DatasetSpec
 from ..stage.split_stager import OFFSETS, PART
 from ..stage.task_result import NO_TASK, TaskResult
 from ..stage.task_stager import new_parts
-from .accounting import REFUSAL_FILE, Accounts, Ledger, Refusal
-from .counted import count_shard, leave_tally
+from ..storage.record_file import RecordRun, read_record_batches
+from .accounting import REFUSAL_FILE, Accounts, Ledger, Refusal, count_shard, leave_tally
 from .second_pass import ShuffleTask, leave_findings, lost_between, plan_second_pass, read_findings, respill
 from .source_list import carried_lines, source_lines
 

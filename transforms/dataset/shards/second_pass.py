@@ -24,10 +24,9 @@ import pyarrow as pa
 from ...errors import DamageError
 from ...format.buffers.checksum import add_digests, record_digests, unmask_each
 from ...format.encode.framed_rows import frames_in_place
-from ...format.flow.blocks import Frames
 from ...format.flow.observers import LeftOut
+from ...format.flow.rows import Frames
 from ...format.tfrecord.framing import FRAME_BYTES
-from ..records.record_file import read_record_batches
 from ..shard_plan.shard_plan import Part, SplitParts
 from ..shard_plan.task_ranges import MOST_SHARDS, plan_tasks
 from ..stage.spec import DatasetSpec
@@ -46,6 +45,7 @@ from ..stage.spill import (
 from ..stage.task_result import TaskResult
 from ..stage.task_stager import TaskStager, new_parts
 from ..storage.object_storage import storage_at
+from ..storage.record_file import read_record_batches
 
 FOLDER: Final = "shuffle"
 """In the run's staging folder: files for the second pass."""

@@ -16,9 +16,8 @@ from typing import ClassVar, Final
 
 from ...format.buffers.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
-from ...stores.connect import store_at
 from ...stores.object_reader import ObjectReader, read_ahead
-from ...stores.object_store import ObjectInfo, ObjectStore, Upload
+from ...stores.object_store import ObjectInfo, ObjectStore, Upload, store_at
 from ...stores.piece_sender import at_once, finished_later
 from ...stores.store_url import is_store_url, parse_store_url
 from ..shard_plan.shard_plan import PartRange

@@ -25,7 +25,6 @@ from ...errors import RunError, SchemaError, UsageError
 from ..buffers.arrow_memory import array_of, joined_arrays, raw_values, take_rows, true_mask
 from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, absent_column, feature_column
-from ..flow.blocks import Block, FeatureColumn, Frames, Narrowing
 from ..flow.observers import (
     IMAGE_FORMATS,
     Observer,
@@ -38,9 +37,9 @@ from ..flow.observers import (
     warned_summary,
 )
 from ..flow.rejects import CellError, CellProblem, Reject
-from ..flow.rows import RowOrigin, Rows
+from ..flow.rows import Block, FeatureColumn, Frames, Narrowing, RowOrigin, Rows
 from ..schema.schema import Feature, Kind, Schema
-from ..splits.folders import FolderSplits, settling
+from ..splits.by_column import FolderSplits, settling
 from ..splits.splitter import Assigned, Candidates, OneSplit, Settling, Splitter
 from ..tfrecord.framing import join_frames
 from ..wording.hints import Set

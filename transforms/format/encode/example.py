@@ -39,7 +39,7 @@ from ..buffers.views import (
     varint_views,
     words_of,
 )
-from ..flow.blocks import FeatureColumn, Frames
+from ..flow.rows import FeatureColumn, Frames
 from ..schema.schema import Kind
 from .spliced_records import NEUTRAL, SegmentedRecords, frame_in_place
 

@@ -20,12 +20,11 @@ from ..buffers.checksum import record_digests
 from ..buffers.payloads import Payloads
 from ..buffers.views import I64
 from ..columns.feature_column import columns_of
-from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
 from ..flow.observers import IMAGE_FORMATS, READ, ReadRange, merged, narrowed_summary
 from ..flow.rejects import Reject
-from ..flow.rows import Rows
+from ..flow.rows import Block, EntryCounts, Frames, Narrowing, Rows
 from ..schema.schema import Schema
-from ..splits.folders import FolderSplits
+from ..splits.by_column import FolderSplits
 from ..splits.splitter import Candidates, OneSplit, Splitter
 from ..tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 

@@ -20,8 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..schema.schema import Schema
-from .blocks import FeatureColumn, Frames, Narrowing, added
-from .rows import Notes, Origin
+from .rows import FeatureColumn, Frames, Narrowing, Notes, Origin, added
 
 NARROWED: Final = "narrowed"
 """Feature -> type before, type after, values, largest relative error, values that became zero."""

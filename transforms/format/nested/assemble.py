@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ..buffers.views import I64
-from .decimals import from_scaled
+from .flatten import from_scaled
 from .keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, grid_of, is_any_list, is_scalar
 
 Columns = Mapping[str, pa.Array]

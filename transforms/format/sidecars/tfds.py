@@ -31,8 +31,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..manifest.details import ColumnEntry
-from ..nested.keys import FLAT_VALUES, MASK, PRESENT, ROW_LENGTHS, ranks_of
-from ..nested.type_documents import inner_shapes
+from ..nested.keys import FLAT_VALUES, MASK, PRESENT, ROW_LENGTHS, inner_shapes, ranks_of
 from ..schema.column_types import column_type
 from ..schema.schema import Feature, Schema
 

@@ -28,8 +28,8 @@ import pyarrow as pa
 
 from ...errors import UsageError
 from ..buffers.views import I64
-from ..flow.blocks import FeatureColumn
 from ..flow.observers import Summaries, notes_summary
+from ..flow.rows import FeatureColumn
 from ..schema.schema import Schema
 from ..wording.printable import printable
 from .splitter import Assigned, Candidates, Splitter, scalar_feature, where_present

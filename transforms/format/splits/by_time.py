@@ -22,8 +22,8 @@ from pyarrow import types
 
 from ...errors import SchemaError
 from ..buffers.views import I64
-from ..flow.blocks import FeatureColumn
 from ..flow.rejects import CellError
+from ..flow.rows import FeatureColumn
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import is_binary, is_string
 from ..schema.schema import Feature, Schema

@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from ...errors import SchemaError
 from ..buffers.views import I64
-from ..flow.blocks import FeatureColumn
 from ..flow.rejects import CellError
+from ..flow.rows import FeatureColumn
 from ..schema.schema import Feature, Schema
 from ..wording.hints import Add
 from ..wording.nearest import NoColumnError, nearest_name

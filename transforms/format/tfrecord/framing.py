@@ -27,7 +27,7 @@ from ..buffers.checksum import (
     record_digests,
 )
 from ..buffers.views import BUFFER_LIMIT, I64, Views, gather, inline_views, reference_views
-from ..flow.blocks import Frames
+from ..flow.rows import Frames
 
 HEADER_BYTES: Final = 12
 FOOTER_BYTES: Final = 4

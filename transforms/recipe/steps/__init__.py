@@ -1,1 +1,1 @@
-"""The steps that a config names: columns of folders, rows that are kept, other names, labels, constants."""
+"""The steps that a config names: columns of folders, rows that are kept, labels, pictures and the objects in them."""

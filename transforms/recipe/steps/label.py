@@ -22,8 +22,7 @@ from ...format.columns.lists import lists_of
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
-from ...format.schema.arrow_types import plain_type
-from ...format.schema.class_names import classes_of
+from ...format.schema.arrow_types import classes_of, plain_type
 from ...format.schema.column_types import is_string
 from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import NoColumnError, first_names

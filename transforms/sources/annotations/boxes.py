@@ -27,7 +27,7 @@ from typing import Any, Final
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
-from ...recipe.picture_steps.objects import ID
+from ...recipe.steps.objects import ID
 from ...recognise.names import kind_of, split_in_words
 from ...recognise.picture_tables import BoxColumns, box_columns
 from ..contract.source import ParallelMap, SourceEntry

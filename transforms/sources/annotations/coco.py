@@ -24,8 +24,8 @@ from ...errors import SourceError
 from ...format.wording.hints import Foreign
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
-from ...recipe.picture_steps.objects import ID
 from ...recipe.steps.label import MOST_CLASSES
+from ...recipe.steps.objects import ID
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from .rows import Annotated, AnnotationOptions, Picture, PictureFolder, annotated

@@ -3,7 +3,7 @@
     file_name  image/source_id  image/caption  objects
     7.jpg      "7"              ["a cat"]      {bbox: [[1, 2, 3, 4]], category: [17], label: ["cat"], area: [12], ...}
 
-`objects` is what `recipe/picture_steps/boxes.py` makes the keys of TensorFlow's detection of.
+`objects` is what `recipe/steps/boxes.py` makes the keys of TensorFlow's detection of.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...recipe.picture_steps.objects import ID, OBJECTS, SIZE
+from ...recipe.steps.objects import ID, OBJECTS, SIZE
 from ..contract.source import SourceEntry
 from ..files.formats import has_suffix, suffixes_of
 

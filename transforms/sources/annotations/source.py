@@ -19,8 +19,8 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
-from ...recipe.picture_steps.objects import OBJECTS
 from ...recipe.steps.label import numbers_note
+from ...recipe.steps.objects import OBJECTS
 from ...recognise.lists import labels_of, pictures_without_files
 from ...recognise.names import FileSplits
 from ...recognise.rules import recognise

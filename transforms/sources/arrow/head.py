@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
 from ...format.schema.arrow_checks import check_names, period_mark, storage_type
-from ...format.schema.class_names import named_classes, with_classes
+from ...format.schema.arrow_types import named_classes, with_classes
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ...limits.turns import ROW_BYTES, Turn

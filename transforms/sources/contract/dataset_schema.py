@@ -12,8 +12,7 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.flow.rejects import NEW_DATASET
 from ...format.manifest.details import ColumnEntry
-from ...format.nested.keys import is_flat
-from ...format.nested.type_documents import type_of_document
+from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import TYPES
 from ...format.schema.schema import Feature, Schema, differing_features, schemas_side_by_side

@@ -19,9 +19,8 @@ import numpy.typing as npt
 from ...dataset.shard_plan import task_ranges
 from ...dataset.shard_plan.task_ranges import plan_tasks
 from ...errors import RunError, SourceError
-from ...format.flow.blocks import Block
 from ...format.flow.rejects import Reject
-from ...format.flow.rows import Rows, TaskEnd
+from ...format.flow.rows import Block, Rows, TaskEnd
 from ...format.tfrecord.gzip_members import compress_member
 from .source import Frozen, LazyPieces, Limit, Listing, Piece, Source, StoredPieces, Survey, Task
 

@@ -17,8 +17,7 @@ from ...format.flow.rows import Rows
 from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_checks import PERIOD, common_type, meaning, promoted_type
-from ...format.schema.arrow_types import feature_of, is_list
-from ...format.schema.class_names import classes_in, media_lines, named_fields
+from ...format.schema.arrow_types import classes_in, feature_of, is_list, media_lines, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Python
 from ...format.wording.nearest import NoColumnError, first_names

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import SourceError, StoreAccessError, StoreError
-from ...stores.connect import store_at
 from ...stores.object_reader import SeekableObject, read_ahead
-from ...stores.object_store import ChangedObject
+from ...stores.object_store import ChangedObject, store_at
 from ...stores.piece_sender import pool
 from ...stores.store_url import StoreUrl, parse_store_url
 from ..contract.source import ListedFile

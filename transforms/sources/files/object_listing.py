@@ -19,8 +19,7 @@ from typing import Final
 
 from ...errors import InputError
 from ...format.wording.printable import printable, printable_path
-from ...stores.connect import store_at
-from ...stores.object_store import ObjectInfo, ObjectStore
+from ...stores.object_store import ObjectInfo, ObjectStore, store_at
 from ...stores.store_url import STORES, StoreUrl, parse_store_url
 from ..contract.source import SourceEntry
 from .formats import has_suffix

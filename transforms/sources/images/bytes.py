@@ -21,8 +21,7 @@ from typing import Final, TypeAlias
 from ...errors import SourceError, StoreAccessError, StoreError
 from ...format.wording.printable import printable_path
 from ...pictures.facts import ImageProblem
-from ...stores.connect import store_at
-from ...stores.object_store import ChangedObject
+from ...stores.object_store import ChangedObject, store_at
 from ...stores.store_url import StoreUrl, parse_store_url
 from ..files.below_root import MACHINE_ERRORS, OPEN_FLAGS, is_inside, is_missing_or_empty
 from ..files.object_listing import object_name

@@ -29,8 +29,7 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ...recognise.layout import Layout
 from ...recognise.names import is_split_folder
-from ...stores.connect import store_at
-from ...stores.object_store import Level, ObjectInfo, number_of
+from ...stores.object_store import Level, ObjectInfo, number_of, store_at
 from ...stores.store_url import parse_store_url
 from ..contract.source import Listing, SourceEntry, Traits
 from ..files.listing import entry_name, holds_dataset

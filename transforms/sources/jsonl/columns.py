@@ -14,8 +14,7 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.buffers.arrow_memory import true_mask
 from ...format.nested.flatten import refuse_unsupported, without_json
-from ...format.nested.keys import is_flat
-from ...format.nested.type_documents import type_of_document
+from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema

@@ -21,8 +21,7 @@ from ...errors import SchemaError, SourceError
 from ...format.flow.rows import RowOrigin, Rows
 from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
-from ...format.schema.arrow_types import feature_of
-from ...format.schema.class_names import classes_in, media_lines, named_fields
+from ...format.schema.arrow_types import classes_in, feature_of, media_lines, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column, storage_type, times_within
-from ...format.schema.class_names import named_classes, with_classes
+from ...format.schema.arrow_types import named_classes, with_classes
 from ...format.wording.hints import Python
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable

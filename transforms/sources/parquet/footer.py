@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ...errors import SchemaError, SourceError
 from ...format.schema.arrow_checks import check_names, in_unit, meaning, period_mark, storage_column, storage_type
-from ...format.schema.class_names import named_classes, with_classes
+from ...format.schema.arrow_types import named_classes, with_classes
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable

@@ -23,8 +23,7 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.flow.rejects import NEW_DATASET
 from ...format.manifest.details import ColumnEntry
-from ...format.nested.keys import is_flat
-from ...format.nested.type_documents import type_of_document
+from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_checks import common_type, in_unit, meaning, promoted_type, without_nulls
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type

@@ -8,10 +8,10 @@ from typing import Any
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
-from ...recipe.picture_steps.boxes import BoxesByType
-from ...recipe.picture_steps.pictures import ExportedPictures
 from ...recipe.source import with_steps
+from ...recipe.steps.boxes import BoxesByType
 from ...recipe.steps.label import ClassesOfFiles
+from ...recipe.steps.pictures import ExportedPictures
 from ...recognise.rules import detect_format, meaning_of
 from ..contract.call import Call
 from ..contract.source import Source

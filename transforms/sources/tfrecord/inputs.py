@@ -24,7 +24,7 @@ from ...errors import InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.wording.hints import Command
 from ...recognise.tfds import StatedFiles
-from ...stores.connect import store_at
+from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
 from ..contract.source import Recognised, SourceEntry
 from ..files.formats import RECORD_NAMES

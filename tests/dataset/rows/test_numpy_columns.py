@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.frameworks.numpy_columns import NumpyColumns, Ragged, joined_columns
 from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
+from shardmill.transforms.dataset.rows.numpy_columns import NumpyColumns, Ragged, joined_columns
 from shardmill.transforms.errors import DamageError, UsageError
 from shardmill.transforms.format.schema.schema import Feature, Schema
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import crc32c
 import pytest
-from shardmill.transforms.dataset.records.record_file import read_record_batches, read_records, write_records
+from shardmill.transforms.dataset.storage.record_file import read_record_batches, read_records, write_records
 from shardmill.transforms.errors import DamageError, InputError, UsageError
 from shardmill.transforms.format.tfrecord.gzip_members import InflateLimits, compress_member
 from shardmill.transforms.format.tfrecord.scan import Damage

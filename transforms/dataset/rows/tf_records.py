@@ -22,8 +22,8 @@ import tensorflow as tf
 from ...errors import ShardmillWarning, UsageError
 from ...format.nested.keys import FLAT_VALUES, ROW_LENGTHS
 from ...format.schema.schema import Feature
-from ..rows.numbered_rows import NumberedRows
 from .epoch import too_much_left_out
+from .numbered_rows import NumberedRows
 from .numpy_columns import PRESENT
 
 _FILES_AT_ONCE: Final = 16

@@ -16,8 +16,8 @@ from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, TooManyRejects
-from shardmill.transforms.recipe.picture_steps.boxes import Boxes, BoxesByType, NoBoxes
 from shardmill.transforms.recipe.step import Column
+from shardmill.transforms.recipe.steps.boxes import Boxes, BoxesByType, NoBoxes
 
 from ...command_line import Shardmill
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.frameworks.epoch import BLOCKS_IN_WINDOW, Permutation, ShuffledBlocks, order_of
+from shardmill.transforms.dataset.rows.epoch import BLOCKS_IN_WINDOW, Permutation, ShuffledBlocks, order_of
 
 SHUFFLES = ("none", "global", "blocks")
 

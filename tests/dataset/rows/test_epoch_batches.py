@@ -6,7 +6,7 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.frameworks.epoch import EpochBatches, InOrder
+from shardmill.transforms.dataset.rows.epoch import EpochBatches, InOrder
 
 sizes, batch_sizes, worlds = st.integers(0, 300), st.integers(1, 40), st.integers(1, 5)
 

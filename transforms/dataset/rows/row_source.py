@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...format.wording.printable import printable
-from ..rows.numbered_rows import NumberedRows, RowReader, SourceColumns
+from .numbered_rows import NumberedRows, RowReader, SourceColumns
 from .numpy_columns import PRESENT, NumpyColumns, Ragged, Values, numpy_type_of
 
 

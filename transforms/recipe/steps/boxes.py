@@ -26,7 +26,7 @@ from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import empty_array
 from ...format.nested.keys import is_any_list, is_flat, stored_type
-from ...format.schema.class_names import classes_of
+from ...format.schema.arrow_types import classes_of
 from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable

@@ -26,8 +26,6 @@ from ...format.buffers.payloads import Payloads
 from ...format.wording.printable import printable_path
 from ...stores.store_url import is_store_url
 from ..generations.opened_generation import open_generation
-from ..rows.numbered_rows import NumberedRows
-from ..rows.record_access import joined_payloads
 from .epoch import (
     BLOCKS_IN_WINDOW,
     I64,
@@ -39,7 +37,9 @@ from .epoch import (
     order_of,
     too_much_left_out,
 )
+from .numbered_rows import NumberedRows
 from .numpy_columns import NumpyColumns, Ragged, Values
+from .record_access import joined_payloads
 
 BLOCK_BYTES: Final = 4 << 20
 LANES: Final = 8

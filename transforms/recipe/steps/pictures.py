@@ -29,7 +29,7 @@ from ...format.buffers.arrow_memory import array_of, int_array, raw_values, text
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
-from ...format.schema.class_names import media_of
+from ...format.schema.arrow_types import media_of
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Python, set_column
@@ -39,8 +39,8 @@ from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem, notes_of
 from ...sources.contract.selection import Selection
 from ..step import Column, Step, StepByType, Stepped, as_text, is_text, with_column
-from ..steps.columns import Keep
-from ..steps.files import FILENAME
+from .columns import Keep
+from .files import FILENAME
 from .objects import OBJECTS, fields_of
 
 _DATA_URL: Final = re.compile(r"^\s*data:[^,]*;base64,")

@@ -22,7 +22,7 @@ from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
 from ...format.flow.rejects import CellError
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, is_scalar, stored_type
-from ...format.schema.class_names import OBJECT_CLASSES
+from ...format.schema.arrow_types import OBJECT_CLASSES
 from ...format.schema.column_types import is_string
 from ...format.wording.printable import printable
 

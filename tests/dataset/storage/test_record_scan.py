@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from shardmill.transforms.dataset.records.record_file import write_records
-from shardmill.transforms.dataset.records.record_scan import scan_file
 from shardmill.transforms.dataset.storage.direct_file import RECYCLED_BYTES, address_of, recycled_array
+from shardmill.transforms.dataset.storage.record_file import scan_file, write_records
 from shardmill.transforms.format.tfrecord.scan import Damage
 
 RECORDS = [bytes([i % 251]) * (i * 7 % 5000) for i in range(2000)] + [b"larger than a piece" * 200_000, b"", b"last"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from shardmill.transforms.dataset.frameworks.epoch import SIZE, EpochPosition
+from shardmill.transforms.dataset.rows.epoch import SIZE, EpochPosition
 
 
 def position() -> EpochPosition:

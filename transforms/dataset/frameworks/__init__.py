@@ -1,1 +1,0 @@
-"""Rows for NumPy and for training: in which order, in which batches, and as what each framework takes."""

@@ -1,1 +1,0 @@
-"""Single TFRecord files, with or without a manifest: write one, read its records, scan runs of them, wherever it is."""
