@@ -16,15 +16,11 @@ def watch_of(progress: bool | None) -> Watch | None:  # noqa: FBT001  (an argume
 
     It is shown where it is asked for, and by default (None) in a notebook: there somebody waits for the cell.
     """
-    if progress is False or (progress is None and not _may_be_notebook()):
+    if progress is False or (progress is None and "ipykernel" not in sys.modules):
         return None
     from .progress import in_notebook
 
     return _show if progress or in_notebook() else None
-
-
-def _may_be_notebook() -> bool:
-    return "ipykernel" in sys.modules
 
 
 def _show(staging: str, notes: Sequence[str] = (), count: Count | None = None) -> AbstractContextManager[object]:

@@ -249,10 +249,6 @@ def _refused(spec: DatasetSpec, kind: RefusalKind, message: str, *, again: bool 
     return refusal
 
 
-def _details(spec: DatasetSpec, draft: Draft) -> Details:
-    return Details(spec.columns, spec.image, draft.checks)
-
-
 def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generation: int) -> Manifest:
     ordered = sorted(jobs, key=lambda job: (job.split, job.index))
     splits: dict[str, SplitEntry] = {}
@@ -289,7 +285,7 @@ def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generat
         schema=spec.schema,
         labels=spec.labels,
         narrowed=draft.narrowed,
-        details=_details(spec, draft),
+        details=Details(spec.columns, spec.image, draft.checks),
         conversion=spec.conversion,
         splits=splits,
         sidecars=(),

@@ -99,7 +99,7 @@ def _read_through(check: ShardCheck) -> ShardFacts:
         shard.read_records()
         shard.check_indexes()
     except (DamageError, InputError) as error:
-        shard.add(_without_path(str(error), check))
+        shard.add(str(error).removeprefix(f"{printable_path(os.path.join(check.root, check.file))}: "))
     except OSError as error:
         shard.add(f"cannot be read: {error.strerror}")
     return ShardFacts(shard.records, shard.bytes, shard.digest, tuple(shard.findings), frozenset(shard.image_formats))
@@ -248,7 +248,3 @@ class _Shard:
                 continue
             if not right:
                 self.findings.append(Finding(index, f"is not the index of {printable_path(self.check.file)}"))
-
-
-def _without_path(text: str, check: ShardCheck) -> str:
-    return text.removeprefix(f"{printable_path(os.path.join(check.root, check.file))}: ")

@@ -134,7 +134,7 @@ def _first_text(entry: SourceEntry, options: SampleOptions) -> tuple[str, str]:
 
 
 def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
-    widths = {sign: _widths(text, sign, options) for sign in SIGNS}
+    widths = {sign: [len(row) for row in _records(text, sign, options)] for sign in SIGNS}
     likely = [sign for sign in SIGNS if _is_delimiter(widths[sign])]
     if len(likely) > 1:
         both = " and ".join(f'"{printable(sign)}" gives {widths[sign][0]}' for sign in likely)
@@ -235,11 +235,6 @@ def _is_number(cell: str) -> bool:
 
 def _is_delimiter(widths: Sequence[int]) -> bool:
     return bool(widths) and widths[0] > 1 and widths.count(widths[0]) >= _WIDE * len(widths)
-
-
-def _widths(text: str, sign: str, options: SampleOptions) -> list[int]:
-    """Return how many columns the first records have by a sign; blank lines are none."""
-    return [len(row) for row in _records(text, sign, options)]
 
 
 def _records(text: str, sign: str, options: SampleOptions) -> Iterator[list[str]]:

@@ -310,7 +310,7 @@ def _nullable(field: pa.Field, leaf: int, groups: Sequence[ChunkGroup]) -> tuple
         return True, "nullable: its type is null"
     if not field.nullable:
         return False, "not null: required in the file"
-    if _is_nested(field.type):
+    if pa.types.is_nested(field.type) or isinstance(field.type, pa.BaseExtensionType):
         return True, "nullable: optional in the file"
     counts = [group.chunks[leaf].nulls for group in groups if group.rows]
     nulls = sum(count for count in counts if count is not None)
@@ -319,10 +319,6 @@ def _nullable(field: pa.Field, leaf: int, groups: Sequence[ChunkGroup]) -> tuple
     if None in counts:
         return True, "nullable: optional in the file, which does not count nulls"
     return False, "no nulls (file statistics)"
-
-
-def _is_nested(kind: pa.DataType) -> bool:
-    return pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)
 
 
 def leaf_count(kind: pa.DataType) -> int:
