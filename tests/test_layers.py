@@ -18,7 +18,7 @@ MODULES = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 PACKAGES = """
-transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars
+transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars snippets
 transforms: limits observers stores
 transforms/pictures: . preprocess
 transforms/dataset: shard_plan storage generations stage shards commit rows

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation
-from shardmill.transforms.dataset.commit.publish import write_generation
 from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.commit.write_generation import write_generation
 from shardmill.transforms.dataset.generations import manifest_files as generations
 from shardmill.transforms.dataset.generations.history import list_history
 from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest

@@ -109,7 +109,7 @@ def test_an_exact_split_that_is_shuffled_and_whose_first_run_ended_with_all_task
     split = {"fractions": {"train": 0.5, "val": 0.5}, "by": "exact"}
     settings: dict[str, Any] = {"shard_size": "64KiB", "shuffle": {"seed": 7}, "split": split}
     with monkeypatch.context() as patch:
-        patch.setattr("shardmill.transforms.dataset.commit.publish.commit_generation", _fail)
+        patch.setattr("shardmill.transforms.dataset.commit.write_generation.commit_generation", _fail)
         with pytest.raises(OSError, match="the power went"):
             convert({"input": {"paths": [str(tmp_path / "a.csv")]}, "name": "rows"}, output=out, **settings)
     convert({"input": {"paths": [str(tmp_path / "a.csv")]}, "name": "rows"}, output=out, **settings)

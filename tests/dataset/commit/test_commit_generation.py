@@ -13,17 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
-from shardmill.transforms.dataset.commit import publish as write_generation_module
+from shardmill.transforms.dataset.commit import write_generation as write_generation_module
 from shardmill.transforms.dataset.commit.commit_generation import Commit, WriteOutcome, read_outcome
-from shardmill.transforms.dataset.commit.publish import (
-    Move,
-    complete_publish,
-    finish_publish,
-    moves_of,
-    publish_file,
-    write_generation,
-)
+from shardmill.transforms.dataset.commit.publish import Move, complete_publish, finish_publish, moves_of, publish_file
 from shardmill.transforms.dataset.commit.target import prepare_target, replacing_what_is_there
+from shardmill.transforms.dataset.commit.write_generation import write_generation
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset

@@ -118,17 +118,17 @@ def test_a_command_whose_dataset_is_replaced_meanwhile_ends_with_an_error_that_s
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from shardmill.pipelines.commands import export
+    from shardmill.transforms.dataset.reading import open_dataset as opening
 
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "q", 1)
     shutil.copytree(tmp_path / "q", tmp_path / "other")
     convert(data=version(3), output=tmp_path / "other", output__shard_size="64KiB", if_exists="replace")
-    where = where or export
+    where = where or opening
     real, left = getattr(where, step), [1]
 
     def at_step(*args: Any, **options: Any) -> Any:
-        if left and where is not export:
+        if left and where is not opening:
             left.pop()
             replace(tmp_path / "q")
         result = real(*args, **options)

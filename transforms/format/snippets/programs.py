@@ -14,10 +14,10 @@ from ..manifest.manifest import Manifest
 from ..manifest.naming import index_path
 from ..nested.keys import FLAT_VALUES, ROW_LENGTHS
 from ..schema.schema import Feature
+from ..sidecars.croissant import NAME as CROISSANT
+from ..sidecars.croissant import classes_of, shard_globs
 from ..wording.hints import Command, Set
 from ..wording.printable import printable, printable_path
-from .croissant import NAME as CROISSANT
-from .croissant import classes_of, shard_globs
 
 
 @dataclass(frozen=True, slots=True)
