@@ -29,6 +29,9 @@ from ...transforms.format.encode.example_proto import (
     parse_example,
 )
 from ...transforms.format.wording.printable import printable, printable_path
+from ...transforms.sources.contract.call import typed_path
+from ...transforms.sources.files.formats import RECORD_NAMES
+from ...transforms.sources.files.listing import expand_paths
 from ...transforms.stores.store_url import is_store_url
 
 if TYPE_CHECKING:
@@ -55,8 +58,11 @@ def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> 
 
     Raise `DamageError` after the records before the damage have been printed.
     """
-    shown = 0
-    for record in islice(_records(path, split), count):
+    shown, files = 0, _files_of_no_dataset(path)
+    if files:
+        what = "1 TFRecord file" if len(files) == 1 else f"{len(files):,} TFRecord files"
+        screen.note(f"{printable_path(path)}: no dataset, but a folder of {what}, whose records follow")
+    for record in islice(_records(path, split, files), count):
         shown += 1
         example = parse_example(record.payload) if other_message(record.payload) is None else None
         if screen.as_json:
@@ -81,8 +87,27 @@ def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict
     return document
 
 
-def _records(path: str, split: str | None) -> Iterator[ShownRecord]:
-    """Yield the records at a path; a dataset's files are shown as their paths below its folder."""
+def _files_of_no_dataset(path: str) -> list[str]:
+    """Return the TFRecord files of a folder on a disk that has no manifest; none of another path."""
+    if not os.path.isdir(path) or any(
+        os.path.exists(os.path.join(path, one)) for one in ("manifests", "manifest.json")
+    ):
+        return []
+    try:
+        found, _ = expand_paths([path], "", RECORD_NAMES, names_only=True)
+    except InputError:
+        return []  # opening it says what is wrong
+    return [typed_path(os.fsdecode(one)) for one in found]
+
+
+def _records(path: str, split: str | None, files: Sequence[str]) -> Iterator[ShownRecord]:
+    """Yield the records at a path, or of `files` in it; a dataset's are shown as their paths below its folder."""
+    if files:
+        if split is not None:
+            raise UsageError(f"{printable_path(path)}: is no dataset, and has no splits; leave --split out")
+        for file in files:
+            yield from _shown(read_record_batches(file), printable_path(file))
+        return
     if is_store_url(path):
         path = path.rstrip("/")
         folder, name = os.path.split(path)

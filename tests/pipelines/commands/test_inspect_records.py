@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, UsageError
 
+from ...command_line import Shardmill
 from ...examples import example_from_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -131,6 +133,23 @@ def test_a_path_that_holds_nothing_is_an_input_error(tmp_path: Path) -> None:
 def test_a_split_of_a_single_file_is_a_usage_error(records: Path) -> None:
     with pytest.raises(UsageError, match="is one file, which has no splits"):
         run(records, split="train")
+
+
+def test_the_records_of_a_folder_without_a_manifest_are_shown_file_after_file(
+    records: Path, tmp_path: Path, shardmill: Shardmill
+) -> None:
+    for place in ("plain/Split-train/b.tfrecord", "plain/a.tfrecord"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(records, tmp_path / place)
+    screen = shardmill("inspect", "plain", "-n", "99", "--json")
+    assert screen.code == 0, screen.err
+    one = [json.loads(line) for line in shardmill("inspect", str(records), "-n", "99", "--json").out.splitlines()]
+    shown = [json.loads(line) for line in screen.out.splitlines()]
+    files = ["plain/Split-train/b.tfrecord"] * len(one) + ["plain/a.tfrecord"] * len(one)
+    assert [{**row, "file": ""} for row in shown] == [{**row, "file": ""} for row in one * 2]
+    assert [row["file"] for row in shown] == files
+    assert "plain: no dataset, but a folder of 2 TFRecord files, whose records follow" in screen.err
+    assert shardmill("inspect", "plain", "--split", "train").code == 2
 
 
 def test_an_empty_file_says_so_on_stderr(tmp_path: Path) -> None:
