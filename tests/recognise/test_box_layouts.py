@@ -449,6 +449,37 @@ def test_coco_s_splits_are_those_of_its_files_or_of_the_folders_in_images(
     assert {name: one.records for name, one in open_dataset("out").manifest.splits.items()} == {"train": 1, "val": 1}
 
 
+@pytest.mark.parametrize("above", ["VOC2012", "VOCdevkit/VOC2012"])
+@pytest.mark.parametrize("layout", ["VOC", "COCO", "YOLO"])
+def test_a_root_may_be_a_folder_or_two_further_down(above: str, layout: str, shardmill: Shardmill) -> None:
+    root = f"sets/{above}"
+    if layout == "COCO":
+        coco_as_it_is(root)
+    for split, name in (("train", "0"), ("val", "1")) if layout != "COCO" else ():
+        folders = ("JPEGImages", "Annotations") if layout == "VOC" else (f"images/{split}", f"labels/{split}")
+        picture(f"{root}/{folders[0]}/{name}.jpg")
+        if layout == "VOC":
+            voc(f"{root}/Annotations/{name}.xml", f"{name}.jpg")
+            write(f"{root}/ImageSets/Main/{split}.txt", f"{name}\n")
+            write("sets/VOCcode/read.m", "%")
+        else:
+            yolo(f"{root}/labels/{split}/{name}.txt")
+    write("sets/README.txt", "about")
+    done = shardmill("convert", "sets", "-o", "out")
+    assert done.code == 0, done.err
+    assert shardmill("convert", root, "-o", "alone").code == 0
+    splits = open_dataset("out").splits
+    assert splits == open_dataset("alone").splits
+    assert len(splits) > 1
+    assert all(boxes("out", split) == boxes("alone", split) for split in splits)
+
+
+def test_one_class_folder_with_annotations_in_it_is_no_layout() -> None:
+    picture("pets/cat/1.jpg")
+    voc("pets/cat/1.xml", "1.jpg")
+    assert by_box_layout({"format": "images"}, ["pets"], "") is None
+
+
 def test_coco_s_files_of_splits_may_begin_their_ids_again(shardmill: Shardmill) -> None:
     for split in ("train", "val"):
         picture(f"pets/images/{split}.jpg")

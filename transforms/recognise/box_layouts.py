@@ -12,8 +12,8 @@
     VOC            Annotations/7.xml               JPEGImages/7.jpg
     LabelImg       7.xml or 7.txt                  7.jpg               names in classes.txt
 
-The folders that are looked at are the root, those of splits in it, and the few whose names say what they hold. Of other
-folders a file with the name of annotations is named, with the command that reads it.
+The folders that are looked at are the root, or the only one in it, those of splits in it, and the few whose names say
+what they hold. Of other folders a file with the name of annotations is named, with the command that reads it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..format.wording.hints import Command, Set
 from ..format.wording.nearest import first_names
 from ..sources.contract.call import shown_path
 from ..sources.files.listing import beginning_of
-from ..sources.files.skipped_names import is_other_file, why_skipped
+from ..sources.files.skipped_names import is_other_file, pictures_below, why_skipped
 from .beside import HEAD_BYTES, YOLO_LINES
 from .lists import NAMES, PICTURES, folders_of_pictures, labels_of
 from .names import is_split_folder, split_in_words, split_of_folder
@@ -46,6 +46,9 @@ _MOST_ENTRIES: Final = 1 << 16
 """A folder with more files and folders is one of pictures."""
 
 _MOST_HEADS: Final = 16
+_WRAPPERS: Final = 2
+"""The root may be so many folders further down, each alone in the one above: `VOCdevkit/VOC2012`."""
+
 _SUFFIXES: Final = {"voc": ".xml", "yolo": ".txt"}
 _FILE_NAME: Final = re.compile(rb'"file_name"\s*:\s*"((?:[^"\\]|\\.)+)"')
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
@@ -65,18 +68,19 @@ class Pair:
 
 def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
     """A folder has a layout in which tools write pictures with boxes: its annotations name the pictures."""
-    root = root_of(given, paths, base)
-    if not root:
+    top = root_of(given, paths, base)
+    if not top:
         return None
-    pairs = list(dict.fromkeys(_pairs(root)))
-    pairs += [
-        pair for pair in _of_config(root) if not any(f"{pair.files}/".startswith(f"{one.files}/") for one in pairs)
-    ]
+    root, pairs = top, _all_pairs(top)
+    for _ in range(_WRAPPERS):
+        if not pairs and (inner := _only_folder(root)) is not None:
+            root = inner
+            pairs = [one for one in _all_pairs(root) if one.pictures not in (one.files, os.path.dirname(one.files))]
     if len({pair.kind for pair in pairs}) != 1:
         return None
     kind = pairs[0].kind
     shown, pictures = (
-        [os.path.normpath(os.path.join(paths[0], os.path.relpath(one, root))) for one in some]
+        [os.path.normpath(os.path.join(paths[0], os.path.relpath(one, top))) for one in some]
         for some in ([pair.files for pair in pairs], [pair.pictures for pair in pairs])
     )
     section = annotated_section(given, kind, shown, pictures)
@@ -114,6 +118,21 @@ def _beside_instances(pairs: Sequence[Pair]) -> str:
     is_, them = ("is", "it") if len(others) == 1 else ("are", "them")
     read = f"; {first_names(others, 4)} {is_} not read; to read {them} too: {' && '.join(commands)}"
     return read if others else ""
+
+
+def _all_pairs(root: str) -> list[Pair]:
+    pairs = list(dict.fromkeys(_pairs(root)))
+    more = [one for one in _of_config(root) if not any(f"{one.files}/".startswith(f"{it.files}/") for it in pairs)]
+    return pairs + more
+
+
+def _only_folder(root: str) -> str | None:
+    """Return the only folder in a root that holds pictures, where the root itself holds none."""
+    if any(not (is_other_file(name) or why_skipped(name)) for name in map(os.fsencode, files_in(root))):
+        return None
+    folders = [os.path.join(root, name) for name in _folders_in(root)[:_MOST_FOLDERS]]
+    found = [one for one in folders if next(pictures_below(os.fsencode(one)), None) is not None]
+    return found[0] if len(found) == 1 else None
 
 
 def folders_of_splits(root: str) -> list[str]:
