@@ -85,3 +85,30 @@ def test_where_all_files_are_ignored_the_run_says_so(tmp_path: Path, shardmill: 
     assert screen.code == 2
     assert "holds no file with one of the suffixes" in screen.err
     assert "that input.ignore does not leave out" in screen.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "npy"])
+def test_notes_beside_data_that_a_glob_takes_along_are_left_out_and_counted_as_in_a_folder(
+    kind: str, tmp_path: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for number in range(2):
+        WRITE[kind](Path(f"in/{number}.{kind}"))
+    for name in ("README.md", "classes.txt", "labels.txt", "LICENSE", "data.yaml"):
+        Path("in", name).write_text("cat\n")
+    seen = {}
+    for source in ("in", "in/*", "in*"):
+        done = shardmill("convert", source, "-o", "out", "--overwrite")
+        assert done.code == 0, done.err
+        seen[source] = [line for line in done.out.splitlines() if line.startswith(("Read ", "Left out"))]
+    assert seen["in"] == seen["in/*"] == seen["in*"]
+    assert "Left out: 2 .txt, 1 .md, 1 .yaml, 1 without a suffix" in seen["in"]
+
+
+def test_a_glob_of_notes_alone_reads_them(tmp_path: Path, shardmill: Shardmill) -> None:
+    for name in ("classes.txt", "labels.txt", "more.csv"):
+        (tmp_path / name).write_text("cat\n")
+    done = shardmill("convert", str(tmp_path / "*s.txt"), "-o", str(tmp_path / "out"))
+    assert done.code == 0, done.err
+    assert len(open_dataset(str(tmp_path / "out"))["train"]) == 2

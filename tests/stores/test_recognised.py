@@ -42,7 +42,10 @@ def test_files_in_a_store_have_the_splits_that_their_paths_state(bucket: Bucket,
         out = str(tmp_path / str(number))
         convert([f"{bucket.url}/{one}" for one in source], output=out)
         assert records(out) == {"train": 2, "test": 1}
+    bucket.store.put("in/test/LICENSE", b"free")
     bucket.store.put("in/test/b.csv", b"n\n2\n")
+    convert(f"{bucket.url}/in/test/*", output=str(tmp_path / "glob"))
+    assert records(tmp_path / "glob") == {"train": 2}, "without the note that the glob takes along"
     append(f"{bucket.url}/in", output=str(tmp_path / "0"))
     assert records(tmp_path / "0") == {"train": 2, "test": 2}
     append(f"{bucket.url}/in/test/b.csv", output=str(tmp_path / "1"))

@@ -27,7 +27,7 @@ from ..contract.source import Listing, SourceEntry, Traits
 from .formats import has_suffix
 from .object_listing import find_objects, look_at_object, object_name
 from .open_file import ReadAt, is_object, open_file, open_listed, read_at
-from .skipped_names import Ignored, LeftOut, why_skipped
+from .skipped_names import Ignored, LeftOut, notes_among, why_skipped
 
 _OF_FILES: Final = Traits()
 
@@ -246,6 +246,11 @@ def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found
         # `root_dir` and not a joined path: the folder's own name may hold brackets
         hits = glob.glob(raw, root_dir=root, recursive=True)
         matches = sorted({os.path.abspath(os.path.join(root, hit)) for hit in hits})
+        files = [match for match in matches if os.path.isfile(match)]
+        notes = notes_among(files, folders=len(files) < len(matches))
+        for note in notes:
+            found.left.skip_file(note)
+        matches = [match for match in matches if match not in notes]
     else:
         matches = []
     start = os.path.dirname(literal) if matches == [literal] else _fixed_part(os.path.join(root, raw))

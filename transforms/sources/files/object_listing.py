@@ -23,7 +23,7 @@ from ...stores.object_store import ObjectInfo, ObjectStore, store_at
 from ...stores.store_url import STORES, StoreUrl, parse_store_url
 from ..contract.source import SourceEntry
 from .formats import has_suffix
-from .skipped_names import Ignored, LeftOut, why_skipped
+from .skipped_names import Ignored, LeftOut, notes_among, why_skipped
 
 _DOTTED: Final = re.compile(r"/\.|/\Z")
 """What `**` does not match: a key that has a step which begins with a dot, or that stands for a folder."""
@@ -106,6 +106,11 @@ def find_objects(path: str, suffixes: tuple[str, ...], ignored: Ignored | None =
         found.matched = found.matched or isinstance(match, ObjectInfo) or bool(new or found.left.counts)
         found.objects += [info for info in new if info.key not in seen]
         seen.update(info.key for info in new)
+    if glob.has_magic(url.key):
+        notes = notes_among([info.key.encode() for info in found.objects])
+        for note in notes:
+            found.left.skip_file(note)
+        found.objects = [info for info in found.objects if info.key.encode() not in notes]
     found.objects.sort(key=lambda info: info.key.encode())
     return found
 

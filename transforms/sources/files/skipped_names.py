@@ -81,6 +81,25 @@ def is_other_file(name: bytes) -> bool:
     return lower[lower.rfind(b".") :] in _OTHER_SUFFIXES or lower in _OTHER_NAMES
 
 
+_NOTE: Final = re.compile(
+    rb"(?:readme|licen[cs]e|copying|notice|authors|changelog|citation)(?:\..*)?|(?:classes|labels)\.txt|"
+    rb".*\.(?:md|rst|names|yaml|yml)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Names of files that say something of data, and are none."""
+
+
+def notes_among(paths: Sequence[bytes], *, folders: bool = False) -> set[bytes]:
+    """Return the notes among files of a glob, beside data or `folders`: of names and suffixes that no data have.
+
+    >>> sorted(notes_among([b"in/a.csv", b"in/README.md", b"in/LICENSE"])), notes_among([b"README.txt", b"a.txt"])
+    ([b'in/LICENSE', b'in/README.md'], set())
+    """
+    notes = {path for path in paths if _NOTE.fullmatch(os.path.basename(path))}
+    ends = {os.path.splitext(path)[1].lower() for path in paths if path not in notes}
+    return {path for path in notes if (ends or folders) and os.path.splitext(path)[1].lower() not in ends}
+
+
 def pictures_below(root: bytes) -> Iterator[bytes]:
     """Yield the paths of all files below a folder that may be pictures by their names; nothing is opened."""
     for folder, below, names in os.walk(root):
