@@ -83,6 +83,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "`xyxy` (xmin, ymin, xmax and ymax)",
     "schema.boxes": "a box that goes over the edge of its picture: a reject, or it ends there "
     "([guide](guide.md#boxes))",
+    "schema.classes": "columns of 0 and 1 as one list of classes, like `{classes: [cat, dog, bird]}`",
     "schema.files_root": "the folder that such paths begin in and do not leave; relative to the config; by default the "
     "table's",
     "schema.files_suffix": "what the names of such files end with, where cells leave it out, like `.jpg`",

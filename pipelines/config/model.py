@@ -286,6 +286,7 @@ class SchemaConfig(_Section):
     infer: Literal["auto", "full", "none"] = "auto"
     columns: dict[str, ColumnConfig] = {}
     constants: dict[str, str | bool | int | float] = {}
+    classes: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
     boxes: Literal["reject", "clip"] = "reject"
     box_format: Literal["xywh", "xyxy"] = "xywh"
     files_root: Annotated[str, AfterValidator(_check_folder)] | None = None

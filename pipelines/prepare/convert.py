@@ -13,6 +13,7 @@ from ...transforms.errors import TargetError
 from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.flow.rows import Block, Rows
 from ...transforms.format.wording.printable import printable_path
+from ...transforms.recipe.steps.label import told_by_flags
 from ...transforms.recognise.beside import told_by_paths
 from ...transforms.recognise.splits import told_by_column
 from ...transforms.sources.contract.planning import Plan, make_plan
@@ -71,7 +72,8 @@ def _plan(conversion: Conversion, listing: Listing, survey: Survey, encoder: Row
         if not told and conversion.split is None and not survey.frozen.splits:
             told.update(dict.fromkeys(told_by_column(rows.batch)))
         if not told and rows.batch.num_rows:
-            told.update(dict.fromkeys(told_by_paths(rows.batch, listing, rows.entry_of(0))))
+            paths = told_by_paths(rows.batch, listing, rows.entry_of(0))
+            told.update(dict.fromkeys((*paths, *told_by_flags(rows.batch))))
         return encoder.encode(rows)
 
     output = conversion.output

@@ -25,7 +25,7 @@ from ...transforms.recipe.steps.boxes import BoxesByType, BoxFormat
 from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
-from ...transforms.recipe.steps.label import ClassesOfFiles, Label
+from ...transforms.recipe.steps.label import ClassesOfFiles, Flags, Label
 from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.pictures import ChosenFeatures, ExportedPictures, FromBase64, Pictures, is_feature_of
 from ...transforms.recipe.steps.ready import ReadyByType
@@ -259,6 +259,7 @@ def _steps_of_columns(config: Config, columns: Sequence[tuple[str, ColumnConfig]
         if rule.label:
             classes = None if isinstance(rule.label, bool) else rule.label
             steps.append(Label.of(name, classes, nulls=rule.keeps_nulls))
+    steps += [Flags(name, tuple(names_of)) for name, names_of in config.schema_.classes.items()]
     files = tuple(name for name, rule in features if rule.names_files)
     if files or config.schema_.files_root is not None or config.schema_.files_suffix is not None:
         steps.append(_files(config, files, tuple(name for name, rule in features if rule.image == "path")))

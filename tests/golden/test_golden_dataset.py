@@ -29,7 +29,7 @@ MANIFEST = """\
 {"format": "shardmill.manifest", "format_version": 1, "generation": 1, "parent": null, "operation": "create",
  "name": "golden", "version": "1.0.0", "order": "task", "compression": "none", "shard_size": 134217728, \
 "shard_name": "{split}-{index:05d}",
- "config_fingerprint": "sha256:0d68c3b92916b72b13babf5932925099905059d211c15df6792a0a8e3f938786", \
+ "config_fingerprint": "sha256:ee67abe704f1e3779969ea524b0ad43fd34a2f226c3d539b01c37c18fecf988c", \
 "schema_fingerprint": "sha256:f40f6e48532a98813569f7e598c981ca0d5843350ddb45d653b953b60c38a640",
  "source": {"format": "csv", "files": 1, "bytes": 41, "list": "sources/00000001.jsonl", "skipped": {}},
  "counts": {"read": 3, "written": 2, "rejected": 1, "dropped": 0},

@@ -111,6 +111,7 @@ class TestValues:
                 "infer": "auto",
                 "columns": {},
                 "constants": {},
+                "classes": {},
                 "files_root": None,
                 "files_suffix": None,
                 "boxes": "reject",

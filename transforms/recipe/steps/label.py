@@ -343,3 +343,74 @@ def _unknown(name: str, value: object, own: Sequence[str]) -> CellError:
     shown = first_names(own, _SHOWN)
     text = f"the file names the classes 0 to {len(own) - 1} ({shown}); fix the row"
     return CellError(name, "UNKNOWN_CLASS", printable(str(value)), f"0 to {len(own) - 1}", text)
+
+
+_FEWEST: Final = 3
+_MOST_OTHERS: Final = 3
+_ITEMS: Final = pa.list_(pa.field("item", pa.int64(), nullable=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Flags(Step):
+    """Make one list of columns, in which each is a class: the numbers of those that are 1."""
+
+    name: str
+    columns: tuple[str, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.columns
+
+    def under(self, dataset: Types, labels: Labels) -> Flags:  # noqa: ARG002
+        """Raises `SchemaError` where the columns have other numbers in the dataset."""
+        refuse_other_numbers(f"schema.classes.{self.name}", self.columns, labels.get(self.name, ()))
+        return self
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        known = {column.name: plain_type(column.field.type) for column in columns}
+        for name in self.columns:
+            if name not in known:
+                raise NoColumnError("schema.classes", name, list(known))
+            if not (types.is_integer(known[name]) or types.is_boolean(known[name]) or types.is_floating(known[name])):
+                raise SchemaError(
+                    f'schema.classes: column "{printable(name)}" holds {known[name]}, and not 0 and 1; leave it out'
+                )
+        if self.name in known and self.name not in self.columns:
+            raise SchemaError(f'schema.classes: there is a column "{printable(self.name)}"; choose another name')
+        made = Column(pa.field(self.name, _ITEMS, nullable=False), reason="schema.classes", labels=self.columns)
+        first = next(at for at, column in enumerate(columns) if column.name in self.columns)
+        kept = [column for column in columns if column.name not in self.columns]
+        return [*kept[:first], made, *kept[first:]]
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+        flags, problems = np.zeros((batch.num_rows, len(self.columns)), bool), list[CellProblem]()
+        for at, name in enumerate(self.columns):
+            values = batch[name].cast(plain_type(batch[name].type)).cast(pa.float64(), safe=False)
+            flags[:, at] = pc.fill_null(pc.equal(values, 1), fill_value=False).to_numpy(zero_copy_only=False)
+            odd = pc.fill_null(pc.and_(pc.not_equal(values, 0), pc.not_equal(values, 1)), fill_value=True)
+            for row in pc.indices_nonzero(odd).to_pylist():
+                shown = str(batch[name][row].as_py()).replace("None", "null")
+                text = "neither 0 nor 1; fix the row, or leave the column out of schema.classes"
+                problems.append(CellProblem(row, CellError(name, "UNKNOWN_CLASS", shown, "0 or 1", text)))
+        ends = np.concatenate([[0], np.cumsum(flags.sum(axis=1))]).astype(np.int32)
+        lists = pa.ListArray.from_arrays(pa.array(ends), pa.array(np.nonzero(flags)[1].astype(np.int64)), type=_ITEMS)
+        kept = [name for name in batch.schema.names if name not in self.columns]
+        arrays = [*(batch[name] for name in kept), lists]
+        return Stepped(pa.RecordBatch.from_arrays(arrays, names=[*kept, self.name]), None, tuple(problems))
+
+
+def told_by_flags(batch: pa.RecordBatch) -> tuple[str, ...]:
+    """Return what to say of a table whose numbers are columns of 0 and 1 alone, beside a few texts."""
+    names = [name for name, one in zip(batch.schema.names, batch.columns, strict=True) if _is_flag(one)]
+    others = [batch[name].type for name in batch.schema.names if name not in names]
+    texts = all(types.is_string(one) or types.is_large_string(one) or types.is_binary(one) for one in others)
+    if len(names) < _FEWEST or not 0 < len(others) <= _MOST_OTHERS or not texts or "/" in "".join(names):
+        return ()
+    option = Set("schema.classes", {"classes": names})
+    return (f"columns {first_names(names, 4)} hold 0 and 1 alone; to make one list of classes of them: {option}",)
+
+
+def _is_flag(column: pa.Array) -> bool:
+    if not types.is_integer(column.type) or column.null_count or not len(column):
+        return False
+    return set(pc.unique(column).to_pylist()) == {0, 1}
