@@ -37,7 +37,7 @@ T = TypeVar("T")
 CELLS: Final = 4 << 20
 """Objects times keys that pyarrow parses at a time: it takes 8 bytes for each, also where an object lacks the key."""
 
-_KEY_BYTES: Final = 6
+KEY_BYTES: Final = 6
 """No key takes fewer bytes, with its value: `"a":1,`."""
 
 _EQUAL_PARTS: Final = 4
@@ -134,7 +134,7 @@ def count_of(sign: bytes, text: bytes) -> int:
 
 
 def may_be_inferred(text: bytes) -> bool:
-    return count_of(b"{", text) * (len(text) // _KEY_BYTES + 1) <= CELLS
+    return count_of(b"{", text) * (len(text) // KEY_BYTES + 1) <= CELLS
 
 
 def seed_of(text: bytes) -> bytes | None:

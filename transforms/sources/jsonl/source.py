@@ -39,6 +39,7 @@ from .columns import (
     nested_columns,
     parser_of,
 )
+from .lanes import KEY_BYTES
 from .parse import parse_in_parts
 
 _WAVE: Final = 8
@@ -102,10 +103,11 @@ class JsonLinesSource(FileSource):
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         parser = parser_of(frozen, self.rules, self.settings.infer, self.sizes.record_bytes, self.selection)
-        sizes = replace(self.sizes, joined_bytes=self.sizes.joined_bytes * times_wider(len(parser.columns)))
         ordinal = 0
         for pieces in files_of(task, TextPiece):
-            count = 0
+            a_row = sum(piece.bytes for piece in pieces) // max(sum(piece.rows or 0 for piece in pieces), 1)
+            wider = times_wider(min(len(parser.columns), a_row // KEY_BYTES))
+            sizes, count = replace(self.sizes, joined_bytes=self.sizes.joined_bytes * wider), 0
             for piece, lines in read_lines(pieces, sizes, blank_rows=False):
                 for rows in parse_in_parts(parser, lines, piece.name, piece.entry):
                     count += rows.batch.num_rows + len(rows.rejects)
