@@ -40,8 +40,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.label_offset": "the number of the first class, at most 1000",
     "input.labels": "the classes in their order, others are rejects; `numeric`: folders named by numbers, in order",
     "input.annotations": "`{coco: [FILE, ...]}`, `{boxes: [TABLE, ...]}`, `{voc: FOLDER}` or `{yolo: FOLDER}`: files "
-    "that name the pictures and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: false` leaves "
-    "segmentations out",
+    "that name the pictures and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: true` reads "
+    "segmentations too",
     "input.classes": "the names of classes by number; by default of VOC those found, in their order (`numeric`: that "
     "of whole numbers), and of YOLO those of `data.yaml` or `classes.txt` beside the labels",
     "input.key": "members are of one sample where their names are equal up to the first dot, or the last one; `null` "
@@ -49,7 +49,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.pictures": "a picture without a name before its suffix is the column `image`, or called by its suffix",
     "input.json": "the fields of `.json` members are columns, or its text is one column `json`",
     "input.images": "the folder of the pictures that labels are beside",
-    "input.masks": "polygons and run lengths become PNG masks; `false` leaves them out",
+    "input.masks": "`true`: polygons and run lengths become PNG masks",
     "input.metadata": "`none`: the folders alone; by default a `metadata.csv`, `.jsonl` or `.parquet` beside pictures "
     "names them, and its rows are the records ([guide](guide.md#tables-beside-pictures))",
     "input.sha256": "add the feature `image/key/sha256`",

@@ -12,6 +12,7 @@ from ...transforms.errors import InputError
 from ...transforms.format.wording.hints import Add
 from ...transforms.sources.contract.call import Call, shown_path, typed_path
 from ...transforms.sources.files.formats import FORMATS
+from ...transforms.sources.images.options import ANNOTATION_KINDS
 from ...transforms.sources.registry.options import InputOfUnknownFormat
 from .errors import problems_of, unknown_format
 from .model import input_of_any_format
@@ -37,6 +38,7 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
         paths = []
     else:
         section["paths"] = paths
+    asked = _of_found_annotations(section)
     if section.get("format") is None:
         section.pop("format", None)
         if section.get("annotations") is not None:
@@ -51,12 +53,27 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
         lay_input(section, document.held, like=document.like)
     if found is not None and paths:
         found = _resolve(document, section, found, paths, base)
+        _lay_annotations(section, found, asked)
         _fill_detected(document, section, found, section["paths"], base, call)
     if found is None:  # so that no format's own model will look at the other keys
         try:
             input_of_any_format().model_validate(section)
         except ValidationError as error:
             document.problems += problems_of(error, document, ("input",))
+
+
+def _of_found_annotations(section: dict[str, Any]) -> dict[str, Any]:
+    """Take what a section says of annotations without naming their files: those that are found by themselves."""
+    asked = section.get("annotations")
+    if not isinstance(asked, dict) or any(kind in asked for kind in ANNOTATION_KINDS):
+        return {}
+    del section["annotations"]
+    return asked
+
+
+def _lay_annotations(section: dict[str, Any], form: Format[Any], asked: dict[str, Any]) -> None:
+    of_kind = section["format"] in ANNOTATION_KINDS and asked.keys() <= form.options.model_fields.keys()
+    section.update(asked if of_kind or not asked else {"annotations": asked})
 
 
 def _snapshots(document: Document, paths: list[str], base: str, call: Call) -> list[str]:

@@ -556,7 +556,7 @@ def test_oriented_boxes_and_polygons_have_masks_and_keypoints_are_counted(
     picture("pets/images/a.jpg")
     write("pets/labels/a.txt", f"{line}\n")
     data_yaml("pets", more)
-    done = shardmill("convert", "pets", "-o", "out")
+    done = shardmill("convert", "pets", "-o", "out", "--set", "input.annotations.masks=true")
     assert done.code == 0, done.err
     assert boxes("out", "train") == [(BOX, ["cat"])]
     (row,) = open_dataset("out").to_arrow("train").to_pylist()

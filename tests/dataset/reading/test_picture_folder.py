@@ -134,7 +134,7 @@ def test_two_equal_names_of_one_class_are_both_kept(tmp_path: Path) -> None:
 def test_files_of_other_writers_whose_text_is_bytes_become_folders_too(tmp_path: Path) -> None:
     coco = [str(SAMPLES / "street/instances.json")]
     convert(SAMPLES / "pets", output=tmp_path / "pets", max_rejects=1)
-    convert(SAMPLES / "street/pictures", output=tmp_path / "street", annotations={"coco": coco})
+    convert(SAMPLES / "street/pictures", output=tmp_path / "street", annotations={"coco": coco, "masks": True})
     for name in ("pets", "street"):
         (tmp_path / f"adopted-{name}").mkdir()
         shutil.copy(tmp_path / name / "train-00000.tfrecord", tmp_path / f"adopted-{name}/a-train.tfrecord-0-of-1")

@@ -58,12 +58,12 @@ def records(split: str = "train", path: str = "out") -> list[dict[str, Any]]:
     return rows
 
 
-def run(*files: str, **more: Any) -> Any:
-    return convert("pictures", output="out", input__annotations={"coco": list(files)}, **more)
+def run(*files: str, masks: bool = False, **more: Any) -> Any:
+    return convert("pictures", output="out", input__annotations={"coco": list(files), "masks": masks}, **more)
 
 
 def test_pictures_have_the_boxes_classes_masks_and_captions_of_all_files() -> None:
-    run(instances(), captions())
+    run(instances(), captions(), masks=True)
     none, _, two = records()
     assert (two["image/source_id"], two["image/caption"]) == ("502", ["a 2", "b 2"])
     assert two["image/object/bbox/xmin"] == pytest.approx([0, 0.05])
@@ -81,12 +81,16 @@ def test_pictures_have_the_boxes_classes_masks_and_captions_of_all_files() -> No
     assert verify_dataset("out").ok
 
 
-def test_masks_are_left_out_where_they_are_not_wanted() -> None:
-    convert(
-        "pictures" if instances() else "", output="out", input__annotations={"coco": ["instances.json"], "masks": False}
-    )
+def test_segmentations_are_counted_and_become_masks_by_the_setting_on_the_screen(shardmill: Shardmill) -> None:
+    command = ["convert", "pictures", "-o", "out", "--set", f"input.annotations.coco=[{instances()}]"]
+    screen = shardmill(*command)
+    assert screen.code == 0, screen.err
     assert "image/object/mask" not in records()[0]
     assert records()[2]["image/object/class/label"] == [90, 89]
+    (line,) = [line for line in screen.out.splitlines() if "segmentations of 3 objects are not read" in line]
+    setting = line.rpartition("--set ")[2]
+    assert shardmill(*command, "--set", setting, "--overwrite").code == 0
+    assert len(records()[2]["image/object/mask"]) == 2
 
 
 def test_a_picture_that_is_missing_is_a_reject_and_one_that_is_not_listed_is_counted(shardmill: Shardmill) -> None:
@@ -121,8 +125,8 @@ def test_a_segmentation_that_is_none_is_a_reject_of_its_picture(segmentation: An
     with pytest.raises(
         TooManyRejects, match=f"the segmentation of object 1 .*{message}.*input.annotations.masks=false"
     ):
-        run(source)
-    run(source, max_rejects=1)
+        run(source, masks=True)
+    run(source, masks=True, max_rejects=1)
     assert [row["image/source_id"] for row in records()] == ["501"]
 
 

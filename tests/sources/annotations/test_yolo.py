@@ -121,7 +121,7 @@ def test_names_may_be_given() -> None:
 def test_a_polygon_becomes_a_mask_and_the_box_around_it() -> None:
     picture("1", "0 0.1 0.2 0.5 0.2 0.5 0.6 0.1 0.6\n1 0 0 1 0 0 1\n")
     picture("2", "")
-    row, empty = run()
+    row, empty = run({"masks": True})
     assert corners(row) == pytest.approx([0.1, 0.2, 0.5, 0.6])
     masks = [np.asarray(Image.open(io.BytesIO(data))) for data in row["image/object/mask"]]
     assert [mask.shape for mask in masks] == [(10, 20)] * 2
@@ -132,14 +132,15 @@ def test_a_polygon_becomes_a_mask_and_the_box_around_it() -> None:
 
 def test_of_a_polygon_the_box_alone_is_kept_where_no_masks_are_wanted() -> None:
     picture("1", "0 0.1 0.2 0.5 0.2 0.3 0.6\n")
-    (row,) = run({"masks": False})
+    (row,) = run()
     assert "image/object/mask" not in row
     assert corners(row) == pytest.approx([0.1, 0.2, 0.5, 0.6])
 
 
 def test_masks_are_left_out_where_some_objects_are_boxes_and_the_screen_says_so(shardmill: Shardmill) -> None:
     picture("1", "0 0.1 0.2 0.5 0.2 0.3 0.6\n0 0.5 0.5 0.2 0.4\n")
-    screen = shardmill("convert", "images", "-o", "out", "--set", "input.annotations.yolo=labels")
+    option = "input.annotations={yolo: labels, masks: true}"
+    screen = shardmill("convert", "images", "-o", "out", "--set", option)
     assert '"segmentation" is left out: not all objects have it, but 1 of 2' in screen.out
     assert "mask" not in screen.out.partition("feature")[2]
 
@@ -148,7 +149,7 @@ def test_a_polygon_over_the_edge_is_a_reject_or_ends_there() -> None:
     picture("1", "0 0.9 0.2 1.2 0.2 1.2 0.6 0.9 0.6\n")
     with pytest.raises(TooManyRejects, match="goes over its edge"):
         run()
-    (row,) = run(schema={"boxes": "clip"})
+    (row,) = run({"masks": True}, schema={"boxes": "clip"})
     mask = np.asarray(Image.open(io.BytesIO(row["image/object/mask"][0])))
     assert np.argwhere(mask).tolist() == [[y, x] for y in range(2, 6) for x in range(18, 20)]
 

@@ -15,10 +15,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import DecodeError, Raw
+from msgspec.json import decode
 
 from ...errors import SourceError
 from ...format.wording.hints import Foreign
@@ -27,8 +33,8 @@ from ...format.wording.printable import printable
 from ...recipe.steps.label import MOST_CLASSES
 from ...recipe.steps.objects import ID
 from ..contract.source import ParallelMap, SourceEntry
-from ..files.open_file import open_file, open_listed
-from .rows import Annotated, AnnotationOptions, Picture, PictureFolder, annotated
+from ..files.open_file import OpenFile, mapped, open_file, open_listed
+from .rows import PICTURE, UNREAD, Annotated, AnnotationOptions, ObjectRows, Picture, PictureFolder, annotated, filled
 
 _READ: Final = frozenset({
     "id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints", "num_keypoints", "caption",
@@ -53,59 +59,74 @@ def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
 
     Raises `SourceError` where a file is not COCO's JSON, or two others have two pictures of one id.
     """
+    found = _Found(options.masks)
+    groups = Counter((options.folder_of(entry), entry.split) for entry in entries)
     sets = defaultdict[tuple[PictureFolder, str | None], list[_Known]](list)  # each has ids of its own
-    classes, counts = dict[int, str](), Counter[str]()
     for number, entry in enumerate(entries):
-        document, folder = _load(entry), options.folder_of(entry)
-        _add_classes(entry, document, classes)
-        some = sets[folder, entry.split]
-        known = next((one for one in some if entry.split is None or not one.is_of_others(document["images"])), None)
-        if known is None:
-            some.append(known := _Known())
-        _add(number, entry, document, known, counts, masks=options.masks)
-    pictures = list[Picture]()
-    for (folder, _), some in sets.items():
-        for picture in (picture for known in some for picture in known.pictures.values()):
-            picture.file_name = folder.named(picture.file_name)
-            pictures.append(picture)
-    _fill_keypoints([one for picture in pictures for one in picture.objects])
-    warnings = [f"{text}: {count:,}" for text, count in counts.items() if count]
-    return annotated(pictures, len(entries), classes, warnings=warnings)
+        group = options.folder_of(entry), entry.split
+        with open_listed(entry, open_file) as file:
+            document = _document(entry, file)
+            same = (one for one in sets[group] if entry.split is None or not found.are_others(document, one))
+            known = next(same, None)
+            if known is None:
+                sets[group].append(known := _Known(group[0], has_more=groups[group] > 1))
+            found.add(number, entry, document, known)
+    warnings = [f"{text}: {count:,}" for text, count in found.counts.items() if count]
+    objects = _with_keypoints(filled(found.objects.table(), found.more.table(), found.more_of))
+    return annotated(found.pictures, len(entries), found.classes, objects=objects, warnings=warnings)
 
 
-@dataclass(slots=True)
-class _Known:
-    """The pictures by their ids, and the objects by those of their pictures and their own."""
-
-    pictures: dict[int | str, Picture] = field(default_factory=dict)
-    objects: dict[tuple[object, object], dict[str, Any]] = field(default_factory=dict)
-
-    def is_of_others(self, images: Sequence[Any]) -> bool:
-        """Return whether a file begins its ids again: it has some of these, and each is of another picture."""
-        named = ((_key(one.get("id")), _name_of(one)) for one in images if isinstance(one, dict))
-        both = [(self.pictures[key].file_name, name) for key, name in named if key in self.pictures]
-        return bool(both) and all(known != name for known, name in both)
-
-
-def _load(entry: SourceEntry) -> dict[str, Any]:
-    with open_listed(entry, open_file) as file:
+def _document(entry: SourceEntry, file: OpenFile) -> dict[str, Any]:
+    """Return what a file holds: its lists as text, which is parsed as it is gone through, where that is possible."""
+    text = mapped(file) if entry.bytes else b""
+    try:
+        document = decode(text, type=dict[str, Raw])
+    except DecodeError:  # NaN, an encoding or a name that Python takes alone; or it is no JSON
         try:
-            document = json.loads(file.read())
+            document = json.loads(bytes(text))
         except (ValueError, RecursionError) as error:
             raise SourceError(entry.name, f"is no JSON: {printable(str(error))}; copy it again") from error
     keys = list(document) if isinstance(document, dict) else []
-    if not all(key in keys and isinstance(document[key], list) for key in ("images", "annotations")):
+    if not all(key in keys and _is_list(document[key]) for key in ("images", "annotations")):
         shown = first_names([str(key) for key in keys], 8) or type(document).__name__
         raise SourceError(
             entry.name, f'is no file of COCO\'s annotations: it needs lists "images" and "annotations", and has {shown}'
         )
-    known: dict[str, Any] = document
-    return known
+    return document
 
 
-def _add_classes(entry: SourceEntry, document: Mapping[str, Any], classes: dict[int, str]) -> None:
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) or (isinstance(value, Raw) and bytes(memoryview(value)[:1]) == b"[")
+
+
+def _items(document: Mapping[str, Any], key: str) -> Iterator[Any]:
+    """Yield what is in a list of a file, one after the other: all objects of COCO's own would take four gigabytes."""
+    value: Any = document.get(key)
+    if not _is_list(value):
+        return
+    for one in decode(value, type=list[Raw]) if isinstance(value, Raw) else value:
+        try:
+            yield decode(one) if isinstance(one, Raw) else one
+        except DecodeError:  # a number that Python takes alone
+            yield json.loads(bytes(one))
+
+
+@dataclass(slots=True)
+class _Known:
+    """The numbers of pictures by their ids, and the rows of objects by those of their pictures and their own.
+
+    Of the latter only where more files of the same pictures come.
+    """
+
+    folder: PictureFolder
+    has_more: bool
+    pictures: dict[int | str, int] = field(default_factory=dict)
+    objects: dict[tuple[int, object], int] = field(default_factory=dict)
+
+
+def _add_classes(entry: SourceEntry, categories: Iterable[Any], classes: dict[int, str]) -> None:
     """Raise `SourceError` where a class has another name in a file before."""
-    for one in _list_of(document, "categories"):
+    for one in categories:
         number, name = (_key(one.get("id")), one.get("name")) if isinstance(one, dict) else (None, None)
         if type(number) is not int or not isinstance(name, str):
             continue
@@ -124,51 +145,100 @@ def _add_classes(entry: SourceEntry, document: Mapping[str, Any], classes: dict[
             )
 
 
-def _add(
-    number: int,
-    entry: SourceEntry,
-    document: Mapping[str, Any],
-    known: _Known,
-    counts: Counter[str],
-    *,
-    masks: bool,
-) -> None:
-    pictures, objects = known.pictures, known.objects
-    _add_pictures(number, entry, document["images"], pictures, counts)
-    categories = {_key(one.get("id")): one for one in _list_of(document, "categories") if isinstance(one, dict)}
-    homeless, silent = list[object](), list[Mapping[str, Any]]()
-    for index, one in enumerate(document["annotations"]):
-        if not isinstance(one, dict):
-            raise SourceError(entry.name, f"annotations[{index}] is no object: {printable(str(one)[:80])}")
-        if "segments_info" in one:
-            raise SourceError(
-                entry.name,
-                "is a panoptic file: its annotations are segments of PNG masks, not boxes of objects, and are not "
-                "read; give the file of instances of the same pictures (instances_*.json)",
-            )
-        picture = pictures.get(_key(one.get("image_id")))
-        if picture is None:
-            homeless.append(one.get("image_id"))
-            continue
-        if not any(name in one for name in _SAYS):
-            silent.append(one)
-        if "bbox" in one or "category_id" in one:
-            if _key(one.get("category_id")) not in categories:
-                counts["annotations whose class is not in the list of categories"] += 1
-            others = one.keys() - _READ
-            for name in others:
-                counts[f'annotations with "{printable(str(name))}", which is not read'] += 1
-            found, key = _object(one, categories, masks=masks), (_key(one.get("image_id")), _key(one.get("id")))
-            if not key[1] or key not in objects:
-                objects[key] = found
-                picture.objects.append(found)
-            else:  # instances and keypoints of people are in two files
-                objects[key] |= {name: value for name, value in found.items() if objects[key].get(name) is None}
-        if isinstance(one.get("caption"), str):
-            picture.captions.append(one["caption"])
-    _refuse_lost(entry, len(document["annotations"]), homeless, silent, pictures)
-    counts["annotations left out, as their picture is not in the list of images"] += len(homeless)
-    counts['annotations left out, as they have no "bbox", "category_id" or "caption"'] += len(silent)
+@dataclass(slots=True)
+class _Found:
+    """What all files say: pictures, each with a number, and a row for each object; `more` is said again of some."""
+
+    masks: bool
+    classes: dict[int, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    pictures: list[Picture] = field(default_factory=list)
+    objects: ObjectRows = field(default_factory=ObjectRows)
+    more: ObjectRows = field(default_factory=ObjectRows)
+    more_of: list[int] = field(default_factory=list)
+
+    def are_others(self, document: Mapping[str, Any], known: _Known) -> bool:
+        """Return whether a file begins its ids again: it has some of these, and each is of another picture."""
+        images = (one for one in _items(document, "images") if isinstance(one, dict))
+        named = ((_key(one.get("id")), _name_of(one)) for one in images)
+        both = [
+            (self.pictures[known.pictures[key]].file_name, known.folder.named(str(name)))
+            for key, name in named
+            if key in known.pictures
+        ]
+        return bool(both) and all(one != other for one, other in both)
+
+    def add(self, number: int, entry: SourceEntry, document: Mapping[str, Any], known: _Known) -> None:
+        categories = list(_items(document, "categories"))
+        _add_classes(entry, categories, self.classes)
+        kinds = {_key(one.get("id")): one for one in categories if isinstance(one, dict)}
+        self._add_pictures(number, entry, _items(document, "images"), known)
+        homeless, silent, count, rows = list[object](), list[Mapping[str, Any]](), 0, dict[tuple[int, object], int]()
+        for index, one in enumerate(_items(document, "annotations")):
+            count += 1
+            _refuse_others(entry, index, one)
+            picture = known.pictures.get(_key(one.get("image_id")))
+            if picture is None:
+                homeless.append(one.get("image_id"))
+                continue
+            if not any(name in one for name in _SAYS):
+                silent.append(one)
+            if "bbox" in one or "category_id" in one:
+                if _key(one.get("category_id")) not in kinds:
+                    self.counts["annotations whose class is not in the list of categories"] += 1
+                for name in one.keys() - _READ:
+                    self.counts[f'annotations with "{printable(str(name))}", which is not read'] += 1
+                found, key = _object(one, kinds, masks=self.masks), (picture, _key(one.get("id")))
+                if key[1] and key in known.objects:  # instances and keypoints of people are in two files
+                    self.more_of.append(known.objects[key])
+                    self.more.add(picture, found)
+                else:
+                    row = self.objects.add(picture, found)
+                    if known.has_more:
+                        rows.setdefault(key, row)
+            if isinstance(one.get("caption"), str):
+                self.pictures[picture].captions.append(one["caption"])
+        known.objects = rows | known.objects
+        _refuse_lost(entry, count, homeless, silent, known.pictures)
+        self.counts["annotations left out, as their picture is not in the list of images"] += len(homeless)
+        self.counts['annotations left out, as they have no "bbox", "category_id" or "caption"'] += len(silent)
+
+    def _add_pictures(self, number: int, entry: SourceEntry, images: Iterable[Any], known: _Known) -> None:
+        by_url = 'pictures that are named by the last part of "coco_url", as they have no "file_name"'
+        of_windows = 'pictures whose "file_name" has "\\" between folders, which is read as "/"'
+        for index, image in enumerate(images):
+            fields = image if isinstance(image, dict) else {}
+            key, given, name = fields.get("id"), fields.get("file_name"), _name_of(fields)
+            self.counts[by_url] += given is None and name is not None
+            self.counts[of_windows] += given is not None and given != name
+            lacking = [
+                f'"{part}"' for part, value in (("id", key), ("file_name", name)) if not isinstance(value, int | str)
+            ]
+            if not isinstance(key, int | str) or not isinstance(name, str):
+                what = " and ".join(lacking) or '"file_name" as text'
+                raise SourceError(entry.name, f"images[{index}] has no {what}: {printable(str(image)[:80])}")
+            sides, path = (_whole(image.get("width")), _whole(image.get("height"))), known.folder.named(name)
+            at = known.pictures.setdefault(_key(key), len(self.pictures))
+            if at == len(self.pictures):
+                self.pictures.append(Picture(number, path, str(key), sides if all(sides) else None))
+            elif (before := self.pictures[at].file_name) != path:
+                before = before.removeprefix(known.folder.named(""))
+                raise SourceError(
+                    entry.name,
+                    f"the picture {key} is {printable(name)}, and {printable(before)} before: these files are of two "
+                    f"sets of pictures; convert one, and append the other",
+                )
+
+
+def _refuse_others(entry: SourceEntry, index: int, one: object) -> None:
+    if not isinstance(one, dict):
+        raise SourceError(entry.name, f"annotations[{index}] is no object: {printable(str(one)[:80])}")
+    if "segments_info" in one:
+        raise SourceError(
+            entry.name,
+            "is a panoptic file: its annotations are segments of PNG masks, not boxes of objects, and are not read; "
+            "give the file of instances of the same pictures (instances_*.json)",
+        )
 
 
 def _name_of(image: Mapping[str, Any]) -> object:
@@ -179,42 +249,12 @@ def _name_of(image: Mapping[str, Any]) -> object:
     return name.replace("\\", "/") if isinstance(name, str) and "/" not in name else name
 
 
-def _add_pictures(
-    number: int,
-    entry: SourceEntry,
-    images: Sequence[Any],
-    pictures: dict[int | str, Picture],
-    counts: Counter[str],
-) -> None:
-    by_url = 'pictures that are named by the last part of "coco_url", as they have no "file_name"'
-    of_windows = 'pictures whose "file_name" has "\\" between folders, which is read as "/"'
-    for index, image in enumerate(images):
-        fields = image if isinstance(image, dict) else {}
-        known, given, name = fields.get("id"), fields.get("file_name"), _name_of(fields)
-        counts[by_url] += given is None and name is not None
-        counts[of_windows] += given is not None and given != name
-        lacking = [
-            f'"{key}"' for key, value in (("id", known), ("file_name", name)) if not isinstance(value, int | str)
-        ]
-        if not isinstance(known, int | str) or not isinstance(name, str):
-            what = " and ".join(lacking) or '"file_name" as text'
-            raise SourceError(entry.name, f"images[{index}] has no {what}: {printable(str(image)[:80])}")
-        sides = _whole(image.get("width")), _whole(image.get("height"))
-        before = pictures.setdefault(_key(known), Picture(number, name, str(known), sides if all(sides) else None))
-        if before.file_name != name:
-            raise SourceError(
-                entry.name,
-                f"the picture {known} is {printable(name)}, and {printable(before.file_name)} before: these files are "
-                f"of two sets of pictures; convert one, and append the other",
-            )
-
-
 def _refuse_lost(
     entry: SourceEntry,
     count: int,
     homeless: Sequence[object],
     silent: Sequence[Mapping[str, Any]],
-    pictures: Mapping[int | str, Picture],
+    pictures: Mapping[int | str, int],
 ) -> None:
     """Raise `SourceError` where more than a tenth of the annotations are of no picture, or say nothing that is read."""
     if len(homeless) > _MOST_LOST * count:
@@ -249,7 +289,7 @@ def _object(one: Mapping[str, Any], categories: Mapping[Any, Any], *, masks: boo
         "label": name if isinstance(name, str) else str(category) if known else None,
         "iscrowd": 1 if one.get("iscrowd") else 0,
         "area": _number(one.get("area")),
-        "segmentation": json.dumps(segmentation) if masks and segmentation else None,
+        "segmentation": (json.dumps(segmentation) if masks else UNREAD) if segmentation else None,
         "keypoints": [_number(point) for point in points] if isinstance(points, list) else None,
         "num_keypoints": _whole(one.get("num_keypoints")) if isinstance(points, list) else None,
         "keypoint_names": [*map(str, parts)] if isinstance(points, list) and isinstance(parts, list) else None,
@@ -269,25 +309,27 @@ def _key(value: object) -> int | str:
     return value if isinstance(value, int) else ""
 
 
-def _list_of(document: Mapping[str, Any], key: str) -> list[Any]:
-    found = document.get(key)
-    return found if isinstance(found, list) else []
-
-
 def _whole(value: object) -> int:
     number = _number(value)
     return int(number) if number is not None and abs(number) < 1 << 31 else 0
 
 
-def _fill_keypoints(objects: Sequence[dict[str, Any]]) -> None:
+def _with_keypoints(objects: pa.Table) -> pa.Table:
     """Give objects without keypoints as many zeros as others have numbers, as TensorFlow's script does."""
-    first = next((one for one in objects if one["keypoints"]), None)
-    for one in objects:
-        if first is None:
-            del one["keypoints"], one["num_keypoints"], one["keypoint_names"]
-        elif one["keypoints"] is None:
-            zeros = [0.0] * len(first["keypoints"])
-            one |= {"keypoints": zeros, "num_keypoints": 0, "keypoint_names": first["keypoint_names"]}
+    if not objects.num_rows:
+        return objects
+    lengths = pc.fill_null(pc.list_value_length(objects["keypoints"]), 0).to_numpy()
+    some = np.flatnonzero(lengths)
+    if not len(some):
+        return objects.drop_columns(["keypoints", "num_keypoints", "keypoint_names"])
+    first = int(some[np.argmin(objects[PICTURE].to_numpy()[some])])
+    zeros = {
+        "keypoints": [0.0] * int(lengths[first]), "num_keypoints": 0,
+        "keypoint_names": objects["keypoint_names"][first].as_py(),
+    }  # fmt: skip
+    lacking = np.flatnonzero(objects["keypoints"].is_null().to_numpy())
+    zero = pa.Table.from_pylist([zeros], schema=objects.schema)
+    return filled(objects, zero.take(pa.array(np.zeros(len(lacking), np.int64))), lacking)
 
 
 def _number(value: object) -> float | None:

@@ -49,7 +49,7 @@ class CocoInput(_Annotations):
     """COCO's JSON files."""
 
     format: Literal["coco"] = "coco"
-    masks: bool = True
+    masks: bool = False
 
 
 class _NamedClasses(_Annotations):
@@ -84,13 +84,13 @@ class BoxesInput(_NamedClasses):
 class YoloInput(_Annotations):
     """YOLO's text files, one for each picture of the folders `images`; `classes` are their names by number.
 
-    Without `masks` polygons are boxes alone.
+    Polygons are boxes alone where no `masks` are asked for.
     """
 
     format: Literal["yolo"] = "yolo"
     label_offset: Annotated[int, Field(ge=0, le=1000)] = 0
     classes: list[str] | None = None
-    masks: bool = True
+    masks: bool = False
 
 
 class CocoFormat(Format[CocoInput]):

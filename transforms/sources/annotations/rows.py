@@ -12,11 +12,16 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ...recipe.steps.objects import ID, OBJECTS, SIZE
+from ...format.wording.hints import Set
+from ...recipe.steps.objects import ID, MASK, OBJECTS, SIZE
 from ..contract.source import SourceEntry
 from ..files.formats import has_suffix, suffixes_of
 
@@ -40,6 +45,15 @@ _FIELDS: Final[dict[str, pa.DataType]] = {
     "keypoint_names": pa.list_(pa.string()),
     ID: pa.string(),
 }
+PICTURE: Final = "picture"
+UNREAD: Final = ""
+"""The segmentation of an object that has one, where masks are not asked for."""
+
+_MASKS: Final = Set("input.annotations.masks", True)
+_TABLE: Final = pa.schema([(PICTURE, pa.int32()), *_FIELDS.items()])
+_PART: Final = 10_000
+"""Objects that wait to become rows of Arrow."""
+
 _NEEDED: Final = ("bbox", "center_box", "category")
 """Fields that stay where an object lacks them, which makes its picture a reject."""
 
@@ -60,7 +74,7 @@ class PictureFolder:
 
 @dataclass(frozen=True, slots=True)
 class AnnotationOptions:
-    """What a user may say of annotations of any kind: without `masks` segmentations are left out.
+    """What a user may say of annotations of any kind: segmentations are read as `masks` where they are asked for.
 
     `label_offset` is the number of the first class, where files have no numbers of their own or begin with 0. `names`
     are the classes by number, where files have numbers alone. `folders` are those of the pictures, each with the file
@@ -69,7 +83,7 @@ class AnnotationOptions:
     these.
     """
 
-    masks: bool = True
+    masks: bool = False
     label_offset: int = 0
     names: tuple[str, ...] | None = None
     folders: tuple[tuple[bytes, PictureFolder], ...] = ()
@@ -122,11 +136,57 @@ class Annotated:
     """
 
     schema: pa.Schema
-    rows: dict[int, list[dict[str, Any]]]
+    rows: dict[int, pa.RecordBatch]
     errors: dict[int, str]
     warnings: tuple[str, ...]
     classes: dict[int, str]
     used: frozenset[int]
+    notes: tuple[str, ...] = ()
+
+
+class ObjectRows:
+    """Objects as they are met, a row of Arrow each, with the number of its picture: as dicts they take ten times it."""
+
+    def __init__(self) -> None:
+        self.names = set[str]()
+        self.count = 0
+        self._waiting: list[dict[str, Any]] = []
+        self._parts: list[pa.RecordBatch] = []
+
+    def add(self, picture: int, one: Mapping[str, Any]) -> int:
+        """Return the number of the row."""
+        self.names.update(one)
+        self._waiting.append({PICTURE: picture, **one})
+        if len(self._waiting) == _PART:
+            self._end_part()
+        self.count += 1
+        return self.count - 1
+
+    def table(self) -> pa.Table:
+        """Return the objects, with the columns that some had a key of."""
+        self._end_part()
+        found = pa.Table.from_batches(self._parts, _TABLE)
+        return found.select([name for name in _TABLE.names if name in self.names or name == PICTURE])
+
+    def _end_part(self) -> None:
+        self._parts.append(pa.RecordBatch.from_pylist(self._waiting, schema=_TABLE))
+        self._waiting = []
+
+
+def filled(table: pa.Table, more: pa.Table, rows: npt.ArrayLike) -> pa.Table:
+    """Return a table with the values of `more`, each row of which is of one of the `rows`, where it has nulls."""
+    if not more.num_rows:
+        return table
+    at = np.array(rows, np.int64)
+    for number, name in enumerate(table.column_names):
+        both = pa.concat_arrays([one for table in (table, more) for one in table[name].chunks])
+        valid = both.is_valid().to_numpy(zero_copy_only=False)
+        wanted = np.flatnonzero(~valid[at] & valid[table.num_rows :])
+        if len(wanted):
+            index = np.arange(table.num_rows)
+            index[at[wanted[::-1]]] = table.num_rows + wanted[::-1]  # of several the first
+            table = table.set_column(number, name, both.take(pa.array(index)))
+    return table
 
 
 def annotated(
@@ -134,36 +194,64 @@ def annotated(
     files: int,
     classes: Mapping[int, str],
     *,
+    objects: pa.Table | None = None,
     errors: dict[int, str] | None = None,
     warnings: Sequence[str] = (),
 ) -> Annotated:
-    """Return the rows of some pictures; a field that only some objects have is left out, with a warning."""
-    total = sum(len(picture.objects) for picture in pictures)
-    there = Counter(
-        name for picture in pictures for one in picture.objects for name, value in one.items() if value is not None
-    )
-    known = {name for picture in pictures for one in picture.objects for name in one}
+    """Return the rows of some pictures; a field that only some objects have is left out, with a warning.
+
+    `objects` are those of all pictures, else each picture has its own.
+    """
+    if objects is None:
+        rows = ObjectRows()
+        for number, picture in enumerate(pictures):
+            for one in picture.objects:
+                rows.add(number, one)
+        objects = rows.table()
+    unread = pc.sum(pc.equal(objects[MASK], UNREAD)).as_py() if MASK in objects.column_names else 0
+    if unread:
+        objects = objects.drop_columns([MASK])
+    total = objects.num_rows
+    there = Counter({name: total - objects[name].null_count for name in objects.column_names})
     named = there["label"] > 0 and there["label"] == there["category"]  # objects without a class are rejects
     needed = (*_NEEDED, "label") if named else _NEEDED
-    fields = [name for name in _FIELDS if name in known and (there[name] == total or name in needed)]
-    lacking = [name for name in _FIELDS if 0 < there[name] < total and name not in (*fields, ID)]
+    known = [name for name in objects.column_names if name in _FIELDS]
+    fields = [name for name in known if there[name] == total or name in needed] if total else []
+    lacking = [name for name in known if 0 < there[name] < total and name not in (*fields, ID)]
     said = [f'"{name}" is left out: not all objects have it, but {there[name]:,} of {total:,}' for name in lacking]
-    columns = [pa.field(FILE_NAME, pa.string(), nullable=False), pa.field(SOURCE_ID, pa.string(), nullable=False)]
+    used = frozenset(pc.unique(objects["category"]).drop_null().to_pylist()) if total else frozenset()
+    batch = _batch_of(pictures, objects, fields)
+    order = np.argsort([picture.entry for picture in pictures], kind="stable")
+    ends = np.searchsorted(np.array([picture.entry for picture in pictures], np.int64)[order], np.arange(files + 1))
+    batch = batch.take(pa.array(order))
+    by_file = {n: batch.slice(start, stop - start) for n, (start, stop) in enumerate(pairwise(ends.tolist()))}
+    notes = (f"segmentations of {unread:,} objects are not read; to read them as masks: {_MASKS}",) if unread else ()
+    return Annotated(batch.schema, by_file, errors or {}, (*warnings, *said), dict(classes), used, notes)
+
+
+def _batch_of(pictures: Sequence[Picture], objects: pa.Table, fields: Sequence[str]) -> pa.RecordBatch:
+    owners = objects[PICTURE].to_numpy()
+    counts = np.bincount(owners, minlength=len(pictures))
+    has_some = counts > 0
+    columns = {
+        FILE_NAME: pa.array([picture.file_name for picture in pictures], pa.string()),
+        SOURCE_ID: pa.array([picture.source_id for picture in pictures], pa.string()),
+    }
     if any(picture.captions for picture in pictures):
-        columns.append(pa.field(CAPTION, pa.list_(pa.string())))
+        columns[CAPTION] = pa.array([picture.captions or None for picture in pictures], pa.list_(pa.string()))
     if fields and any(picture.size is not None for picture in pictures):
-        columns.append(pa.field(SIZE, pa.list_(pa.int64())))
+        sizes = zip(pictures, has_some.tolist(), strict=True)
+        columns[SIZE] = pa.array([one.size if some else None for one, some in sizes], pa.list_(pa.int64()))
     if fields:
-        columns.append(pa.field(OBJECTS, pa.struct([(name, pa.list_(_FIELDS[name])) for name in fields])))
-    rows: dict[int, list[dict[str, Any]]] = {number: [] for number in range(files)}
-    for picture in pictures:
-        objects = {name: [one.get(name) for one in picture.objects] for name in fields} if picture.objects else None
-        rows[picture.entry].append({
-            FILE_NAME: picture.file_name, SOURCE_ID: picture.source_id, CAPTION: picture.captions or None,
-            OBJECTS: objects, SIZE: picture.size if picture.objects else None,
-        })  # fmt: skip
-    used = {one["category"] for picture in pictures for one in picture.objects if one["category"] is not None}
-    return Annotated(pa.schema(columns), rows, errors or {}, (*warnings, *said), dict(classes), frozenset(used))
+        ends = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        order = pa.array(np.argsort(owners, kind="stable"))
+        taken = (pa.concat_arrays(objects[name].take(order).chunks) for name in fields)
+        lists = [pa.ListArray.from_arrays(ends, values) for values in taken]
+        columns[OBJECTS] = pa.StructArray.from_arrays(lists, names=fields, mask=pa.array(~has_some))
+    schema = pa.schema(
+        [pa.field(name, column.type, name not in (FILE_NAME, SOURCE_ID)) for name, column in columns.items()]
+    )
+    return pa.record_batch([*columns.values()], schema=schema)
 
 
 def numbered(names: Sequence[str], offset: int) -> dict[int, str]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -130,7 +130,7 @@ class AnnotationSource(Source):
         """Read all files. Raises `SourceError` where one is not of COCO's annotations, or no picture is named."""
         read: _Read = getattr(import_module(f".{self.kind}", __package__), f"read_{self.kind}")
         found = read(listing.entries, self.options, run)
-        if not any(found.rows.values()):
+        if not any(rows.num_rows for rows in found.rows.values()):
             reason = next(iter(found.errors.values()), "names no picture")
             raise SourceError(listing.entries[min(found.errors, default=0)].name, reason)
         pieces = [piece for number, entry in enumerate(listing.entries) for piece in _pieces(number, entry, found)]
@@ -146,6 +146,7 @@ class AnnotationSource(Source):
         )
         if self.kind in _BY_NAMES and self.options.names is None and held is None:
             said = (*said, *numbers_note(names or (), "input.annotations.classes", "classes"))
+        said = (*found.notes, *said)
         frozen = Frozen(schema, labels={} if names is None else {OBJECTS: names})
         return Survey(frozen, choices, pieces, found.warnings, detected=said, fields=tuple(found.schema))
 
@@ -167,17 +168,16 @@ class AnnotationSource(Source):
 def _pieces(number: int, entry: SourceEntry, found: Annotated) -> Iterator[AnnotationPiece]:
     rows = found.rows[number]
     if number in found.errors:
-        yield _piece(number, entry, [], found.schema, 0, 1, found.errors[number])
-    for start in range(0, len(rows), _ROWS):
-        yield _piece(number, entry, rows[start : start + _ROWS], found.schema, start, len(rows))
+        yield _piece(number, entry, rows.slice(0, 0), 0, 1, found.errors[number])
+    for start in range(0, rows.num_rows, _ROWS):
+        yield _piece(number, entry, rows.slice(start, _ROWS), start, rows.num_rows)
 
 
 def _piece(
-    number: int, entry: SourceEntry, rows: list[dict[str, Any]], schema: pa.Schema, start: int, of: int, error: str = ""
+    number: int, entry: SourceEntry, batch: pa.RecordBatch, start: int, of: int, error: str = ""
 ) -> AnnotationPiece:
-    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_batch(batch)
     count = 1 if error else batch.num_rows
     return AnnotationPiece(

@@ -28,7 +28,7 @@ from ...recognise.lists import NAMES, Beside, beside_labels
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import is_object, open_file, open_listed
 from ..files.skipped_names import pictures_below
-from .rows import Annotated, AnnotationOptions, Picture, PictureFolder, annotated, numbered, too_large
+from .rows import UNREAD, Annotated, AnnotationOptions, Picture, PictureFolder, annotated, numbered, too_large
 
 _ABOVE: Final = 2
 """Folders above all labels that may be part of the names of pictures: `train`, `part/train`."""
@@ -145,7 +145,7 @@ def _object(words: Sequence[str], wanted: AnnotationOptions) -> dict[str, Any] |
     if len(words) != _BOX:
         if len(numbers) < 2 * _CORNERS or len(numbers) % 2:
             return None
-        polygon = json.dumps([numbers]) if wanted.masks else None
+        polygon = json.dumps([numbers]) if wanted.masks else UNREAD
         low, high = (min(numbers[::2]), min(numbers[1::2])), (max(numbers[::2]), max(numbers[1::2]))
         numbers = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
         numbers += [b - a for a, b in zip(low, high, strict=True)]

@@ -2,6 +2,7 @@
 
     open_file(file)      a file to read from, as `open` gives it
     size_of(opened)      its size, as it is now
+    mapped(opened)       all of it, to be parsed
     read_at(opened)      a function that reads anywhere in it, whatever was read before
     expect(opened, ...)  what will be read of it: an object of a store is on its way then
 
@@ -11,6 +12,7 @@ files are opened as ever.
 
 from __future__ import annotations
 
+import mmap
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -97,6 +99,11 @@ def open_listed(file: ListedFile, opener: Callable[[ListedFile], OpenFile]) -> I
 
 def size_of(opened: OpenFile) -> int:
     return os.fstat(opened.fileno()).st_size if isinstance(opened, _LOCAL) else opened.size
+
+
+def mapped(opened: OpenFile) -> mmap.mmap | bytes:
+    """Return all of a file that is not empty: of a local one what is looked at is read, and takes no memory."""
+    return mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ) if isinstance(opened, _LOCAL) else opened.read()
 
 
 def read_at(opened: OpenFile) -> ReadAt:

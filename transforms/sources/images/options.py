@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
@@ -30,8 +30,11 @@ _Files: TypeAlias = Annotated[
 ]
 
 
+ANNOTATION_KINDS: Final = ("coco", "boxes", "voc", "yolo")
+
+
 class Annotations(BaseModel):
-    """The files that say what is in pictures; without `masks` segmentations are left out."""
+    """The files that say what is in pictures; segmentations are read as `masks` where they are asked for."""
 
     model_config = STRICT
 
@@ -39,12 +42,12 @@ class Annotations(BaseModel):
     boxes: _Files | None = None
     voc: InputPath | None = None
     yolo: InputPath | None = None
-    masks: bool = True
+    masks: bool = False
     classes: Literal["numeric"] | list[str] | None = None
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Annotations:
-        given = [key for key in ("coco", "boxes", "voc", "yolo") if getattr(self, key) is not None]
+        given = [key for key in ANNOTATION_KINDS if getattr(self, key) is not None]
         if len(given) != 1:
             raise ValueError("annotations are of one kind: coco or boxes (a list of files), voc or yolo (a folder)")
         if self.classes is not None and self.coco is not None:
