@@ -44,7 +44,7 @@ DECODER: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("street")
-    convert(str(CONFIGS / "boxes.yaml"), output=str(path / "out"))
+    convert(str(CONFIGS / "boxes.yaml"), output=str(path / "out"), input__annotations__masks=True)
     return path / "out"
 
 
