@@ -490,6 +490,31 @@ def test_coco_s_files_of_splits_may_begin_their_ids_again(shardmill: Shardmill) 
     assert names == {"train": ["train.jpg"], "val": ["val.jpg"]}
 
 
+@pytest.mark.parametrize("escaped", ["\\u00e9.jpg", "\\u6771 \\u4eac.jpg", "a\\/b.jpg", "\\ud83d\\ude00.jpg"])
+def test_names_of_pictures_may_have_escapes_of_json(escaped: str, shardmill: Shardmill) -> None:
+    for split in ("train", "valid"):
+        name = str(json.loads(f'"{escaped}"'))
+        picture(f"pets/{split}/{name}")
+        coco(f"pets/{split}/_annotations.coco.json", ["NAME"])
+        file = Path(f"pets/{split}/_annotations.coco.json")
+        file.write_text(file.read_text().replace("NAME", escaped))
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert boxes("out", "train") == boxes("out", "valid") == [(BOX, ["cat"])]
+
+
+def test_the_first_picture_of_a_file_of_coco_s_may_be_missing_and_is_a_reject(shardmill: Shardmill) -> None:
+    roboflow_coco("pets")
+    Path("pets/train/0.jpg").unlink()
+    refused = shardmill("convert", "pets", "-o", "out").err
+    assert "MISSING_FILE" in refused
+    assert "0.jpg" in refused
+    done = shardmill("convert", "pets", "-o", "out", "--max-rejects", "1")
+    assert done.code == 0, done.err
+    assert boxes("out", "train") == [(BOX, ["dog"])]
+    assert boxes("out", "valid") == boxes("out", "test") == [(BOX, ["cat"])]
+
+
 def splits_of(name: str) -> dict[str, list[str]]:
     return {one: open_dataset(name).to_arrow(one)["image/filename"].to_pylist() for one in open_dataset(name).splits}
 

@@ -18,6 +18,7 @@ what they hold. Of other folders a file with the name of annotations is named, w
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,7 @@ _MOST_ENTRIES: Final = 1 << 16
 """A folder with more files and folders is one of pictures."""
 
 _MOST_HEADS: Final = 16
+_MOST_NAMES: Final = 256
 _WRAPPERS: Final = 2
 """The root may be so many folders further down, each alone in the one above: `VOCdevkit/VOC2012`."""
 
@@ -193,12 +195,24 @@ def _of_config(root: str) -> Iterator[Pair]:
 
 
 def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
-    """Yield a file of COCO's with the first of some folders that has the first picture of it."""
-    match = _FILE_NAME.search(beginning_of(file, _HEAD))
-    name = match[1].decode("utf-8", "replace").replace("\\\\", "/") if match else ""
-    found = next((place for place in places if name and os.path.isfile(os.path.join(place, name))), None)
+    """Yield a file of COCO's with the first of some folders that has a picture of its first ones."""
+    names = _first_pictures(file)
+    found = next((one for one in places if any(os.path.isfile(os.path.join(one, name)) for name in names)), None)
     if found is not None:
         yield Pair("coco", file, found)
+
+
+def _first_pictures(file: str) -> list[str]:
+    """Return the names of the first pictures that a file of COCO's lists; the first one may be missing."""
+    texts = (match[1].decode("utf-8", "replace") for match in _FILE_NAME.finditer(beginning_of(file, _HEAD)))
+    return [name.replace("\\", "/") for name in map(_unescaped, islice(texts, _MOST_NAMES)) if name]
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return str(json.loads(f'"{text}"', strict=False))
+    except ValueError:
+        return ""
 
 
 def _holds(kind: str, paths: Sequence[str]) -> bool:
