@@ -110,6 +110,7 @@ def coco(**document: object) -> dict[str, bytes]:
 
 
 COCO = setting("input.annotations.coco=[a.json]")
+MASKS = setting("input.annotations={coco: [a.json], masks: true}")
 YOLO = setting("input.annotations.yolo=labels")
 VOC = setting("input.annotations.voc=xml")
 
@@ -124,7 +125,7 @@ def annotations() -> Iterator[Hostile]:
     yield Hostile("in", 1, "a.json: has more than 100,000 categories",
                   lambda: coco(categories=[{"id": i, "name": f"c{i}"} for i in range(MANY)]), COCO)  # fmt: skip
     size = {"size": [1 << 30, 1 << 30], "counts": [1 << 60]}
-    yield Hostile("in", 4, "a.json", lambda: coco(annotations=[box(segmentation=size)]), COCO)
+    yield Hostile("in", 4, "a.json", lambda: coco(annotations=[box(segmentation=size)]), MASKS)
     yield Hostile("in", 4, "in", lambda: coco(images=[{"id": 1, "file_name": "../../etc/passwd"}]), COCO)
     yield Hostile("in", 4, "a.json", lambda: coco(annotations=[box(bbox=[1e400, 2, 3, 4])]), COCO)
     yield Hostile("in", 1, "a.json", lambda: {**coco(), "a.json": b'{"images":' + b"9" * 100_000 + b"}"}, COCO)

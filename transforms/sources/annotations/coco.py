@@ -81,7 +81,7 @@ def _document(entry: SourceEntry, file: OpenFile) -> dict[str, Any]:
     text = mapped(file) if entry.bytes else b""
     try:
         document = decode(text, type=dict[str, Raw])
-    except DecodeError:  # NaN, an encoding or a name that Python takes alone; or it is no JSON
+    except (DecodeError, RecursionError):  # NaN, an encoding or a name that Python takes alone; or it is no JSON
         try:
             document = json.loads(bytes(text))
         except (ValueError, RecursionError) as error:
@@ -107,7 +107,7 @@ def _items(document: Mapping[str, Any], key: str) -> Iterator[Any]:
     for one in decode(value, type=list[Raw]) if isinstance(value, Raw) else value:
         try:
             yield decode(one) if isinstance(one, Raw) else one
-        except DecodeError:  # a number that Python takes alone
+        except (DecodeError, RecursionError):  # a number that Python takes alone
             yield json.loads(bytes(one))
 
 
