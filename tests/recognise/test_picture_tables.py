@@ -119,7 +119,7 @@ def test_pictures_that_no_row_names_are_counted_and_named(shardmill: Shardmill) 
     for more in (["--dry-run"], []):
         screen = shardmill("convert", "d", "-o", "out", *more)
         assert screen.code == 0, screen.err
-        assert "Detected: 2 pictures are in no row, and are left out, such as d/" in screen.out
+        assert "Detected: 2 pictures are named by no row or annotation, and are left out, such as d/" in screen.out
         assert "Detected: d/metadata.jsonl names the pictures: rows become records" in screen.out
 
 

@@ -6,6 +6,7 @@
     Ultralytics    labels/train/7.txt              images/train/7.jpg  YOLO         or where data.yaml says
     COCO           annotations/instances_val2017.json   val2017/7.jpg
                    annotations/train.json          images/7.jpg
+    any            val.json, val/labels.json       val/7.jpg           COCO         by content
     CVAT           annotations/instances_default.json   images/7.jpg
                    obj_train_data/7.txt            obj_train_data/7.jpg   YOLO      names in obj.names
     Label Studio   result.json, Annotations/7.xml or labels/7.txt      images/7.jpg
@@ -19,21 +20,24 @@ what they hold. Of other folders a file with the name of annotations is named, w
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any, Final
 
+from ..errors import InputError, SourceError
 from ..format.wording.hints import Command, Set
 from ..format.wording.nearest import first_names
 from ..sources.contract.call import shown_path
-from ..sources.files.listing import beginning_of
+from ..sources.files.listing import beginning_of, list_file
+from ..sources.files.open_file import mapped, open_file, open_listed
 from ..sources.files.skipped_names import is_other_file, pictures_below, why_skipped
 from .beside import HEAD_BYTES, YOLO_LINES
 from .lists import NAMES, PICTURES, folders_of_pictures, labels_of
-from .names import is_split_folder, split_in_words, split_of_folder
+from .names import is_split_folder, kind_of, split_in_words, split_of_folder
 from .picture_tables import Resolved, annotated_section
 
 _MOST_FOLDERS: Final = 64
@@ -53,6 +57,16 @@ _WRAPPERS: Final = 2
 
 _SUFFIXES: Final = {"voc": ".xml", "yolo": ".txt"}
 _FILE_NAME: Final = re.compile(rb'"file_name"\s*:\s*"((?:[^"\\]|\\.)+)"')
+_IMAGES: Final = re.compile(rb'"images"\s*:\s*\[')
+_ANNOTATIONS: Final = re.compile(rb'"annotations"\s*:\s*\[')
+_EMPTY: Final = re.compile(rb'"annotations"\s*:\s*\[\s*\]')
+_BOXES: Final = re.compile(rb'"(?:bbox|caption)"\s*:')
+_PANOPTIC: Final = re.compile(rb'"segments_info"\s*:')
+_USUAL: Final = re.compile(
+    r"annotations/[^/]+|(?:.+/)?(?:[^/]+\.coco\.json|instances[_-][^/]+|result\.json)", re.IGNORECASE
+)
+"""Files of COCO's that tools write, below the root."""
+
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
 _OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
 _SAID: Final = ("annotations", "metadata", "detect", "layout", "labels", "formats", "sha256")
@@ -77,10 +91,16 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
     for _ in range(_WRAPPERS):
         if not pairs and (inner := _only_folder(root)) is not None:
             root = inner
-            pairs = [one for one in _all_pairs(root) if one.pictures not in (one.files, os.path.dirname(one.files))]
+            found = _all_pairs(root)
+            beside = [one for one in found if one.pictures in (one.files, os.path.dirname(one.files))]
+            pairs = [one for one in found if one.kind == "coco" or one not in beside]
+    unread = list(_unread(root, pairs))
     if len({pair.kind for pair in pairs}) != 1:
+        _refuse_unread(unread, paths[0])
         return None
     kind = pairs[0].kind
+    if kind == "coco":
+        _refuse_unclear(pairs, root, paths[0])
     shown, pictures = (
         [os.path.normpath(os.path.join(paths[0], os.path.relpath(one, top))) for one in some]
         for some in ([pair.files for pair in pairs], [pair.pictures for pair in pairs])
@@ -91,7 +111,8 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
         {"file_name": {"name": "image", "image": "path"}},
         (root,),
         f"{ANNOTATIONS[kind]} annotations in {first_names(shown, 3)}: the pictures that they name become the records, "
-        f"in their order (the pictures alone: {Set('input.detect', 'none')}){_beside_instances(pairs)}",
+        f"in their order (the pictures alone: {Set('input.detect', 'none')}){_beside_instances(pairs)}"
+        f"{_not_read(unread)}",
         files_root=os.path.commonpath(pictures),
     )
 
@@ -125,7 +146,82 @@ def _beside_instances(pairs: Sequence[Pair]) -> str:
 def _all_pairs(root: str) -> list[Pair]:
     pairs = list(dict.fromkeys(_pairs(root)))
     more = [one for one in _of_config(root) if not any(f"{one.files}/".startswith(f"{it.files}/") for it in pairs)]
-    return pairs + more
+    found = pairs + more
+    own = [one for one in _coco_by_content(root) if one.pictures and not any(_alike(one, pair, root) for pair in found)]
+    return found + own if all(pair.kind == "coco" for pair in found) else found
+
+
+def _alike(one: Pair, other: Pair, root: str) -> bool:
+    splits = {_split_of(pair.files, root) for pair in (one, other)} - {""}
+    return one.files == other.files or (one.pictures == other.pictures and len(splits) <= 1)
+
+
+def _split_of(path: str, root: str) -> str:
+    """Return the split that the name of a file or folder states, or else that of the next folder below the root."""
+    *folders, name = os.path.relpath(path, root).split(os.sep)
+    words = (split_in_words(name), *map(split_of_folder, reversed(folders)))
+    return kind_of(next(filter(None, words), ""))
+
+
+def _unread(root: str, pairs: Sequence[Pair]) -> Iterator[Pair]:
+    """Yield the files of COCO's that are in no pair, and for which no line is there; `pictures` may be empty."""
+    read, paired = {pair.files for pair in pairs}, {pair.pictures for pair in pairs}
+    for one in _coco_by_content(root):
+        folder, name = os.path.split(one.files)
+        instances = os.path.join(folder, re.sub(r"^(?:captions|person_keypoints)_", "instances_", name))
+        bare = one.pictures in ("", *paired) and not _BOXES.search(_text_of(one.files))
+        if not bare and not {one.files, instances} & read:
+            yield one
+
+
+def _not_read(unread: Sequence[Pair]) -> str:
+    """Say of the files of COCO's that are not read why."""
+    gone = [shown_path(one.files) for one in unread if not one.pictures]
+    also = [shown_path(one.files) for one in unread if one.pictures]
+    text = f"; {first_names(gone, 4)}: not read, as the folder of its pictures is not found" if gone else ""
+    return text + (f"; {first_names(also, 4)}: not read, as its pictures have other annotations" if also else "")
+
+
+def _refuse_unread(unread: Sequence[Pair], typed: str) -> None:
+    """Raise `InputError` where a file of COCO's would be left out without a word."""
+    for one in unread:
+        if annotation_kind(b"", os.fsencode(os.path.basename(one.files))) is None:
+            pictures = shown_path(one.pictures) if one.pictures else "PICTURES"
+            split = split_of_folder(os.path.basename(one.pictures)) or "train"
+            given = Set("input.annotations.coco", shown_path(one.files)), Set("output.split", split)
+            read = Command("convert", pictures, "-o", "OUT", *given)
+            where = "" if one.pictures else " (PICTURES: the folder of its pictures)"
+            raise InputError(
+                f"{shown_path(one.files)}: COCO annotations, and it is unclear of which folder; to read them: "
+                f"{read}{where}; {_alone(typed)}"
+            )
+
+
+def _alone(typed: str) -> str:
+    alone = Command("convert", typed, "-o", "OUT", Set("input.format", "images"), Set("input.detect", "none"))
+    return f"the pictures alone: {alone}"
+
+
+def _refuse_unclear(pairs: Sequence[Pair], root: str, typed: str) -> None:
+    """Raise `InputError` where the splits of files of COCO's are unclear, or two are of the same pictures."""
+    own = [pair for pair in pairs if not _USUAL.fullmatch(os.path.relpath(pair.files, root))]
+    twice = next((two for two in combinations(own, 2) if _alike(*two, root)), ())
+    lost = [one for one in own if _split_of(one.pictures, root) not in ("", _split_of(one.files, root))]
+    if not twice and not lost:
+        return
+    commands = list[str]()
+    for one in twice or pairs:
+        split = _split_of(one.pictures, root) or _split_of(one.files, root)
+        given = [Set("input.annotations.coco", shown_path(one.files)), Set("output.split", split or "train")]
+        command = "append" if commands and not twice else "convert"
+        commands.append(str(Command(command, shown_path(one.pictures), "-o", "OUT", *given)))
+    if twice:
+        what = f"{first_names([shown_path(one.files) for one in twice], 2)}: both are COCO annotations of the pictures "
+        raise InputError(f"{what}in {shown_path(twice[0].pictures)}; choose: {' or '.join(commands)}; {_alone(typed)}")
+    raise InputError(
+        f"{shown_path(lost[0].files)}: COCO annotations of the pictures in {shown_path(lost[0].pictures)}, and their "
+        f"names do not state one split; to read them by their folders: {' && '.join(commands)}; {_alone(typed)}"
+    )
 
 
 def _only_folder(root: str) -> str | None:
@@ -202,9 +298,60 @@ def _coco(file: str, places: Sequence[str]) -> Iterator[Pair]:
         yield Pair("coco", file, found)
 
 
+def _coco_by_content(root: str) -> Iterator[Pair]:
+    """Yield each file that is of COCO's by its content, whatever its name, with the folder of its pictures, or ""."""
+    for place in folders_of_splits(root) or [root]:
+        for folder in (place, os.path.join(place, "annotations"), os.path.join(place, "labels")):
+            for name in _texts_in(folder):
+                file = os.path.join(folder, name)
+                if _is_coco(file):
+                    yield Pair("coco", file, _pictures_of_coco(file, place, root))
+
+
+def _texts_in(folder: str) -> list[str]:
+    if not os.path.isdir(folder):
+        return []
+    with os.scandir(folder) as entries:
+        names = (one.name for one in entries if one.name.lower().endswith(".json") and one.is_file())
+        return sorted(islice(names, _MOST_FILES))
+
+
+def _text_of(file: str) -> mmap.mmap | bytes:
+    try:
+        with open_listed(list_file(os.fsencode(file), b"/"), open_file) as opened:
+            return mapped(opened)
+    except (InputError, SourceError, OSError, ValueError):  # ValueError: of an empty file
+        return b""
+
+
+def _is_coco(file: str) -> bool:
+    text = _text_of(file)
+    found = _ANNOTATIONS.search(text) if _IMAGES.search(text) else None
+    head = text[found.start() : found.start() + _HEAD] if found else b""
+    return bool(_BOXES.search(head) or _EMPTY.match(head)) and not _PANOPTIC.search(head)
+
+
+def _pictures_of_coco(file: str, place: str, root: str) -> str:
+    """Return the folder that has most of the first pictures; nothing where two have as many."""
+    names, split = _first_pictures(file), _split_of(file, root)
+    usual = [place, *(os.path.join(place, name) for name in PICTURES)]
+    inner = [os.path.join(one, name) for one in usual for name in _folders_in(one)[:_MOST_FOLDERS]]
+    places = [one for one in dict.fromkeys([*usual, *inner]) if not split or _split_of(one, root) in ("", split)]
+    own = [one for one in places if split and _split_of(one, root)]
+    for some in (own, usual, places):
+        counts = {one: sum(os.path.isfile(os.path.join(one, name)) for name in names) for one in some}
+        most = max(counts.values(), default=0)
+        best = [one for one, count in counts.items() if count == most > 0]
+        if best:
+            return best[0] if len(best) == 1 or best[0] in usual else ""
+    return ""
+
+
 def _first_pictures(file: str) -> list[str]:
     """Return the names of the first pictures that a file of COCO's lists; the first one may be missing."""
-    texts = (match[1].decode("utf-8", "replace") for match in _FILE_NAME.finditer(beginning_of(file, _HEAD)))
+    text = _text_of(file)
+    start = match.start() if (match := _IMAGES.search(text)) else 0
+    texts = (match[1].decode("utf-8", "replace") for match in _FILE_NAME.finditer(text[start : start + _HEAD]))
     return [name.replace("\\", "/") for name in map(_unescaped, islice(texts, _MOST_NAMES)) if name]
 
 

@@ -108,7 +108,7 @@ class UnnamedPictures(Step):
         if not self.count:
             return ""
         pictures, are = ("1 picture", "is") if self.count == 1 else (f"{self.count:,} pictures", "are")
-        return f"{pictures} {are} in no row, and {are} left out, such as {self.example}"
+        return f"{pictures} {are} named by no row or annotation, and {are} left out, such as {self.example}"
 
     def at(self, path: bytes) -> UnnamedPictures:
         return self if self.begin else replace(self, begin=os.path.dirname(path))

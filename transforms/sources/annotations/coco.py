@@ -183,7 +183,8 @@ class _Found:
                 continue
             if not any(name in one for name in _SAYS):
                 silent.append(one)
-            if "bbox" in one or "category_id" in one:
+            is_caption = "caption" in one and not {"bbox", "segmentation", "keypoints"} & one.keys()
+            if ("bbox" in one or "category_id" in one) and not is_caption:  # Datumaro gives captions the category 0
                 if _key(one.get("category_id")) not in kinds:
                     self.counts["annotations whose class is not in the list of categories"] += 1
                 for name in one.keys() - _READ:

@@ -119,6 +119,9 @@ class LeftOut:
 
     def skip(self, kind: str, path: bytes = b"") -> None:
         """Leave out something; of hidden files those that Roboflow writes beside pictures are kept for a warning."""
+        if path.endswith(b"/_annotations.coco.json"):  # which nobody hides
+            self.skip_file(path)
+            return
         self.counts[kind] += 1
         if is_of_roboflow(path) and len(self.notable) < _MOST_NOTABLE:
             self.notable.append(path)
