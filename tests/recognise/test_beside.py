@@ -312,8 +312,10 @@ def test_lists_of_splits_of_pascal_voc_are_not_taken_for_tables(shardmill: Shard
     told = shardmill("convert", "kit", "-o", "out")
     assert "list pictures" not in told.out + told.err
     Path("kit/VOC2012/Annotations").rmdir()
-    told = shardmill("convert", "kit", "-o", "other")
-    assert "kit/VOC2012/ImageSets/Main/cat_train.txt list" in told.out + told.err
+    told = shardmill("convert", "kit", "-o", "other", "--set", "input.layout=flat")
+    lists = "kit/VOC2012/ImageSets/Layout/train.txt, kit/VOC2012/ImageSets/Main/cat_train.txt"
+    assert f"{lists}: lists of Pascal VOC, without Annotations, are not read" in told.out + told.err
+    assert "to read the lines" not in told.out + told.err
 
 
 @pytest.mark.parametrize("given", [[], ["--overwrite"]], ids=["once", "again"])
@@ -413,3 +415,51 @@ def test_the_folder_of_another_dataset_is_named_by_what_tells_its_tables_apart(s
         Path(f"o/pets/{split}_labels.csv").write_text(f"id,n\n{split}0.png,1\n{split}1.png,2\n")
     shown = shardmill("convert", "o/pets", "-o", "pets", "--set", "input.format=images").out
     assert sorted(re.findall(r"-o (pets-\S+)", shown)) == ["pets-test_labels", "pets-train_labels"], shown
+
+
+@pytest.mark.parametrize("name", ["labels.txt", "attributes.txt"])
+def test_a_text_of_any_name_whose_lines_name_pictures_is_read_by_the_command_on_the_screen(
+    name: str, shardmill: Shardmill
+) -> None:
+    pictures("pets/photos/0.jpg", "pets/photos/1.jpg")
+    Path(f"pets/{name}").write_text("photos/0.jpg cat\nphotos/1.jpg dog\n")
+    Path("pets/notes.txt").write_text("a note\n")
+    told = shardmill("convert", "pets", "-o", "out")
+    follow(line_of(told.out, f"pets/{name}"), shardmill)
+    assert open_dataset("again").to_arrow("train").column("class").to_pylist() == ["cat", "dog"]
+    assert "notes.txt" not in told.out
+
+
+def test_a_text_that_names_pictures_in_no_known_form_is_named(shardmill: Shardmill) -> None:
+    pictures("pets/photos/0.jpg", "pets/photos/1.jpg")
+    Path("pets/list_attr.txt").write_text("2\nBald Male\n0.jpg  1 -1\n1.jpg -1  1\n")
+    told = shardmill("convert", "pets", "-o", "out")
+    assert "pets/list_attr.txt is not read, and its lines begin with names of pictures" in told.out
+
+
+def test_boxes_of_yolo_beside_pictures_of_several_folders_are_read_by_one_command(shardmill: Shardmill) -> None:
+    for split in ("train", "valid"):
+        pictures(f"pets/{split}/1.jpg")
+        Path(f"pets/{split}/1.txt").write_text("0 0.5 0.5 0.2 0.2\n")
+    told = shardmill("convert", "pets", "-o", "out")
+    follow(line_of(told.out, "pets/train/1.txt has the name of the picture beside it"), shardmill)
+    splits = open_dataset("again").manifest.splits
+    assert {split: one.records for split, one in splits.items()} == {"train": 1, "valid": 1}
+
+
+def test_texts_in_folders_of_classes_are_named_where_another_text_is_above_them(shardmill: Shardmill) -> None:
+    for split in ("train", "test"):
+        for kind in ("neg", "pos"):
+            Path(f"reviews/{split}/{kind}").mkdir(parents=True)
+            Path(f"reviews/{split}/{kind}/0.txt").write_text(f"{kind}\nof {split}\n")
+    Path("reviews/train/urls.txt").write_text("a\nb\n")
+    told = shardmill("convert", "reviews", "-o", "out")
+    line = line_of(told.out, "each line is a record, without the folder of its file (neg, pos)")
+    assert "(without the files in folders above these)" in line
+    call = line[line.index("convert(data=") :]
+    eval(call, {"convert": convert, "pathlib": pathlib})
+    rows = {
+        (split, *row.values()) for split in ("train", "test") for row in open_dataset("out").to_arrow(split).to_pylist()
+    }
+    assert {row[0] for row in rows} == {"train", "test"}
+    assert len(rows) == 4

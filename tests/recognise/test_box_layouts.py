@@ -668,3 +668,47 @@ def test_voc_s_files_may_be_in_folders_of_other_names(folder: str, shardmill: Sh
     assert done.code == 0, done.err
     assert boxes("out", "train") == [(BOX, ["cat"]), (BOX, ["dog"])]
     assert boxes("out", "valid") == boxes("out", "test") == [(BOX, ["cat"])]
+
+
+def test_lists_of_splits_beside_labels_that_no_config_names_give_the_splits(shardmill: Shardmill) -> None:
+    yolo_set("pets", "images", "0", "1", "2")
+    write("pets/classes.txt", "cat\ndog\n")
+    write("pets/train.txt", "images/0.jpg\nimages/1.jpg\n")
+    write("pets/val.txt", "images/2.jpg\n")
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert "splits train, val, from train.txt, val.txt" in done.out
+    assert boxes("out", "train") == [(BOX, ["cat"]), (BOX, ["dog"])]
+    assert boxes("out", "val") == [(BOX, ["cat"])]
+
+
+def test_lists_of_splits_beside_labels_that_name_none_of_their_pictures_are_named(shardmill: Shardmill) -> None:
+    yolo_set("pets", "images", "0", "1")
+    for split in ("train", "val"):
+        write(f"pets/{split}.txt", f"/home/me/pictures/{split}-0.jpg\n")
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert "pets/train.txt, pets/val.txt: lists of splits that name none of these files, and are not read" in done.out
+
+
+def test_lists_of_splits_beside_annotations_of_pascal_voc_give_the_splits(shardmill: Shardmill) -> None:
+    for n in range(3):
+        picture(f"pets/images/{n}.jpg")
+        voc(f"pets/annotations/xmls/{n}.xml", f"{n}.jpg")
+    write("pets/annotations/trainval.txt", "0 1 1 1\n1 2 1 1\n")
+    write("pets/annotations/test.txt", "2 1 1 1\n")
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert {name: one.records for name, one in open_dataset("out").manifest.splits.items()} == {
+        "test": 1,
+        "trainval": 2,
+    }
+
+
+def test_the_command_for_annotations_in_one_of_several_folders_says_that_it_reads_that_one_alone(
+    shardmill: Shardmill,
+) -> None:
+    for name in ("cat", "dog"):
+        beside(f"pets/{name}", "voc")
+    done = shardmill("convert", "pets", "-o", "out")
+    assert "to read those of pets/cat alone: " in done.out + done.err

@@ -54,15 +54,16 @@ MOST_NAMES: Final = 1000
 class Around:
     """Files that are read, with their `form`, and those around them; `folders` are theirs below the `root`, absolute.
 
-    `notable` are files that were left out, `pairs` those with the name of a picture beside them, one of each suffix,
-    each with that picture. `splits` are those of the files. Pictures of a `flat` folder have no classes and no splits,
-    which an archive of samples would lose. `files` are some of those that are read; pictures without classes are
-    `unlabelled`. With `others` tables that name no picture are named too.
+    `notable` are files that were left out, `texts` others whose lines may name pictures, `pairs` those with the name of
+    a picture beside them, one of each suffix, each with that picture. `splits` are those of the files. Pictures of a
+    `flat` folder have no classes and no splits, which an archive of samples would lose. `files` are some of those that
+    are read; pictures without classes are `unlabelled`. With `others` tables that name no picture are named too.
     """
 
     form: str
     call: Call
     notable: Sequence[bytes]
+    texts: Sequence[bytes] = ()
     folders: Sequence[str] = ()
     root: str = ""
     splits: Collection[str | None] = ()
@@ -75,17 +76,19 @@ class Around:
 
 def sidecars(around: Around) -> Iterator[str]:
     """A file has the name of a picture beside it: a caption, boxes, or another."""
-    call = around.call
+    call, several = around.call, len(around.folders) > 1
     for path, picture in around.pairs:
         folder, name = os.path.split(os.fsdecode(path))
         shown = typed_path(folder)
         suffix = os.path.splitext(name)[1].lower()
         what = f"{shown_path(path)} has the name of the picture beside it ({printable(picture)}), and is not read"
         if suffix == ".txt" and YOLO_LINES.match(beginning_of(path, HEAD_BYTES)):
-            read = call.plain([shown], Set("input.annotations.yolo", shown))
+            place = typed_path(around.root) if several else shown
+            read = call.plain([place], Set("input.annotations.yolo", place))
             yield f"{what}: it looks like boxes of YOLO; to read them: {read}"
         elif suffix == ".json" and _LABELME.search(beginning_of(path, HEAD_BYTES)):
-            yield f"{what}: it looks like shapes of labelme; {_boxes_of_labelme(shown, picture, call)}"
+            how = "" if several else f"; {_boxes_of_labelme(shown, picture, call)}"
+            yield f"{what}: it looks like shapes of labelme{how}"
         elif around.flat and not is_object(path):
             tar = f"{shown.rstrip('/')}.tar"
             pack = Foreign("tar", "--sort=name", "-cf", tar, "-C", shown, ".")
@@ -306,9 +309,10 @@ def classes_of_folders(around: Around) -> Iterator[str]:
     root, form, splits, call = around.root, around.form, around.splits, around.call
     folders = [one[len(root.rstrip("/")) + 1 :] for one in around.folders] if form != "images" else ()
     depth = {one.count("/") + 1 if one else 0 for one in folders}
-    names = sorted({one.rpartition("/")[2] for one in folders})
     level = max(depth, default=0)
-    told = len(names) > 1 and len(depth) == 1 and level > any(splits) and not any(map(split_of_folder, names))
+    names = sorted({one.rpartition("/")[2] for one in folders if one and one.count("/") + 1 == level})
+    even = len(depth) == 1 or form == "txt"
+    told = len(names) > 1 and even and level > any(splits) and not any(map(split_of_folder, names))
     if not told or any("." in name or "=" in name for name in names) or "://" in root:
         return
     shown = first_names(names, MOST)
@@ -317,9 +321,10 @@ def classes_of_folders(around: Around) -> Iterator[str]:
         texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * level}*.txt'))"
         data = f"[{{{split}'class': path.parent.name, 'text': path.read_text('utf-8')}} for path in {texts}]"
         read = call.of_data(data, **({"split__column": "split"} if split else {}))
+        others = " (without the files in folders above these)" if len(depth) > 1 else ""
         yield (
             f"each line is a record, without the folder of its file ({shown}); if a file is a record, and its folder "
-            f"the class, in Python: {read}"
+            f"the class, in Python{others}: {read}"
         )
         return
     first = next(one for one in folders if one.rpartition("/")[2] == names[0])
@@ -385,6 +390,32 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
             if own or len(found) == 1:
                 return column, (own or found)[0], suffix
     return None
+
+
+def place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:
+    """Return the only folder in which a picture of a list is, and the suffix that its name lacks there."""
+    above = (os.path.dirname(os.fsdecode(path)), around.root)
+    for suffix in ("", *FORMATS["images"].suffixes) if name and "\0" not in name else ():
+        folders = (*above, *around.folders[:MOST_FOLDERS])
+        there = [one for one in folders if os.path.isfile(os.path.join(one, name + suffix))]
+        if there and (there[0] in above or len(set(there)) == 1):
+            return there[0], suffix
+    return None
+
+
+def texts_with_names(around: Around) -> list[bytes]:
+    """Return the texts, whatever they are called, of which one of the first lines begins with the name of a picture."""
+    return [
+        path
+        for path in around.texts
+        if any(
+            name.lower().endswith(FORMATS["images"].suffixes) and place_of(name, path, around) is not None
+            for name in (re.split(r"[\s,;]", line, maxsplit=1)[0].strip('"') for line in lines_of(path)[:_FIRST_LINES])
+        )
+    ]
+
+
+_FIRST_LINES: Final = 3
 
 
 def lines_of(path: bytes) -> list[str]:

@@ -431,9 +431,11 @@ class AnnotationFile:
         given += [Set("output.split", split)] if split != "train" else []
         read = Command("convert", shown, "-o", "OUT", *given)
         where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
+        alone = self.beside and self.kind == "voc" and len(folders) > 1
+        them = f"those of {shown_path(files)} alone" if alone else "them"
         return (
             f"{shown_path(self.path)} has the name of {ANNOTATIONS[self.kind]} annotations, which are not read; to "
-            f"read them: {read}{where}"
+            f"read {them}: {read}{where}"
         )
 
 

@@ -35,11 +35,11 @@ from ..format.wording.hints import Add, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import shown_path, typed_path
-from ..sources.files.formats import FORMATS, suffixes_of
+from ..sources.files.formats import suffixes_of
 from ..sources.files.listing import is_there, list_file
 from ..sources.files.open_file import open_file, open_listed, read_at
 from ..sources.files.skipped_names import pictures_below
-from .beside import MOST, MOST_FOLDERS, Around, lines_of, rows_in, written_as
+from .beside import MOST, Around, lines_of, place_of, rows_in, texts_with_names, written_as
 from .names import split_in_words, split_of_folder
 
 _BOTH: Final = "trainval"
@@ -83,13 +83,13 @@ def splits_by_lists(root: str, files: Sequence[str]) -> tuple[list[str], str] | 
     listed = _lists_of_voc(root, {*stems, *map(os.path.basename, stems)})
     below, named = _split_of_each(listed, stems), _split_of_each(listed, list(map(os.path.basename, stems)))
     if any(named) or any(below):
-        return [one or other for one, other in zip(below, named, strict=True)], "ImageSets/Main"
-    try:
-        beside = beside_labels(root)
-    except SourceError:
-        return None  # the reader of labels says what is wrong
-    found = _by_config(beside.splits, root, files)
-    return (found, beside.config) if any(found) else None
+        where = (
+            "ImageSets/Main" if _of_voc(root) else first_names([os.path.basename(path) for _, path, _ in listed], MOST)
+        )
+        return [one or other for one, other in zip(below, named, strict=True)], where
+    splits, where = _splits_of_labels(root)
+    found = _by_config(splits, root, files)
+    return (found, where) if any(found) else None
 
 
 def pictures_without_files(root: str, files: Sequence[str]) -> dict[str, str]:
@@ -103,10 +103,7 @@ def pictures_without_files(root: str, files: Sequence[str]) -> dict[str, str]:
     for split, _, names in _lists_of_voc(root, known):
         pictures = (_picture_named(os.path.dirname(root), name) for name in names if name not in known)
         found |= dict.fromkeys(filter(None, pictures), split)
-    try:
-        splits = beside_labels(root).splits
-    except SourceError:
-        return found  # the reader of labels says what is wrong
+    splits, _ = _splits_of_labels(root)
     labelled = {os.path.splitext(one)[0] for one in files}
     for split, place in ((split, place) for split, places in splits.items() for place in places):
         listed = (
@@ -117,15 +114,49 @@ def pictures_without_files(root: str, files: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _splits_of_labels(root: str) -> tuple[Mapping[str, Sequence[str]], str]:
+    """Return where the pictures of each split of labels are, and what says so: a config, or lists beside them."""
+    try:
+        beside = beside_labels(root)
+    except SourceError:
+        return {}, ""  # the reader of labels says what is wrong
+    if beside.splits and any(beside.splits.values()):
+        return beside.splits, beside.config
+    lists = _lists_beside(root)
+    return {split: [path] for split, path in lists}, first_names([os.path.basename(path) for _, path in lists], MOST)
+
+
 def _lists_of_voc(root: str, known: Container[str]) -> list[tuple[str, str, list[str]]]:
-    """Return the lists beside a folder of annotations: the split of each, its path, and the names in it."""
-    folder = os.path.join(os.path.dirname(root), "ImageSets", "Main")
+    """Return the lists beside a folder of annotations: the split of each, its path, and the names in it.
+
+    Lists outside of `ImageSets/Main` may be of another kind: what they name beside its files is left out.
+    """
+    if lists := _of_voc(root):
+        return [(split, path, _names_in_list(path, known)) for split, path in lists]
+    return [
+        (split, path, [name for name in _names_in_list(path, known) if name in known])
+        for split, path in _lists_beside(root)
+    ]
+
+
+def _of_voc(root: str) -> list[tuple[str, str]]:
+    return _lists_in_folder(os.path.join(os.path.dirname(root), "ImageSets", "Main"))
+
+
+def _lists_beside(root: str) -> list[tuple[str, str]]:
+    """Return the lists of two splits or more in a folder of annotations, or the one above: `train.txt`, `val.txt`."""
+    found = map(_lists_in_folder, (root, os.path.dirname(root)) if "://" not in root else ())
+    return next((lists for lists in found if len({split for split, _ in lists}) > 1), [])
+
+
+def _lists_in_folder(folder: str) -> list[tuple[str, str]]:
+    """Return the lists in a folder that have the names of splits; `trainval.txt` where there is no `train.txt`."""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     texts = [(os.path.splitext(name)[0], os.path.join(folder, name)) for name in names if name.endswith(".txt")]
     lists = [(split, path) for stem, path in texts if (split := split_of_folder(stem))]
     if not {split for split, _ in lists} - {"test"}:
         lists += [(_BOTH, path) for stem, path in texts if stem.lower() == _BOTH]
-    return [(split, path, _names_in_list(path, known)) for split, path in lists]
+    return lists
 
 
 def _stem_below(root: str, file: str) -> str:
@@ -416,14 +447,18 @@ def lists_of_classes(around: Around) -> Iterator[str]:
 
 
 def _lists_in(around: Around) -> list[bytes]:
-    notable = around.notable if around.form == "images" and "://" not in around.root else ()
-    return [one for one in notable if one.lower().endswith((b".txt", b".lst")) and not _is_of_voc(one)]
+    if around.form != "images" or "://" in around.root:
+        return []
+    notable = [one for one in around.notable if one.lower().endswith(_ENDINGS) and not _is_of_voc(one)]
+    return notable + texts_with_names(around)
+
+
+_ENDINGS: Final = (b".txt", b".lst")
 
 
 def _is_of_voc(path: bytes) -> bool:
-    """Return whether a list says which pictures of Pascal VOC's are in a split: `ImageSets/Main/cat_train.txt`."""
-    above, name = os.path.split(os.path.dirname(os.path.dirname(path)))
-    return name == b"ImageSets" and os.path.isdir(os.path.join(above, b"Annotations"))
+    """Return whether a list says which pictures of Pascal VOC's are in a split, or show a class: `cat_train.txt`."""
+    return os.path.basename(os.path.dirname(os.path.dirname(path))) == b"ImageSets"
 
 
 def _names_of_numbers(lists: Sequence[str], sign: str, around: Around) -> tuple[str, list[str]]:
@@ -453,7 +488,7 @@ def _list_in(path: bytes, around: Around) -> _List | None:
         if len(widths) != 1 or widths == {1}:
             continue
         for header in (False, True):
-            place = _place_of(rows[header][0], path, around) if len(rows) > header else None
+            place = place_of(rows[header][0], path, around) if len(rows) > header else None
             if place is not None:
                 folder, suffix = place
                 root = "" if folder == os.path.dirname(os.fsdecode(path)) else folder
@@ -470,19 +505,8 @@ def _list_in(path: bytes, around: Around) -> _List | None:
 _LIST_LINES: Final = 100
 
 
-def _place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:
-    """Return the only folder in which a picture of a list is, and the suffix that its name lacks there."""
-    above = (os.path.dirname(os.fsdecode(path)), around.root)
-    for suffix in ("", *FORMATS["images"].suffixes) if name and "\0" not in name else ():
-        folders = (*above, *around.folders[:MOST_FOLDERS])
-        there = [one for one in folders if os.path.isfile(os.path.join(one, name + suffix))]
-        if there and (there[0] in above or len(set(there)) == 1):
-            return there[0], suffix
-    return None
-
-
 def lists_of_splits(around: Around) -> Iterator[str]:
-    """Lists such as train.txt are not read, where pictures are in no splits."""
+    """Lists such as train.txt are not read, where pictures are in no splits; others are named wherever they are."""
     notable = [one for one in _lists_in(around) if _list_in(one, around) is None]
     names = [os.path.basename(os.fsdecode(one)) for one in notable]
     lists = [name for name in names if split_in_words(name) is not None]
@@ -491,3 +515,28 @@ def lists_of_splits(around: Around) -> Iterator[str]:
             f"{first_names(lists, MOST)}: may list the pictures of splits; lists are not read, and all pictures go to "
             f"one split; to have splits, put pictures into folders such as train/ and test/"
         )
+    others = [
+        shown_path(one)
+        for one in notable
+        if one in around.texts and split_in_words(os.path.basename(os.fsdecode(one))) is None
+    ]
+    if others:
+        its, are = ("its", "is") if len(others) == 1 else ("their", "are")
+        yield f"{first_names(others, MOST)} {are} not read, and {its} lines begin with names of pictures"
+    local = around.form == "images" and "://" not in around.root
+    voc = [one for one in around.notable if local and _is_of_voc(one) and one.lower().endswith(_ENDINGS)]
+    voc = [one for one in voc if not os.path.isdir(os.path.join(one.rsplit(b"/", 3)[0], b"Annotations"))]
+    if voc:
+        what = "a list of Pascal VOC, without Annotations, is" if len(voc) == 1 else _OF_VOC
+        yield f"{first_names([*map(shown_path, voc)], MOST)}: {what} not read"
+
+
+_OF_VOC: Final = "lists of Pascal VOC, without Annotations, are"
+
+
+def lists_of_annotations(around: Around) -> Iterator[str]:
+    """Lists of splits beside annotations of Pascal VOC or YOLO, none of whose names is one of their files."""
+    lists = _lists_beside(around.root) if around.form in ("voc", "yolo") and not any(around.splits) else []
+    if lists:
+        names = first_names([shown_path(os.fsencode(path)) for _, path in lists], MOST)
+        yield f"{names}: lists of splits that name none of these files, and are not read"

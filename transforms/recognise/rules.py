@@ -39,7 +39,7 @@ from .beside import (
 from .box_layouts import by_box_layout
 from .hugging_face import stated_classes, without_caches
 from .kinds import KINDS, Paths
-from .lists import lists_of_classes, lists_of_splits
+from .lists import lists_of_annotations, lists_of_classes, lists_of_splits
 from .names import FileSplits
 from .picture_tables import Resolved, by_given_annotations, by_metadata
 from .splits import CLEAR, UNSURE, Seen, by_lists, find_splits
@@ -49,8 +49,8 @@ MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout, refuse_othe
 """The rules of what a section `input` means where files name pictures."""
 
 BESIDE: Final = (
-    sidecars, tables_of_pictures, lists_of_classes, lists_of_splits, archives_beside, classes_of_folders,
-    names_of_tables, classes_in_names,
+    sidecars, tables_of_pictures, lists_of_classes, lists_of_splits, lists_of_annotations, archives_beside,
+    classes_of_folders, names_of_tables, classes_in_names,
 )  # fmt: skip
 WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 """The rules that say a line each, and those that warn."""

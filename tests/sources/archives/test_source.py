@@ -480,3 +480,18 @@ def test_a_sample_above_the_limit_of_a_record_is_a_reject_of_which_nothing_is_re
     assert "FIELD_TOO_LARGE" in lines[1]
     assert set(read) == {b"2.a"}
     assert len(rows(name, columns=["__key__", "b"], limits__record_bytes=2000, output="fewer")) == 3
+
+
+@pytest.mark.parametrize("above", ["", "pets/"])
+@pytest.mark.parametrize("pack", [tar_of, zip_of])
+def test_folders_of_splits_are_splits_where_captions_are_beside_pictures(above: str, pack: Any) -> None:
+    members = [sample(f"{above}{split}/cat/{n}", n, txt=b"a cat") for split in ("train", "val") for n in (1, 2)]
+    name = "a.tar" if pack is tar_of else "a.zip"
+    write(name, pack([one for some in members for one in some]))
+    assert [row["__key__"] for row in rows(name)] == [f"{above}train/cat/1", f"{above}train/cat/2"]
+    assert [row["txt"] for row in rows(name, "val", "again")] == ["a cat", "a cat"]
+
+
+def test_folders_that_are_not_all_of_splits_are_none_where_captions_are_beside_pictures() -> None:
+    write("a.tar", tar_of([*sample("train/1", txt=b"a cat"), *sample("more/1", txt=b"a dog")]))
+    assert [row["txt"] for row in rows()] == ["a cat", "a dog"]

@@ -146,7 +146,13 @@ class Folders:
             return cls("flat", b"", (), (), "")
         if layout == "auto" and not found.pictures_alone:
             beside = next(one.suffix for one in found.columns.values() if one.form is not Form.PICTURE)
-            return cls("flat", b"", (), (), f"folders are no classes, since .{beside} members are beside pictures")
+            why = f"folders are no classes, since .{beside} members are beside pictures"
+            root = _root_of(found.folders or ())
+            tops = {folder[len(root) :].partition(b"/")[0] for folder in found.folders or ()}
+            if not splits or not tops or not all(map(is_split_folder, tops)):
+                return cls("flat", b"", (), (), why)
+            inner = {role_of(top, "split").split or "" for top in tops}
+            return cls("split", root, (), tuple(sorted(inner)), why)
         if found.folders is None:
             raise UsageError(
                 "it is unclear what the folders mean: more than 100,000 folders in an archive; "

@@ -390,7 +390,8 @@ def _detected(found: Found, folders: Folders, layout: str) -> tuple[str, ...]:
     if layout != "auto" or not found.pictures or found.folders == {b""}:
         return ()
     if folders.why:
-        return (f"layout flat: {folders.why} (input.layout)",)
+        splits = f"splits {', '.join(folders.splits)}, from the names of folders; " if folders.splits else ""
+        return (f"layout {folders.layout}: {splits}{folders.why} (input.layout)",)
     parts = [f"splits {', '.join(folders.splits)}"] if folders.splits else []
     if folders.labelled:
         count = len(folders.classes)

@@ -42,6 +42,9 @@ _NOTABLE: Final = re.compile(
 )
 """Names, in lower case, of files that may belong to those that are read: archives, lists of splits, tables."""
 
+_TEXTS: Final = (b".txt", b".lst")
+_MOST_TEXTS: Final = 64
+
 _OTHER_SUFFIXES: Final = frozenset(
     b"." + suffix
     for suffix in (
@@ -111,11 +114,14 @@ def pictures_below(root: bytes) -> Iterator[bytes]:
 class LeftOut:
     """What a listing leaves out: how many of each kind, and the paths of files that may belong to what is read.
 
+    `texts` are the first ones whose names do not say so, and whose lines may.
+
     Kinds are suffixes (`.txt`), and reasons: hidden, hidden folder, junk, @eaDir, ignored, dataset, links, empty.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     notable: list[bytes] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
 
     def skip(self, kind: str, path: bytes = b"") -> None:
         """Leave out something; of hidden files those that Roboflow writes beside pictures are kept for a warning."""
@@ -133,10 +139,13 @@ class LeftOut:
         self.counts[f".{found[1].decode()}" if found else "without a suffix"] += 1
         if _NOTABLE.fullmatch(name) and len(self.notable) < _MOST_NOTABLE:
             self.notable.append(path)
+        elif name.endswith(_TEXTS) and len(self.texts) < _MOST_TEXTS:
+            self.texts.append(path)
 
     def add(self, more: LeftOut) -> None:
         self.counts += more.counts
         self.notable += more.notable
+        self.texts += more.texts[: _MOST_TEXTS - len(self.texts)]
 
     def by_kind(self) -> dict[str, int]:
         """Return the counts as a manifest has them: of many suffixes the most common ones, and the others together."""

@@ -85,8 +85,8 @@ class ImageListing(Listing):
 
     `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`). `hints`
     say how files are read that have the names of annotations. `sidecars` are files with the name of a picture beside
-    them, and that. `empty` are the folders without images and folders. Folders are named from the folder `above` on,
-    and mean `layout`, where that was asked for.
+    them, and that; `texts` may name pictures. `empty` are the folders without images and folders. Folders are named
+    from the folder `above` on, and mean `layout`, where that was asked for.
     """
 
     folders: tuple[ImageFolder, ...] = ()
@@ -94,6 +94,7 @@ class ImageListing(Listing):
     as_one: bool = False
     hints: tuple[str, ...] = ()
     sidecars: tuple[tuple[bytes, bytes], ...] = ()
+    texts: tuple[bytes, ...] = ()
     empty: tuple[ImageFolder, ...] = ()
     above: bytes = b""
     layout: Layout | None = None
@@ -326,6 +327,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
             for pair in sorted(walk.sidecars.values())
             if not any(one.path.rpartition(b".")[2] == pair[0].rpartition(b".")[2] for one in walk.annotations.values())
         ),
+        texts=tuple(sorted(walk.left.texts)),
         empty=tuple(walk.empty),
     )
 

@@ -364,6 +364,7 @@ class ImageSource(FileSource):
             form="images",
             call=self.settings.call.afterwards,
             notable=listing.notable if looks else (),
+            texts=listing.texts if looks else (),
             folders=folders,
             root=os.fsdecode(listing.folders[0].root),
             splits=splits,
