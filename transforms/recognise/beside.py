@@ -392,32 +392,6 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
     return None
 
 
-def place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:
-    """Return the only folder in which a picture of a list is, and the suffix that its name lacks there."""
-    above = (os.path.dirname(os.fsdecode(path)), around.root)
-    for suffix in ("", *FORMATS["images"].suffixes) if name and "\0" not in name else ():
-        folders = (*above, *around.folders[:MOST_FOLDERS])
-        there = [one for one in folders if os.path.isfile(os.path.join(one, name + suffix))]
-        if there and (there[0] in above or len(set(there)) == 1):
-            return there[0], suffix
-    return None
-
-
-def texts_with_names(around: Around) -> list[bytes]:
-    """Return the texts, whatever they are called, of which one of the first lines begins with the name of a picture."""
-    return [
-        path
-        for path in around.texts
-        if any(
-            name.lower().endswith(FORMATS["images"].suffixes) and place_of(name, path, around) is not None
-            for name in (re.split(r"[\s,;]", line, maxsplit=1)[0].strip('"') for line in lines_of(path)[:_FIRST_LINES])
-        )
-    ]
-
-
-_FIRST_LINES: Final = 3
-
-
 def lines_of(path: bytes) -> list[str]:
     """Return the whole lines at the beginning of a file."""
     head = beginning_of(path, HEAD_BYTES)

@@ -35,11 +35,11 @@ from ..format.wording.hints import Add, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import shown_path, typed_path
-from ..sources.files.formats import suffixes_of
+from ..sources.files.formats import FORMATS, suffixes_of
 from ..sources.files.listing import is_there, list_file
 from ..sources.files.open_file import open_file, open_listed, read_at
 from ..sources.files.skipped_names import pictures_below
-from .beside import MOST, Around, lines_of, place_of, rows_in, texts_with_names, written_as
+from .beside import MOST, MOST_FOLDERS, Around, lines_of, rows_in, written_as
 from .names import split_in_words, split_of_folder
 
 _BOTH: Final = "trainval"
@@ -450,7 +450,7 @@ def _lists_in(around: Around) -> list[bytes]:
     if around.form != "images" or "://" in around.root:
         return []
     notable = [one for one in around.notable if one.lower().endswith(_ENDINGS) and not _is_of_voc(one)]
-    return notable + texts_with_names(around)
+    return notable + _texts_with_names(around)
 
 
 _ENDINGS: Final = (b".txt", b".lst")
@@ -479,7 +479,12 @@ def _names_of_numbers(lists: Sequence[str], sign: str, around: Around) -> tuple[
 
 
 def _list_in(path: bytes, around: Around) -> _List | None:
-    """Return how a list is read, None if its first cell, or that below it, is no picture that is there."""
+    """Return how a list is read, None if its first cell, or that below it, is no picture that is there.
+
+    The numbers in a list of partitions are those of splits: `list_eval_partition.txt`.
+    """
+    if b"partition" in os.path.basename(path).lower():
+        return None
     lines = [line.rstrip() for line in lines_of(path) if line.strip()]
     data = [line for line in lines if not line.startswith("#")][:_LIST_LINES]
     for sign in ("\t", ",", ";", " "):
@@ -488,7 +493,7 @@ def _list_in(path: bytes, around: Around) -> _List | None:
         if len(widths) != 1 or widths == {1}:
             continue
         for header in (False, True):
-            place = place_of(rows[header][0], path, around) if len(rows) > header else None
+            place = _place_of(rows[header][0], path, around) if len(rows) > header else None
             if place is not None:
                 folder, suffix = place
                 root = "" if folder == os.path.dirname(os.fsdecode(path)) else folder
@@ -503,6 +508,32 @@ def _list_in(path: bytes, around: Around) -> _List | None:
 
 
 _LIST_LINES: Final = 100
+
+
+def _place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:
+    """Return the only folder in which a picture of a list is, and the suffix that its name lacks there."""
+    above = (os.path.dirname(os.fsdecode(path)), around.root)
+    for suffix in ("", *FORMATS["images"].suffixes) if name and "\0" not in name else ():
+        folders = (*above, *around.folders[:MOST_FOLDERS])
+        there = [one for one in folders if os.path.isfile(os.path.join(one, name + suffix))]
+        if there and (there[0] in above or len(set(there)) == 1):
+            return there[0], suffix
+    return None
+
+
+def _texts_with_names(around: Around) -> list[bytes]:
+    """Return the texts, whatever they are called, of which one of the first lines begins with the name of a picture."""
+    return [
+        path
+        for path in around.texts
+        if any(
+            name.lower().endswith(FORMATS["images"].suffixes) and _place_of(name, path, around) is not None
+            for name in (re.split(r"[\s,;]", line, maxsplit=1)[0].strip('"') for line in lines_of(path)[:_FIRST_LINES])
+        )
+    ]
+
+
+_FIRST_LINES: Final = 3
 
 
 def lists_of_splits(around: Around) -> Iterator[str]:
