@@ -630,6 +630,57 @@ def test_a_set_has_its_pictures_without_a_file_of_annotations_too(shardmill: Sha
         assert sorted(row["image/object/bbox/xmin"] or [] for row in rows) == [[], [pytest.approx(0.1)]]
 
 
+@pytest.mark.parametrize("layout", ["VOC with ImageSets", "Ultralytics, list"])
+def test_a_picture_that_a_list_names_and_nothing_else_is_an_error_that_names_it(
+    layout: str, shardmill: Shardmill
+) -> None:
+    (SPLIT | {"Ultralytics, list": ultralytics_list})[layout]("pets")
+    folders, name = (("JPEGImages", "Annotations"), "1") if layout in SPLIT else (("images", "labels"), "b")
+    for path in Path("pets").glob(f"*/{name}.*"):
+        path.unlink()
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    assert f"names pets/{folders[0]}/{name}" in refused.err
+    assert "restore it, or take its line out of the list" in refused.err
+    for path in Path("pets").rglob("*.txt"):
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(one for one in lines if Path(one.split()[0]).stem != name))
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+
+
+def test_a_list_none_of_whose_pictures_are_there_is_named(shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    for path in ("Annotations/3.xml", "JPEGImages/3.jpg"):
+        Path(f"pets/{path}").unlink()
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert "pets/ImageSets/Main/test.txt: names pets/JPEGImages/3, which is not there" in done.out + done.err
+    assert "nothing of this list is read" in done.out + done.err
+    assert sorted(open_dataset("out").splits) == ["train", "val"]
+
+
+def test_a_picture_of_a_list_that_is_no_split_is_a_record_without_a_file_of_its_own(shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    Path("pets/Annotations/1.xml").unlink()
+    for path in Path("pets/ImageSets/Main").iterdir():
+        path.unlink()
+    write("pets/ImageSets/Main/default.txt", "0\n1\n2\n3\n")  # CVAT's, of a task without splits
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert open_dataset("out").manifest.splits["train"].records == 4
+
+
+def test_labels_whose_picture_is_missing_are_a_reject_of_darknet_s_split(shardmill: Shardmill) -> None:
+    cvat_yolo_splits("pets")
+    Path("pets/obj_train_data/a/b/1.jpg").unlink()
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code != 0
+    done = shardmill("convert", "pets", "-o", "out", "--max-rejects", "1")
+    assert done.code == 0, done.err
+    assert "there is no picture a/b/1 in the folder of pictures" in done.out + done.err
+    assert "that no list of a split names" not in done.out
+
+
 def test_names_in_image_sets_may_have_blanks_folders_and_numbers_behind_them(shardmill: Shardmill) -> None:
     names = ["a b", "a/1", "b/1", "train/2"]  # the last one is no split, but a folder
     for name in names:

@@ -25,7 +25,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 import yaml
@@ -92,25 +92,34 @@ def splits_by_lists(root: str, files: Sequence[str]) -> tuple[list[str], str] | 
     return (found, where) if any(found) else None
 
 
-def pictures_without_files(root: str, files: Sequence[str]) -> dict[str, str]:
-    """Return the pictures that a set of annotations below a folder names and has no file for, with their splits.
+@dataclass(frozen=True, slots=True)
+class Without:
+    """The `pictures` that a list or folder names and a set has no file of annotations for; it names `count` in all."""
 
-    They have no objects: Ultralytics says so, and Datumaro writes such sets.
+    split: str
+    path: str
+    pictures: Sequence[str]
+    count: int
+
+
+def pictures_without_files(root: str, files: Sequence[str]) -> list[Without]:
+    """Return the pictures that a set of annotations below a folder names and has no file for, by list or folder.
+
+    Those that are there have no objects: Ultralytics says so, and Datumaro writes such sets.
     """
     stems = [_stem_below(root, one) for one in files]
     known = {*stems, *map(os.path.basename, stems)}
-    found = dict[str, str]()
-    for split, _, names in _lists_of_voc(root, known):
-        pictures = (_picture_named(os.path.dirname(root), name) for name in names if name not in known)
-        found |= dict.fromkeys(filter(None, pictures), split)
+    found = list[Without]()
+    for split, path, names in _lists_of_voc(root, known):
+        pictures = [_picture_named(os.path.dirname(root), name) for name in names if name not in known]
+        found.append(Without(split, path, pictures, len(names)))
     splits, _ = _splits_of_labels(root)
     labelled = {os.path.splitext(one)[0] for one in files}
     for split, place in ((split, place) for split, places in splits.items() for place in places):
-        listed = (
-            pictures_in_list(place) if place.endswith(".txt") else map(os.fsdecode, pictures_below(os.fsencode(place)))
-        )
-        without = (one for one in listed if os.path.splitext(labels_of(one))[0] not in labelled)
-        found |= dict.fromkeys(filter(os.path.isfile, without), split)
+        is_list = place.endswith(".txt")
+        listed = [*(pictures_in_list(place) if is_list else map(os.fsdecode, pictures_below(os.fsencode(place))))]
+        without = [one for one in listed if os.path.splitext(labels_of(one))[0] not in labelled]
+        found.append(Without(split, place, without, len(listed)))
     return found
 
 
@@ -140,7 +149,9 @@ def _lists_of_voc(root: str, known: Container[str]) -> list[tuple[str, str, list
 
 
 def _of_voc(root: str) -> list[tuple[str, str]]:
-    return _lists_in_folder(os.path.join(os.path.dirname(root), "ImageSets", "Main"))
+    folder = os.path.join(os.path.dirname(root), "ImageSets", "Main")
+    others = (name for name in sorted(os.listdir(folder)) if name.endswith(".txt")) if os.path.isdir(folder) else ()
+    return _lists_in_folder(folder) or [("", os.path.join(folder, name)) for name in others]  # CVAT's default.txt
 
 
 def _lists_beside(root: str) -> list[tuple[str, str]]:
@@ -164,9 +175,11 @@ def _stem_below(root: str, file: str) -> str:
 
 
 def _picture_named(above: str, name: str) -> str:
-    """Return the picture beside annotations that has a name without its suffix; nothing if there is none."""
-    places = (os.path.join(above, folder, name + suffix) for folder in PICTURES for suffix in suffixes_of("images"))
-    return next(filter(os.path.isfile, places), "")
+    """Return the picture beside annotations that has a name without its suffix, or where it should be."""
+    folders = [path for folder in PICTURES if os.path.isdir(path := os.path.join(above, folder))]
+    names = dict.fromkeys((name, name.split()[0]))
+    places = (os.path.join(one, stem + end) for stem in names for one in folders for end in suffixes_of("images"))
+    return next(filter(os.path.isfile, places), os.path.join(*folders[:1] or [above], name))
 
 
 def _by_config(splits: Mapping[str, Sequence[str]], root: str, files: Sequence[str]) -> list[str]:
@@ -200,7 +213,7 @@ def _split_of_each(listed: Sequence[tuple[str, str, Sequence[str]]], wanted: Seq
 
 def _names_in_list(path: str, known: Container[str]) -> list[str]:
     """Return the names in a list, which may have blanks in them, or a number behind them."""
-    lines = filter(None, (line.strip().strip('"') for line in _lines_in(path)))
+    lines = filter(None, (line.strip(' \t"') for line in _lines_in(path)))
     return [first if line not in known and (first := line.split()[0]) in known else line for line in lines]
 
 
@@ -342,7 +355,8 @@ def _place(path: str, above: str, file: str) -> str:
     folder = os.path.dirname(file)
     places = [os.path.join(one, path) for one in (above, folder)]
     places += [os.path.join(folder, path.partition("/")[2])]
-    return os.path.normpath(next(filter(os.path.exists, places), places[0]))
+    there = chain(filter(os.path.exists, places), (one for one in places if os.path.isdir(os.path.dirname(one))))
+    return os.path.normpath(next(there, places[0]))
 
 
 def _names_in(node: yaml.Node | None, path: str) -> tuple[str, ...]:

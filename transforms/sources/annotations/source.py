@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from ...errors import SchemaError, SourceError
+from ...errors import InputError, SchemaError, SourceError
 from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.nested.keys import is_flat
@@ -21,12 +21,12 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recipe.steps.label import numbers_note
 from ...recipe.steps.objects import OBJECTS
-from ...recognise.lists import labels_of, pictures_without_files
+from ...recognise.lists import Without, labels_of, pictures_without_files
 from ...recognise.names import FileSplits
 from ...recognise.rules import recognise
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
-from ..files.listing import list_entries, list_file
+from ..files.listing import entry_name, list_entries, list_file
 from ..files.open_file import check_stamp
 from ..files.skipped_names import is_other_file
 from .rows import FILE_NAME, Annotated, AnnotationOptions
@@ -112,18 +112,23 @@ class AnnotationSource(Source):
             root = os.path.dirname(root)
         splits = {os.path.dirname(file): entry.split for file, entry in zip(files, found.entries, strict=True)}
         by_lists, has_splits = found.recognised.rule == "lists", any(splits.values())
-        bare = list[SourceEntry]()
-        for picture, listed in pictures_without_files(root, files).items():
-            split = listed if by_lists else splits.get(os.path.dirname(labels_of(picture)))
-            if self.options.folder_above(os.fsencode(picture)) and (split or not has_splits):
-                entry = list_file(os.fsencode(picture), os.path.abspath(os.fsencode(self.base)))
-                bare.append(replace(entry, split=split if has_splits else None))
+        bare, warnings, base = dict[str, SourceEntry](), list[str](), os.path.abspath(os.fsencode(self.base))
+        for one in pictures_without_files(root, files):
+            ours = [it for it in one.pictures if self.options.folder_above(os.fsencode(it))]
+            for picture in filter(os.path.isfile, ours):
+                split = one.split if by_lists else splits.get(os.path.dirname(labels_of(picture)))
+                if split or not has_splits:
+                    entry = list_file(os.fsencode(picture), base)
+                    bare[picture] = replace(entry, split=split if has_splits else None)
+            lost = [it for it in ours if not os.path.isfile(it)]
+            warnings += [_without_pictures(one, lost, base)] if lost else []
+        recognised = replace(found.recognised, warnings=(*found.recognised.warnings, *warnings))
         if not bare:
-            return found
+            return replace(found, recognised=recognised)
         what = "1 picture has" if len(bare) == 1 else f"{len(bare):,} pictures have"
-        line = f"{what} no file of annotations, as {bare[0].name}: a record without boxes for each"
-        entries = tuple(sorted((*found.entries, *bare), key=lambda entry: entry.path))
-        recognised = replace(found.recognised, lines=(*found.recognised.lines, line))
+        line = f"{what} no file of annotations, as {next(iter(bare.values())).name}: a record without boxes for each"
+        entries = tuple(sorted((*found.entries, *bare.values()), key=lambda entry: entry.path))
+        recognised = replace(recognised, lines=(*found.recognised.lines, line))
         return replace(replace(found, entries=entries).keep(range(len(entries))), recognised=recognised)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
@@ -163,6 +168,19 @@ class AnnotationSource(Source):
             names = tuple(batch[FILE_NAME].to_pylist()) if self.kind in ("coco", "boxes") else ()
             origin = PictureOrigin(piece.name, piece.first_row + 1, names)
             yield Rows(task.ordinal, ordinal, piece.entry, batch, origin, rejects=rejects)
+
+
+def _without_pictures(listed: Without, lost: Sequence[str], base: bytes) -> str:
+    """Return the warning of a list that names `lost` pictures, if none of its pictures are there.
+
+    Raises `InputError` where others are.
+    """
+    path, name = (entry_name(os.fsencode(one), base) for one in (listed.path, lost[0]))
+    others = f" (so are {len(lost) - 1:,} others)" if len(lost) > 1 else ""
+    what = f"{path}: names {name}{others}, which is not there and has no file of annotations"
+    if len(lost) == listed.count:
+        return f"{what}; nothing of this list is read"
+    raise InputError(f"{what}; restore it, or take its line out of the list")
 
 
 def _pieces(number: int, entry: SourceEntry, found: Annotated) -> Iterator[AnnotationPiece]:
