@@ -670,6 +670,20 @@ def test_a_picture_of_a_list_that_is_no_split_is_a_record_without_a_file_of_its_
     assert open_dataset("out").manifest.splits["train"].records == 4
 
 
+def test_a_label_map_of_cvat_s_voc_is_named_with_the_option_that_numbers_its_classes(shardmill: Shardmill) -> None:
+    cvat_voc("pets")
+    write("pets/labelmap.txt", "# label:color_rgb:parts:actions\nbackground:0,0,0::\ndog:::\nno: owl:::\ncat:1,2,3::\n")
+    screen = shardmill("convert", "pets", "-o", "out")
+    assert "pets/labelmap.txt is not read" in screen.out
+    line = next(one for one in screen.out.splitlines() if "labelmap.txt" in one)
+    option = shlex.split(line.partition("in its order: ")[2])
+    done = shardmill("convert", "pets", "-o", "numbered", *option)
+    assert done.code == 0, done.err
+    assert "cat 3 (" in done.out
+    assert "no: owl 0 (" in done.out
+    assert open_dataset("numbered").labels["image/object/class/label"] == ("dog", "no: owl", "cat")
+
+
 def test_labels_whose_picture_is_missing_are_a_reject_of_darknet_s_split(shardmill: Shardmill) -> None:
     cvat_yolo_splits("pets")
     Path("pets/obj_train_data/a/b/1.jpg").unlink()

@@ -10,6 +10,8 @@ import json
 import pathlib
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
-from .test_box_layouts import coco, picture, roboflow_coco, write
+from .test_box_layouts import BOX, boxes, coco, picture, roboflow_coco, write
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -34,10 +36,12 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
     ),
     "LabelMe's JSON": ("labels/0.json", '{"shapes": [], "imagePath": "0.jpg"}', "images/0.jpg", "export the set"),
     "Datumaro": ("annotations/train.json", json.dumps(MARKS), "images/train/0.jpg", "datumaro"),
+    "Datumaro's records": ("annotations/train.datum", "\0", "images/train/0.jpg", "export the set"),
+    "Segment Anything": ("0.json", '{"annotations": [{"crop_box": []}]}', "0.jpg", "in Python: python -c"),
     "VGG Image Annotator": ("via.json", '{"regions": [{"shape_attributes": {}}]}', "0.jpg", "export the set"),
     "Label Studio": ("project.json", '[{"annotations": [{"completed_by": 1}]}]', "images/0.jpg", "export the set"),
     "Supervisely": ("ann/0.jpg.json", '{"objects": []}', "img/0.jpg", "export the set"),
-    "CreateML": ("train/_annotations.createml.json", "[]", "train/0.jpg", "roboflow_create_ml"),
+    "CreateML": ("train/_annotations.createml.json", "[]", "train/0.jpg", "in Python: python -c"),
     "panoptic segments of COCO": ("annotations/panoptic_val.json", "{}", "val/0.jpg", "give instances_*.json too"),
     "KITTI": ("train/label_2/0.txt", "Car 0.00 0 -1.5 1 2 3 4 1 1 1 0 0 0 0\n", "train/image_2/0.jpg", "as COCO"),
     "MOT": ("gt/gt.txt", "1,-1,3.0,5.0,10.0,9.0,1,1,1.0\n", "img1/000001.jpg", "mot_seq"),
@@ -53,6 +57,7 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
 MASKS = {
     "Cityscapes": ("leftImg8bit/train/a/0.png", "gtFine/train/a/0_gtFine_labelIds.png"),
     "KITTI": ("training/image_2/0.png", "training/semantic/0.png"),
+    "MVTec": ("train/good/0.png", "ground_truth/bad/0_mask.png"),
     "CamVid": ("train/0.png", "trainannot/0.png"),
 }
 
@@ -66,7 +71,7 @@ def test_a_set_of_another_form_is_refused_by_name_with_what_reads_it(form: str, 
     assert refused.code == 2
     said = refused.err.replace("\n", " ")
     assert f"my pets/{file}: " in said
-    assert form.removesuffix("'s tags").removesuffix("'s JSON") in said
+    assert form.removesuffix("'s tags").removesuffix("'s JSON").removesuffix("'s records") in said
     assert how in said
     alone = re.search(r"the pictures alone: (shardmill .+)", refused.err)
     assert alone is not None
@@ -89,6 +94,45 @@ def test_masks_that_are_pictures_are_no_class(form: str, shardmill: Shardmill) -
     found = open_dataset("out")
     (row,) = found.to_arrow(found.splits[0]).to_pylist()
     assert (row["image/filename"], row["mask/filename"]) == MASKS[form]
+
+
+def follow(screen: str, shardmill: Shardmill) -> None:
+    """Run the line of Python that is on a screen, and the command behind it."""
+    proposed = re.search(r"in Python: python (-c .+) && shardmill (.+?); the pictures alone", screen)
+    assert proposed is not None, screen
+    subprocess.run([sys.executable, *shlex.split(proposed[1])], check=True)
+    done = shardmill(*["out" if word == "OUT" else word for word in shlex.split(proposed[2])])
+    assert done.code == 0, done.err
+
+
+def test_boxes_of_create_ml_are_read_by_their_middles_and_splits_may_have_other_classes(shardmill: Shardmill) -> None:
+    for split, label in (("train", "cat"), ("val", "dog")):
+        picture(f"pets/{split}/é.jpg")
+        coordinates = {"x": 14, "y": 10, "width": 20, "height": 10}
+        rows = [{"image": "é.jpg", "annotations": [{"label": label, "coordinates": coordinates}]}]
+        write(f"pets/{split}/_annotations.createml.json", json.dumps(rows))
+    follow(shardmill("convert", "pets", "-o", "out").err, shardmill)
+    assert boxes("out", "train") == [(BOX, ["cat"])]
+    assert boxes("out", "val") == [(BOX, ["dog"])]
+
+
+def test_boxes_of_segment_anything_are_read(shardmill: Shardmill) -> None:
+    for n in range(2):
+        picture(f"pets/{n}.jpg")
+        of = {"image_id": n, "file_name": f"{n}.jpg", "width": 40, "height": 20}
+        boxed = {"id": n, "bbox": [4, 5, 20, 10], "area": 200, "crop_box": [0, 0, 0, 0]}
+        write(f"pets/{n}.json", json.dumps({"image": of, "annotations": [boxed]}))
+    follow(shardmill("convert", "pets", "-o", "out").err, shardmill)
+    assert boxes("out", "train") == [(BOX, ["object"])] * 2
+
+
+def test_rotated_boxes_of_cvat_become_polygons_that_end_at_the_edge(shardmill: Shardmill) -> None:
+    picture("pets/images/0.jpg")
+    write("pets/train.xml", XML.format("<box label='cat' rotation=\"20\"/>"))
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert "datumaro.Polygon(sum(map(list, one.as_polygon()), []), label=one.label)" in refused.err
+    assert "shardmill convert pets-coco -o OUT --set schema.boxes=clip" in refused.err
+    assert "all but points, lines and cuboids with Datumaro" in refused.err
 
 
 def test_annotations_that_are_read_come_before_those_that_are_not(shardmill: Shardmill) -> None:

@@ -479,6 +479,8 @@ def _originals(name: str, *, marked: bool) -> Iterator[str]:
 _SET_HEAD: Final = 1 << 18
 _TABLE: Final = "read both from a table, metadata.csv with the columns file_name and mask_file_name"
 _EXPORT: Final = "export the set as COCO, Pascal VOC or YOLO"
+_CREATE_ML: Final = "CreateML"
+_SEGMENTS: Final = "Segment Anything"
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,10 +508,12 @@ _FORMS: Final = (
     _Form("annotations of LabelMe", ("annotations", "labels"), r".+\.json", rb'"shapes"[\s\S]*"imagePath"'),
     _Form("annotations of Datumaro", ("annotations",), r".+\.json", rb'"dm_format_version"', "datumaro",
           boxes=rb'"type":"(?:bbox|polygon|polyline|mask)"', classes=rb'"type":"label"'),
+    _Form("annotations of Datumaro", ("annotations",), r".+\.datum"),
+    _Form("annotations of Segment Anything", ("",), r".+\.json", rb'"(?:crop_box|stability_score)"', _SEGMENTS),
     _Form("annotations of the VGG Image Annotator", ("", "annotations"), r".+\.json", rb'"shape_attributes"'),
     _Form("annotations of Label Studio", ("",), r".+\.json", rb'"(?:from_name|completed_by)"'),
     _Form("annotations of Supervisely", ("ann",), r".+\.json", rb'"classTitle"|"objects"'),
-    _Form("annotations of CreateML", ("",), r".*createml\.json", b"", "roboflow_create_ml"),
+    _Form("annotations of CreateML", ("",), r".*createml\.json", b"", _CREATE_ML),
     _Form("panoptic segments of COCO", ("annotations",), r"panoptic_.+\.json", advice="give instances_*.json too"),
     _Form("boxes of KITTI", ("label_2",), r".+\.txt", rb"\S+(?: -?[0-9.]+){14}"),
     _Form("tracks of MOT", ("gt",), r"gt\.txt", rb"[0-9]+,-?[0-9]+,", "mot_seq", exact=False),
@@ -519,6 +523,7 @@ _FORMS: Final = (
     _Form("boxes of Open Images", ("annotations",), r".+-annotations-bbox\.csv", b"ImageID,", "open_images"),
     _Form("masks of Cityscapes", ("gtFine", "gtCoarse"), r".+\.png", advice=_TABLE),
     _Form("masks of KITTI", ("semantic", "semantic_rgb"), r".+\.png", advice=_TABLE),
+    _Form("masks of MVTec", ("ground_truth",), r".+_mask\.png", advice=_TABLE),
     _Form("masks of CamVid", ("trainannot", "valannot", "testannot"), r".+\.png", advice=_TABLE),
 )  # fmt: skip
 
@@ -554,21 +559,53 @@ def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+_TO_COCO: Final = {
+    _CREATE_ML: (  # Datumaro takes the middles of its boxes for corners
+        "import json, pathlib; sets = {path: json.loads(path.read_bytes()) for path in "
+        'sorted(pathlib.Path(ROOT).rglob("*createml.json"))}; '
+        'names = sorted({one["label"] for rows in sets.values() for row in rows for one in row["annotations"]}); '
+        '[path.with_name("_annotations.coco.json").write_bytes(json.dumps({'
+        '"images": [{"id": at, "file_name": row["image"]} for at, row in enumerate(rows)], '
+        '"categories": [{"id": at, "name": name} for at, name in enumerate(names)], '
+        '"annotations": [{"id": n, "image_id": at, "category_id": names.index(one["label"]), '
+        '"bbox": [c["x"] - c["width"] / 2, c["y"] - c["height"] / 2, c["width"], c["height"]]} '
+        'for n, (at, one, c) in enumerate((at, one, one["coordinates"]) for at, row in enumerate(rows) '
+        'for one in row["annotations"])]}, ensure_ascii=False).encode()) for path, rows in sets.items()]'
+    ),
+    _SEGMENTS: (  # its objects have no classes
+        'import itertools, json, pathlib; [folder.joinpath("_annotations.coco.json").write_bytes(json.dumps({'
+        '"images": [{**one["image"], "id": at} for at, one in enumerate(sets)], '
+        '"categories": [{"id": 0, "name": "object"}], "annotations": [{**one, "image_id": at, "category_id": 0} '
+        'for at, each in enumerate(sets) for one in each["annotations"]]}, ensure_ascii=False).encode()) '
+        'for folder, files in itertools.groupby(sorted(pathlib.Path(ROOT).rglob("[!_]*.json")), lambda it: it.parent) '
+        "for sets in [[json.loads(one.read_bytes()) for one in files]]]"
+    ),
+}
+"""What writes a file of COCO's beside the pictures of each folder."""
+
+
 def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mapping[str, bytes]) -> str:
     has_boxes = any(re.search(form.boxes, head) for head in heads.values())
     has_classes = any(re.search(form.classes, head) for head in heads.values())
     how = form.advice
-    if form.importer and imported == root:
+    if form.importer not in ("", *_TO_COCO) and imported == root:
         target, kind = (
             ("imagenet_with_subset_dirs", "classes") if has_classes and not has_boxes else ("coco_instances", "coco")
         )
         made, of = f"{typed_path(root)}-{kind}", typed_path(root)
-        line = (  # objects of one group would be one object of COCO's
+        line = (  # objects of one group would be one object of COCO's, which has no rotated boxes
             f"import datumaro; found = datumaro.Dataset.import_from({_text(of)}, {_text(form.importer)}); "
             '[setattr(one, "group", 0) for each in found for one in each.annotations]; '
+            '[setattr(each, "annotations", [datumaro.Polygon(sum(map(list, one.as_polygon()), []), label=one.label) '
+            'if one.type.name == "rotated_bbox" else one for one in each.annotations]) for each in found]; '
             f"found.export({_text(made)}, {_text(target)}, save_media=True)"
         )
-        how = f"with Datumaro: {Foreign('python', '-c', line)} && {Command('convert', made, '-o', 'OUT')}"
+        clip = [Set("schema.boxes", "clip")] if any(b' rotation="' in head for head in heads.values()) else []
+        left = "all but points, lines and cuboids " if form.boxes and kind == "coco" else ""
+        how = f"{left}with Datumaro: {Foreign('python', '-c', line)} && {Command('convert', made, '-o', 'OUT', *clip)}"
+    if form.importer in _TO_COCO:
+        write = Foreign("python", "-c", _TO_COCO[form.importer].replace("ROOT", _text(typed_path(root))))
+        how = f"in Python: {write} && {Command('convert', typed, '-o', 'OUT')}"
     alone = Command("convert", typed, "-o", "OUT", Set("input.format", "images"), Set("input.detect", "none"))
     also = "" if form.advice is _TABLE else f"; the pictures alone: {alone}"  # masks are pictures too
     return f"{shown_path(next(iter(heads)))}: {form.called}, which are not read; {how}{also}"

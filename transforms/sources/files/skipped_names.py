@@ -49,7 +49,7 @@ _OTHER_SUFFIXES: Final = frozenset(
     b"." + suffix
     for suffix in (
         b"txt md rst pdf doc docx odt rtf tex html htm log ppt pptx "  # texts
-        b"json jsonl ndjson xml csv tsv yaml yml toml ini cfg xls xlsx lst names data "  # annotations
+        b"json jsonl ndjson xml csv tsv yaml yml toml ini cfg xls xlsx lst names data datum "  # annotations
         b"npy npz mat pkl pickle h5 hdf5 parquet feather arrow tfrecord tfrecords tfrec pt pth ckpt db sqlite "  # data
         b"py pyc ipynb sh bat m r md5 sha1 sha256 sha512 asc url lnk torrent "  # programs, checksums, links
         b"mp4 avi mov mkv webm wav mp3 flac ogg m4a"  # video and sound
