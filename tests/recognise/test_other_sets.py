@@ -133,6 +133,13 @@ def test_rotated_boxes_of_cvat_become_polygons_that_end_at_the_edge(shardmill: S
     assert "datumaro.Polygon(sum(map(list, one.as_polygon()), []), label=one.label)" in refused.err
     assert "shardmill convert pets-coco -o OUT --set schema.boxes=clip" in refused.err
     assert "all but points, lines and cuboids with Datumaro" in refused.err
+    picture("pets-coco/images/0.jpg")  # what Datumaro writes of it
+    coco("pets-coco/annotations/instances_default.json", ["0.jpg"])
+    path = Path("pets-coco/annotations/instances_default.json")
+    path.write_text(path.read_text().replace("[4, 5, 20, 10]", "[-4, 5, 20, 10]"))
+    command = re.search(r"shardmill (convert pets-coco .+?);", refused.err)
+    assert command is not None
+    assert shardmill(*["out" if word == "OUT" else word for word in shlex.split(command[1])]).code == 0
 
 
 def test_annotations_that_are_read_come_before_those_that_are_not(shardmill: Shardmill) -> None:
