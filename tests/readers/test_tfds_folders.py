@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.resources.abc
 import json
+import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,18 +65,22 @@ def features() -> Any:
     })  # fmt: skip
 
 
-@pytest.fixture
-def pets(tmp_path: Path) -> Path:
+def prepare(folder: Path, file_format: str = "tfrecord") -> Path:
     builder = tfds.dataset_builders.AdhocBuilder(
         name="pets",
         version="1.0.0",
         features=features(),
-        data_dir=tmp_path / "data",
+        data_dir=folder,
         split_datasets={split: [(f"{number}", row(number)) for number in numbers] for split, numbers in SPLITS.items()},
-        file_format="tfrecord",
+        file_format=file_format,
     )
     builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=2))
-    return tmp_path / "data/pets/1.0.0"
+    return folder / "pets/1.0.0"
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    return prepare(tmp_path / "data")
 
 
 def rows_of(folder: Path, split: str) -> Iterator[dict[str, Any]]:
@@ -124,6 +130,29 @@ def test_every_row_class_and_split_of_a_folder_of_tfds_is_what_tfds_reads(
             assert np.reshape(ours["objects/bbox"], (-1, 4)).tolist() == their["objects"]["bbox"]
             assert ours["numbers"] == their["numbers"]
             assert np.reshape(ours["pair"], (2, 3)).tolist() == their["pair"]
+
+
+@pytest.mark.parametrize("file_format", ["array_record", "parquet"])
+def test_records_in_files_of_another_format_are_read_by_the_command_of_the_refusal(
+    pets: Path,
+    shardmill: Shardmill,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    file_format: str,
+) -> None:
+    monkeypatch.chdir(pets.parents[2])
+    prepare(Path("other ones"), file_format)
+    capsys.readouterr()  # of TFDS
+    command = shardmill("convert", "other ones", "-o", "out").err.rstrip().partition("TFRecord files: ")[2]
+    python, _, ours = command.partition(" && shardmill ")
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    subprocess.run(shlex.split(python), check=True)
+    screen = shardmill(*shlex.split(ours))
+    assert screen.code == 0, screen.err
+    for split in SPLITS:
+        wanted = sorted(rows_of(pets, split), key=lambda one: one["age"])
+        assert sorted(rows_of(Path("out"), split), key=lambda one: one["age"]) == wanted
+    assert list(open_dataset("out").labels["label"]) == LABELS["label"]
 
 
 def test_the_folder_of_the_quick_tests_is_what_tfds_writes(pets: Path, tmp_path: Path) -> None:

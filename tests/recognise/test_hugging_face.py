@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,37 @@ def test_the_splits_of_dataset_dict_json_are_read_whatever_their_names(shardmill
     saved_dict("more", clean=[4], Noisy=[5])
     append("more", output="out")
     assert held() == {"clean": [1, 2, 4], "noisy": [3, 5]}
+
+
+def test_splits_of_one_name_here_are_read_by_the_option_of_the_refusal_and_others_are_said(
+    shardmill: Shardmill,
+) -> None:
+    saved_dict("d", testA=[1], testa=[2], train=[3])
+    refused = shardmill("convert", "d", "-o", "out")
+    assert refused.code == 2
+    options = shlex.split(refused.err.partition("what each is called: ")[2])
+    assert shardmill("convert", "d", "-o", "out", *options).code == 0
+    assert held() == {"testa": [1], "testa_1": [2], "train": [3]}
+    saved_dict("e", **{"dev.clean": [1], "train": [2]})
+    screen = shardmill("convert", "e", "-o", "other")
+    assert held("other") == {"dev_clean": [1], "train": [2]}
+    assert "from what save_to_disk wrote (dev.clean is dev_clean)" in screen.out
+
+
+def test_a_split_of_dataset_dict_json_that_is_not_there_is_refused_by_its_name(shardmill: Shardmill) -> None:
+    saved_dict("d", train=[1], val=[2])
+    shutil.rmtree("d/val")
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, Path("out").exists()) == (2, False)
+    assert 'd/dataset_dict.json: names the split "val", whose folder is not there' in screen.err
+
+
+def test_a_shard_of_parquet_that_is_not_there_is_said(shardmill: Shardmill) -> None:
+    Path("d").mkdir()
+    pq.write_table(pa.table({"n": [1]}), "d/train-00000-of-00002.parquet")
+    said = "train-00001-of-00002.parquet is not here: 1 of 2 files of this name"
+    assert said in shardmill("convert", "d", "-o", "out").out
+    assert said not in shardmill("convert", "d/train-00000-of-00002.parquet", "-o", "one").out
 
 
 def test_columns_that_set_format_leaves_out_of_view_are_said_with_the_option_that_does(shardmill: Shardmill) -> None:

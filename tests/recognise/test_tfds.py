@@ -214,6 +214,21 @@ def test_a_shard_that_is_missing_is_named_and_the_command_reads_those_that_are_t
     assert types_of(open_dataset(read[read.index("-o") + 1])) == TYPES
 
 
+@pytest.mark.parametrize("kind", ["array_record", "parquet", "riegeli"])
+@pytest.mark.parametrize("path", ["pets", "pets/1.0.0", "pets/1.0.0/pets-train.KIND-00000-of-00002"])
+def test_records_of_tfds_in_files_of_another_format_are_refused_by_its_name(
+    shardmill: Shardmill, kind: str, path: str
+) -> None:
+    for shard in write_tfds(Path("pets/1.0.0"), SPLITS):
+        shard.rename(str(shard).replace(".tfrecord-", f".{kind}-"))
+    info = json.loads(Path("pets/1.0.0/dataset_info.json").read_text())
+    Path("pets/1.0.0/dataset_info.json").write_text(json.dumps(info | {"fileFormat": kind}))
+    screen = shardmill("convert", path.replace("KIND", kind), "-o", "out")
+    assert (screen.code, Path("out").exists()) == (2, False)
+    assert f"pets/1.0.0: dataset_info.json says that the records of TFDS are in files of {kind}" in screen.err
+    assert ("&& shardmill convert pets/1.0.0-tfrecord -o out" in screen.err) == (kind != "riegeli")
+
+
 def test_shards_that_are_ignored_or_not_named_are_not_missing(shardmill: Shardmill) -> None:
     write_tfds(Path("pets/1.0.0"), SPLITS)
     assert shardmill("convert", "pets", "-o", "out", "--set", "input.ignore=[pets-test*]").code == 0

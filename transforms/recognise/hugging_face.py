@@ -212,7 +212,29 @@ def saved_splits(root: str, folders: Mapping[str, Any]) -> dict[str, str] | None
     named = _json_in(path, _OF_ALL).get("splits")
     if not isinstance(named, list) or not set(folders) <= {one for one in named if isinstance(one, str)}:
         return None
-    return {one: split_named(one, shown_path(os.path.join(path, _OF_ALL))) for one in folders}
+    shown = shown_path(os.path.join(path, _OF_ALL))
+    gone = [one for one in named if isinstance(one, str) and not _is_there(os.path.join(path, os.fsencode(one)), set())]
+    if gone:
+        raise InputError(
+            f'{shown}: names the split "{printable(gone[0])}", whose folder is not there; copy the whole folder '
+            f"again, or take the name out of the file"
+        )
+    found = {one: split_named(one, shown) for one in folders}
+    if len({*found.values()}) < len(found):
+        globs = {f"{split}_{at}" if at else split: f"{one}/**" for at, one, split in _numbered(found)}
+        raise InputError(
+            f"{shown}: names of splits differ only in signs that names here do not have; say what each is called: "
+            f"{Set('input.splits', globs)}"
+        )
+    return found
+
+
+def _numbered(splits: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
+    """Yield each folder with its split, and how many before it have the same."""
+    seen = list[str]()
+    for folder, split in splits.items():
+        yield seen.count(split), folder, split
+        seen.append(split)
 
 
 def loaded_in(folder: bytes) -> dict[bytes, str]:

@@ -37,6 +37,7 @@ from ..sources.files.skipped_names import is_other_file, pictures_below
 from .beside import Around, archives_beside, is_archive, kept_in_a_store, tables_of_pictures
 from .picture_tables import by_metadata, is_picture_table
 from .strangers import refuse_mnist, refuse_other_sets
+from .tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
 
 _BESIDE: Final = 100
 
@@ -103,6 +104,18 @@ def arrays_of_mnist(paths: Paths) -> None:
     refuse_mnist(paths.typed, paths.base, paths.call)
 
 
+def records_of_tfds(paths: Paths) -> None:
+    """Files of TFDS in another format than TFRecord are refused: of Parquet, each row would be an Example's bytes."""
+    names = [one for one in paths.files if not one.endswith(b".labels.txt")]
+    if not names or _format_of(names[0]) is None:
+        try:
+            names, _ = expand_paths(paths.typed, paths.base, OTHER_SUFFIXES, names_only=True, ignore=paths.ignore)
+        except InputError:
+            return  # there is none
+    if OTHER_SHARDS.search(os.fsdecode(names[0])):
+        refuse_other_records(os.path.dirname(os.fsdecode(names[0])), paths.call)
+
+
 def nothing_known(paths: Paths) -> None:
     """A folder without a known suffix is refused, with what its first file shows."""
     if not paths.files:
@@ -167,7 +180,8 @@ def one_kind(paths: Paths) -> str:
 
 
 KINDS: Final[tuple[Callable[[Paths], str | None], ...]] = (
-    pictures_of_a_table, records_of_spark, arrays_of_mnist, nothing_known, unknown_kind, several_kinds, one_kind,
+    pictures_of_a_table, records_of_spark, arrays_of_mnist, records_of_tfds, nothing_known, unknown_kind,
+    several_kinds, one_kind,
 )  # fmt: skip
 """The rules of formats: the first answer is it."""
 

@@ -44,6 +44,7 @@ from .names import FileSplits
 from .picture_tables import Resolved, by_given_annotations, by_metadata
 from .splits import CLEAR, UNSURE, Seen, by_lists, find_splits
 from .strangers import REFUSED, content_twice, forms_for_answers, refuse_other_sets
+from .tfds import missing_files
 
 MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout, refuse_other_sets)
 """The rules of what a section `input` means where files name pictures."""
@@ -120,7 +121,9 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
         some = seen.files[:: len(seen.files) // MOST_NAMES + 1]
         around = Around(form=form, call=call, notable=notable, folders=folders, root=root, splits=splits, files=some)
         lines = (*recognised.lines, *lines_beside(around))
-        recognised = replace(recognised, lines=lines, warnings=content_twice(entries))
+        others = [entry.name for entry in entries if entry.path not in named] if form != "tfrecord" else []
+        warnings = (*content_twice(entries), *missing_files(others))
+        recognised = replace(recognised, lines=lines, warnings=warnings)
     classes = stated_classes(notable, seen.root) if how.looks else {}
     return replace(listing, recognised=recognised, classes=classes)
 

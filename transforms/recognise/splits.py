@@ -193,7 +193,9 @@ def by_saved(seen: Seen) -> Found | None:
     if splits is None:
         loaded = loaded_splits(seen.files, seen.call) if seen.form == "arrow" else None
         return Found("names", {}, loaded, "what load_dataset wrote") if loaded else None
-    return Found("folders", {}, [splits[folder] for folder in seen.folders], "what save_to_disk wrote")
+    other = ", ".join(f"{printable(name)} is {split}" for name, split in splits.items() if name and name != split)
+    by = f"what save_to_disk wrote{f' ({other})' if other else ''}"
+    return Found("folders", {}, [splits[folder] for folder in seen.folders], by)
 
 
 def by_tfds(seen: Seen) -> Found | None:

@@ -17,11 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from ..errors import DamageError
+from ..errors import DamageError, InputError
 from ..format.schema.column_types import TYPES
 from ..format.sidecars.tfds import labels_file_name
-from ..format.wording.printable import counted
-from ..sources.contract.call import shown_path
+from ..format.wording.hints import Foreign
+from ..format.wording.printable import counted, printable
+from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.files.listing import beginning_of
 
 INFO: Final = "dataset_info.json"
@@ -129,6 +130,49 @@ def tfds_folders(files: Iterable[str]) -> list[TfdsFolder]:
     """Return the folders of files that TFDS wrote."""
     paths = list(dict.fromkeys(map(os.path.dirname, files)))[:_MOST_FOLDERS]
     return [TfdsFolder(path, shards) for path in paths if (shards := _shards_in(path))]
+
+
+OTHER_SUFFIXES: Final = (".array_record", ".riegeli")
+OTHER_SHARDS: Final = re.compile(r"\.(?:parquet|array_record|riegeli)-[0-9]{5,}-of-[0-9]{5,}$")
+_READ: Final = {
+    "array_record": ("array_record.python.array_record_module", "{}.ArrayRecordReader(str(path)).read_all()"),
+    "parquet": ("pyarrow.parquet", '{}.read_table(path)["data"].to_pylist()'),
+}
+"""The modules and the calls that read the records of a shard; `tfds convert_format` of 4.9 writes none and exits 0."""
+
+
+def refuse_other_records(folder: str, call: Call) -> None:
+    """Refuse a folder in which TFDS wrote its records to files of another format than TFRecord.
+
+    Raises:
+        InputError: it has the command that writes the same records to TFRecord files, and reads these.
+    """
+    try:
+        kind = json.loads(beginning_of(os.path.join(folder, INFO), _MOST_BYTES) or b"{}").get("fileFormat", "tfrecord")
+    except (ValueError, AttributeError, RecursionError):
+        return  # another program has written a file of this name
+    if kind == "tfrecord":
+        return
+    typed, made = typed_path(folder), f"{typed_path(folder)}-tfrecord"
+    how = 'prepare the dataset again with file_format="tfrecord"'
+    if kind in _READ and "://" in folder:
+        how = "copy the folder to a disk and convert it there, which proposes the command"
+    elif kind in _READ:
+        module, read = _READ[kind]
+        old, new = (json.dumps(one, ensure_ascii=False) for one in (typed, made))
+        line = (
+            f"import json, pathlib, shutil, tensorflow, {module}; new = pathlib.Path({new}); "
+            f'shutil.copytree({old}, new, ignore=shutil.ignore_patterns("*.{kind}-*")); info = new / "{INFO}"; '
+            'info.write_text(json.dumps(json.loads(info.read_text()) | {"fileFormat": "tfrecord"})); '
+            f"[([file.write(one) for one in {read.format(module)}], file.close()) "
+            f'for path in pathlib.Path({old}).glob("*.{kind}-*") for file in '
+            f'[tensorflow.io.TFRecordWriter(str(new / path.name.replace(".{kind}-", ".tfrecord-")))]]'
+        )
+        how = f"write them to TFRecord files: {Foreign('python', '-c', line)} && {call.reading([made])}"
+    raise InputError(
+        f"{shown_path(folder)}: {INFO} says that the records of TFDS are in files of {printable(str(kind))}, which "
+        f"are not read; {how}"
+    )
 
 
 def _shards_in(folder: str) -> dict[str, tuple[str, int]]:
