@@ -66,6 +66,7 @@ MODULES: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "isal": ("isal.isal_zlib", "gzip, of inputs and shards"),
         "jinja2": ("jinja2", "report, snippet"),
         "loky": ("loky", "worker processes"),
+        "msgspec": ("msgspec", "files of COCO"),
         "numpy": ("numpy", "all commands"),
         "pandas": ("pandas", "DataFrames"),
         "pillow": ("PIL.Image", "pictures made ready, input.check: decode"),

@@ -178,16 +178,14 @@ def test_folders_that_hold_parts_of_each_example_are_asked_about(desk: Any) -> N
     assert desk.convert("roads/images").code == 0
 
 
-def test_annotations_beside_folders_of_an_unclear_layout_are_proposed_first(desk: Any) -> None:
+def test_annotations_beside_the_one_folder_of_their_pictures_are_read(desk: Any) -> None:
     box = {"id": 1, "image_id": 1, "category_id": 0, "bbox": [1, 1, 4, 4], "area": 16, "iscrowd": 0}
     pictures = [{"id": 1, "file_name": "1.jpg", "width": 8, "height": 8}]
     coco = {"images": pictures, "annotations": [box], "categories": [{"id": 0, "name": "car"}]}
     desk.put({"roads/images/1.jpg": JPEG, "roads/instances.json": json.dumps(coco).encode()})
-    said = desk.convert("roads").err
-    first, then = said.index("--set input.annotations.coco=roads/instances.json"), said.index("\nor choose one of:\n")
-    assert said.startswith("error: it is unclear what the folders mean: ")
-    assert first < then
-    assert desk.convert("roads/images", "--set", "input.annotations.coco=roads/instances.json").code == 0
+    done = desk.convert("roads")
+    assert done.code == 0, done.err
+    assert "image/object/bbox/xmin" in done.out
 
 
 GLOBBED = {

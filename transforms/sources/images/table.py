@@ -78,7 +78,7 @@ class ImageTable(Sequence[ImageFile]):
 
     def some_names(self, count: int) -> list[bytes]:
         """Return at most so many names, from all parts of the table."""
-        return [one.as_py() for one in self.names.take(pa.array(range(0, len(self), len(self) // count + 1)))]
+        return [one.as_py() for one in self.take(np.arange(0, len(self), len(self) // count + 1)).names]
 
     def in_order_of_names(self) -> ImageTable:
         order = pc.array_sort_indices(self.names)
