@@ -63,7 +63,7 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
 
 
 def _of_found_annotations(section: dict[str, Any]) -> dict[str, Any]:
-    """Take what a section says of annotations without naming their files: those that are found by themselves."""
+    """Take out what a section says of annotations whose files it does not name: those are found by their places."""
     asked = section.get("annotations")
     if not isinstance(asked, dict) or any(kind in asked for kind in ANNOTATION_KINDS):
         return {}

@@ -179,7 +179,7 @@ def filled(table: pa.Table, more: pa.Table, rows: npt.ArrayLike) -> pa.Table:
         return table
     at = np.array(rows, np.int64)
     for number, name in enumerate(table.column_names):
-        both = pa.concat_arrays([one for table in (table, more) for one in table[name].chunks])
+        both = pa.concat_arrays([*table[name].chunks, *more[name].chunks])
         valid = both.is_valid().to_numpy(zero_copy_only=False)
         wanted = np.flatnonzero(~valid[at] & valid[table.num_rows :])
         if len(wanted):
