@@ -296,7 +296,8 @@ class Cells:
         """Return the column of each cell, the cells column by column, and where those of each column begin and end."""
         number = {column.name: n for n, column in enumerate(columns)}
         which = np.fromiter(map(number.__getitem__, self.names), np.int64, len(self.names))
-        order = np.argsort(which, kind="stable")
+        small = which.astype(np.uint16) if len(columns) <= 1 << 16 else which  # sorted by its digits
+        order = np.argsort(small, kind="stable")
         which, values = which[order], self.values
         ends = np.searchsorted(which, np.arange(len(columns) + 1)).tolist()
         return which, Cells((), self.rows[order], [values[n] for n in order.tolist()]), ends
@@ -343,17 +344,21 @@ def build_sparse(columns: Sequence[Column], cells: Cells, rows: int) -> tuple[li
 
 def _spread(values: pa.Array, rows: npt.NDArray[np.int64], count: int) -> pa.Array:
     """Return values in the rows that have them, of so many rows; the others are null."""
-    absent = np.ones(count, np.bool_)
-    absent[rows] = False
-    if pa.types.is_int64(values.type) or pa.types.is_float64(values.type):
-        dense = np.zeros(count, np.int64 if pa.types.is_int64(values.type) else np.float64)
+    there = np.zeros(count, np.bool_)
+    there[rows] = True
+    is_number = pa.types.is_int64(values.type) or pa.types.is_float64(values.type)
+    memory = pa.allocate_buffer(count * (8 if is_number else 4))  # Arrow keeps what is freed: new pages take longer
+    if is_number:
+        dense = np.frombuffer(memory, np.int64 if pa.types.is_int64(values.type) else np.float64)
+        dense.fill(0)
         dense[rows] = raw_values(values, dense.dtype)
         if (valid := valid_mask(values)) is not None:
-            absent[rows] = ~valid
-        return pa.Array.from_buffers(values.type, count, [bitmap_of(~absent), pa.py_buffer(dense)])
-    index = np.zeros(count, np.int32)
+            there[rows] = valid
+        return pa.Array.from_buffers(values.type, count, [bitmap_of(there), memory])
+    index = np.frombuffer(memory, np.int32)
+    index.fill(0)
     index[rows] = np.arange(len(rows), dtype=np.int32)
-    return values.take(pa.Array.from_buffers(pa.int32(), count, [bitmap_of(~absent), pa.py_buffer(index)]))
+    return values.take(pa.Array.from_buffers(pa.int32(), count, [bitmap_of(there), memory]))
 
 
 def _is_text(value: Any) -> bool:
