@@ -16,7 +16,7 @@ import pytest
 from huggingface_hub import DatasetCardData
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.transforms.errors import TooManyRejects, UsageError
+from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
 
 from ..command_line import Shardmill
 from ..label_numbers import in_numbers
@@ -222,6 +222,38 @@ def test_a_repository_of_the_hub_has_the_splits_and_classes_that_its_readme_stat
     assert set(ours.splits) == set(theirs)
     for split, one in theirs.items():
         assert in_numbers(ours.to_arrow(split)).select(one.column_names).to_pylist() == one.to_list()
+
+
+@pytest.mark.parametrize("form", ["structs", "lists"])
+def test_the_classes_of_objects_that_a_readme_alone_names_are_those_of_their_boxes(tmp_path: Path, form: str) -> None:
+    repository = tmp_path / "r"
+    repository.mkdir()
+
+    def write(*names: str) -> None:
+        box, kind = datasets.List(datasets.Value("float32"), 4), datasets.ClassLabel(names=list(names))
+        fields = {"bbox": datasets.List(box), "category": datasets.List(kind)}
+        objects = fields if form == "lists" else datasets.List({"bbox": box, "category": kind})
+        features = datasets.Features({"image": datasets.Image(), "objects": objects})
+        buffer = io.BytesIO()
+        Image.new("RGB", (8, 6)).save(buffer, "png")
+        found = {"bbox": [[1, 2, 3, 4], [0, 0, 2, 2]], "category": [2, 0]}
+        each = [dict(zip(found, one, strict=True)) for one in zip(*found.values(), strict=True)]
+        given = found if form == "lists" else each
+        rows = {"image": [{"bytes": buffer.getvalue(), "path": "1.png"}], "objects": [given]}
+        made = datasets.Dataset.from_dict(rows, features=features)
+        pq.write_table(made.data.table.replace_schema_metadata(), repository / "a.parquet")
+        card = DatasetCardData()
+        datasets.info.DatasetInfosDict(default=made.info).to_dataset_card_data(card)
+        (repository / "README.md").write_text(f"---\n{card}\n---\n")
+
+    write("cat", "dog", "yak")
+    convert(repository, output=tmp_path / "out")
+    ours = open_dataset(tmp_path / "out")
+    assert ours.labels == {"image/object/class/label": ("cat", "dog", "yak")}
+    assert ours.to_arrow("train")["image/object/class/label"].to_pylist() == [["yak", "cat"]]
+    write("dog", "cat", "yak")
+    with pytest.raises(SchemaError, match='its class 0 is "dog", and "cat" in the dataset'):
+        append(repository, output=tmp_path / "out", force=True)
 
 
 def test_each_command_of_a_repository_with_several_configs_reads_what_datasets_does(

@@ -133,7 +133,7 @@ class RecipeSource(Source):
     """Read a source, and run a recipe over its rows; only the first `limit` rows are read, None for all.
 
     After the steps of the recipe come those of `by_type`. Then nested columns and decimals are flattened, as `rules`
-    say of columns of the source.
+    say of columns of the source. `stated` are the classes of columns that a file beside names.
     """
 
     source: Source
@@ -141,6 +141,7 @@ class RecipeSource(Source):
     limit: int | None = None
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     by_type: tuple[StepByType, ...] = ()
+    stated: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def list_files(self) -> Listing:
         return self.source.list_files()
@@ -155,12 +156,11 @@ class RecipeSource(Source):
     def beginning(self, survey: Survey, listing: Listing) -> RecipeSource:
         """Return the source whose recipe begins with the steps for what its columns, or files beside, say they are."""
         fields = fields_of(survey) if survey.fields or listing.classes else ()
-        stated = {one.name: listing.classes[one.name] for one in fields if one.name in listing.classes}
         own = {one.name for one in fields if classes_of(one)}
-        named = named_fields(fields, {name: names for name, names in stated.items() if name not in own})
-        columns = [Column(one, one.name) for one in named]
+        found = replace(self, stated={name: one for name, one in listing.classes.items() if name not in own})
+        columns = [Column(one, one.name) for one in named_fields(fields, found.stated)]
         steps = [step for one in self.by_type if one.is_first and (step := one.step(columns)) is not None]
-        return replace(self, recipe=Recipe((*steps, *self.recipe.steps))) if steps else self
+        return replace(found, recipe=Recipe((*steps, *self.recipe.steps)))
 
     def has_work(self, survey: Survey) -> bool:
         """Return whether rows change on their way, or not all are read, given the source's own survey."""
@@ -187,7 +187,8 @@ class RecipeSource(Source):
             survey = first_rows(self.source, survey, self.limit)
         inner = survey.frozen
         fields = _in_units(fields_of(survey), survey.frozen.schema, self.rules)
-        given = [Column(column, column.name, labels=inner.labels.get(column.name)) for column in fields]
+        named = named_fields(fields, self.stated)
+        given = [Column(column, column.name, labels=inner.labels.get(column.name)) for column in named]
         found = replace(self, recipe=learn(self.source, survey, self.recipe, given, run))
         columns = found.recipe.plan(given)
         for more in self.by_type:

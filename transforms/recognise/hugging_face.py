@@ -35,7 +35,7 @@ from typing import Any, Final
 
 from ..errors import InputError
 from ..format.manifest.naming import is_split_name
-from ..format.schema.arrow_types import names_of
+from ..format.schema.arrow_types import OBJECT_CLASSES, names_of
 from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable
@@ -98,20 +98,26 @@ def stated_classes(notable: Iterable[bytes], root: str) -> dict[str, list[str]]:
     if len(infos) > 1:
         names = [one.name for one in _configs(values.get("configs"), shown)]
         infos = [one for one in infos if [one.get("config_name")] == names]
-    features = infos[0].get("features") if len(infos) == 1 else None
-    columns = [one for one in (features if isinstance(features, list) else ()) if isinstance(one, dict)]
-    found = {one["name"]: _class_names(one) for one in columns if isinstance(one.get("name"), str)}
+    return _classes_of(infos[0].get("features") if len(infos) == 1 else None)
+
+
+def _classes_of(columns: Any) -> dict[str, list[str]]:
+    """Return the names of the classes of columns, or of the fields of a struct, as the README.md writes them."""
+    named = [one for one in (columns if isinstance(columns, list) else ()) if isinstance(one, dict)]
+    found = {one["name"]: _class_names(one) for one in named if isinstance(one.get("name"), str)}
     return {name: names for name, names in found.items() if names}
 
 
 def _class_names(feature: Any) -> list[str] | None:
-    """Return the names of the classes of a feature, or of the items of a list, as the README.md writes them."""
+    """Return the names of the classes of a feature, the items of a list, or objects, as the README.md has them."""
     if not isinstance(feature, dict):
-        return None
+        # Of `list` and `sequence`, as of `struct`, the fields of objects are a list.
+        fields = _classes_of(feature)
+        return next((fields[name] for name in OBJECT_CLASSES if name in fields), None)
     kind = feature.get("dtype")
     label = (kind if isinstance(kind, dict) else feature).get("class_label")
     if not isinstance(label, dict):
-        return _class_names(feature.get("list", feature.get("sequence")))
+        return next((_class_names(feature[key]) for key in ("list", "sequence", "struct") if key in feature), None)
     names = label.get("names")
     listed = [names.get(str(number)) for number in range(len(names))] if isinstance(names, dict) else names
     found: list[str] | None = names_of({"_type": "ClassLabel", "names": listed})
