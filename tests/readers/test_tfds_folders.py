@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib.resources.abc
+import io
 import json
+import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
+from PIL import Image
 from shardmill.pipelines import open_dataset
 
 from ..command_line import Shardmill
@@ -65,7 +69,9 @@ def features() -> Any:
     })  # fmt: skip
 
 
-def prepare(folder: Path, file_format: str = "tfrecord") -> Path:
+def prepare(
+    folder: Path, file_format: str = "tfrecord", features: Callable[[], Any] = features, row: Callable[[int], Any] = row
+) -> Path:
     builder = tfds.dataset_builders.AdhocBuilder(
         name="pets",
         version="1.0.0",
@@ -130,6 +136,106 @@ def test_every_row_class_and_split_of_a_folder_of_tfds_is_what_tfds_reads(
             assert np.reshape(ours["objects/bbox"], (-1, 4)).tolist() == their["objects"]["bbox"]
             assert ours["numbers"] == their["numbers"]
             assert np.reshape(ours["pair"], (2, 3)).tolist() == their["pair"]
+
+
+def odd_row(number: int) -> dict[str, Any]:
+    count = number % 3
+    pixels = np.full((4, 6, 3), number, np.uint8)
+    return {
+        "double": number / 3,
+        "doubles": [number / 7] * count,
+        "dynamic": np.full((count + 1, 2), number / 3),
+        "flat": np.full((count, 2), number / 2, np.float32),
+        "float_picture": np.full((4, 6, 1), number / 3, np.float32),
+        "frames": [pixels] * (count + 1),
+        "packed": np.arange(6, dtype=np.int16).reshape(2, 3) + number,
+        "pictures": [pixels] * count,
+        "said": {"de": "nie", "en": f"never {number}"},
+        "sound": np.arange(5, dtype=np.int16) - number,
+        "unnamed": number % 4,
+        "words": ["ä"] * count,
+        "zipped": [np.full(2, number / 2, np.float32)] * count,
+    }
+
+
+def odd_features() -> Any:
+    kinds = tfds.features
+    return kinds.FeaturesDict({
+        "double": np.float64,
+        "doubles": kinds.Sequence(np.float64),
+        "dynamic": kinds.Tensor(shape=(None, None), dtype=np.float64, encoding="bytes"),
+        "flat": kinds.Tensor(shape=(None, 2), dtype=np.float32),
+        "float_picture": kinds.Image(shape=(4, 6, 1), dtype=np.float32),
+        "frames": kinds.Video(shape=(None, 4, 6, 3)),
+        "packed": kinds.Tensor(shape=(2, 3), dtype=np.int16, encoding="bytes"),
+        "pictures": kinds.Sequence(kinds.Image(shape=(4, 6, 3))),
+        "said": kinds.Translation(languages=["en", "de"]),
+        "sound": kinds.Audio(shape=(None,), dtype=np.int16, sample_rate=8000),
+        "unnamed": kinds.ClassLabel(num_classes=4),
+        "words": kinds.Sequence(kinds.Text()),
+        "zipped": kinds.Sequence(kinds.Tensor(shape=(2,), dtype=np.float32, encoding="zlib")),
+    })  # fmt: skip
+
+
+def pixels_of(pictures: list[bytes]) -> list[Any]:
+    return [np.asarray(Image.open(io.BytesIO(one))).tolist() for one in pictures]
+
+
+def test_what_features_json_states_of_types_is_read_as_tfds_reads_it_or_is_said(
+    tmp_path: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = prepare(tmp_path / "data", features=odd_features, row=odd_row)
+    capsys.readouterr()  # of TFDS
+    screen = shardmill("convert", str(folder), "-o", "out")
+    assert screen.code == 0, screen.err
+    said = re.findall(r"^Detected: (.*) \(features\.json\)$", screen.out, re.M)
+    assert said == [
+        "double, doubles: float64, which TFDS keeps as float32: read as float32",
+        "dynamic/value: float64 of [?, ?], packed as bytes, whose bytes are kept as they are",
+        "flat: lists of [?, 2], read as flat lists",
+        "float_picture: pictures of floats, each packed into a pixel of four bytes, and read so",
+        "packed: int16 of [2, 3], packed as bytes, whose bytes are kept as they are",
+        "sound: Audio of 8,000 samples a second, read as int16",
+        "unnamed: classes without names, as there is no unnamed.labels.txt",
+        "zipped: float32 of [2], packed as zlib, whose bytes are kept as they are",
+    ]
+    dataset = open_dataset("out")
+    assert dataset.schema is not None
+    types = {feature.name: (feature.type, feature.shape) for feature in dataset.schema}
+    assert types == {
+        "double": ("float32", ()),
+        "doubles": ("float32", (-1,)),
+        "dynamic/shape": ("int64", (2,)),
+        "dynamic/value": ("binary", ()),
+        "flat": ("float32", (-1,)),
+        "float_picture": ("image", ()),
+        "frames": ("image", (-1,)),
+        "packed": ("binary", ()),
+        "pictures": ("image", (-1,)),
+        "said/de": ("string", ()),
+        "said/en": ("string", ()),
+        "sound": ("int16", (-1,)),
+        "unnamed": ("int64", ()),
+        "words": ("string", (-1,)),
+        "zipped": ("binary", (-1,)),
+    }
+    builder, config = tfds.builder_from_directory(folder), tfds.ReadConfig(interleave_cycle_length=1)
+    for split in SPLITS:
+        theirs = map(plain, builder.as_dataset(split=split, read_config=config))
+        for ours, their in zip(dataset[split], theirs, strict=True):
+            assert (ours["double"], ours["doubles"]) == (their["double"], their["doubles"])
+            shaped = np.frombuffer(ours["dynamic/value"]).reshape(ours["dynamic/shape"])
+            assert (shaped.tolist(), np.reshape(ours["flat"], (-1, 2)).tolist()) == (their["dynamic"], their["flat"])
+            assert np.frombuffer(ours["packed"], np.int16).reshape(2, 3).tolist() == their["packed"]
+            zipped = [np.frombuffer(zlib.decompress(one), np.float32).tolist() for one in ours["zipped"]]
+            assert (zipped, ours["sound"], ours["unnamed"]) == (their["zipped"], their["sound"], their["unnamed"])
+            assert pixels_of(ours["frames"]) == their["frames"]
+            assert pixels_of(ours["pictures"]) == their["pictures"]
+            packed = np.asarray(Image.open(io.BytesIO(ours["float_picture"])))
+            assert packed.view(np.float32).tolist() == their["float_picture"]
+            assert {name: ours[f"said/{name}"].encode() for name in ("de", "en")} == their["said"]
+            assert [one.encode() for one in ours["words"]] == their["words"]
 
 
 @pytest.mark.parametrize("file_format", ["array_record", "parquet"])

@@ -15,7 +15,7 @@ from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.format.encode.example_proto import Example
 
 from ..command_line import Shardmill
-from ..tfds_folder import LABELS, example, picture, write_tfds
+from ..tfds_folder import LABELS, example, feature, picture, write_tfds
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -92,6 +92,34 @@ def test_a_folder_of_tfds_is_read_with_splits_types_and_names_of_classes(
     assert found == (picture(4), "dog", "näme 4", 4, False, ["far"])
     assert shardmill("verify", made).code == 0
     assert all(one.exists() for one in shards)
+
+
+@pytest.mark.parametrize(
+    ("stated", "line"),
+    [
+        (
+            feature("audio_feature.Audio", audio={"dtype": "int64", "encoding": "NONE", "lazyDecode": True}),
+            "raw: Audio, whose bytes are kept as they are, and not looked at (features.json)",
+        ),
+        (
+            feature("audio_feature.Audio", audio={"dtype": "int64", "encoding": "ZLIB", "sampleRate": "8000"}),
+            "raw: int64 of [], packed as zlib, whose bytes are kept as they are (features.json)",
+        ),
+        ({"pythonClassName": "my.own.Mesh", "jsonFeature": {}}, "raw: Mesh, read as what its records hold (features."),
+        ({}, "raw: no type that is known, read as what its records hold (features.json)"),
+    ],
+)
+def test_a_feature_of_tfds_that_has_no_type_here_keeps_its_values_and_is_named(
+    shardmill: Shardmill, stated: dict[str, object], line: str
+) -> None:
+    write_tfds(Path("pets"), SPLITS)
+    tree = json.loads(Path("pets/features.json").read_text())
+    tree["featuresDict"]["features"]["raw"] = stated
+    Path("pets/features.json").write_text(json.dumps(tree))
+    screen = shardmill("convert", "pets", "-o", "out")
+    assert screen.code == 0, screen.err
+    assert f"Detected: {line}" in screen.out
+    assert (records(), types_of(open_dataset("out"))) == ({"test": TEST, "train": TRAIN}, TYPES)
 
 
 def test_stats_shows_the_splits_and_the_classes_of_a_folder_of_tfds(shardmill: Shardmill) -> None:

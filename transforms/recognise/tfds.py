@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +21,7 @@ from ..errors import DamageError, InputError
 from ..format.schema.column_types import TYPES
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.hints import Foreign
+from ..format.wording.nearest import first_names
 from ..format.wording.printable import counted, printable
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.files.listing import beginning_of
@@ -31,9 +32,10 @@ _TEMPLATE: Final = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 _MOST_BYTES: Final = 64 << 20
 _MOST_FOLDERS: Final = 64
 _SHOWN: Final = 6
-_TYPE_OF: Final = {one.tfds: one.name for one in TYPES.values() if one.tfds}
+_TYPE_OF: Final = {one.tfds: one.name for one in TYPES.values() if one.tfds} | {"float32": "float32"}
 """Our types by the dtypes of TFDS; others are what records hold: it keeps float64 as float32, for one."""
 
+_FLOAT_PICTURE: Final = "pictures of floats, each packed into a pixel of four bytes, and read so"
 _COUNTED: Final = re.compile(r"([A-Za-z_]*)([0-9]{2,5})-(?:[0-9]+x[0-9]+-)?([1-9][0-9]*)\.tfrec")
 _BOX_CLASS: Final = "image/object/class/label"
 _MOST_CLASSES: Final = 100_000
@@ -43,12 +45,16 @@ _ONE_OF: Final = re.compile(r"-([0-9]{1,9})-of-([0-9]{1,9})(?![0-9])")
 
 
 class StatedFeature(NamedTuple):
-    """The type and the shape of a feature, the names of its classes, and who says so; (-1,) is any length."""
+    """The type and the shape of a feature, the names of its classes, and who says so; (-1,) is any length.
+
+    Without a type, it is that of the values in records. A `note` says what is stated and not kept.
+    """
 
     type: str
     shape: tuple[int, ...]
     names: tuple[str, ...] = ()
     by: str = _FEATURES
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +71,14 @@ class TfdsFolder:
             stated = dict(_features_of(tree, "", ()))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}  # of another version of TFDS: the types are those that the records show
-        return {key: one for key, one in map(self._with_names, stated.items()) if one.type != "label" or one.names}
+        return {key: self._with_names(key, one) if one.type == "label" else one for key, one in stated.items()}
 
-    def _with_names(self, item: tuple[str, StatedFeature]) -> tuple[str, StatedFeature]:
-        key, one = item
-        path = os.path.join(self.path, labels_file_name(key))
-        text = beginning_of(path, _MOST_BYTES) if one.type == "label" else b""
-        lines = text.decode("utf-8", "replace").split("\n")
-        return key, one._replace(names=tuple(name for line in lines if (name := line.strip())))
+    def _with_names(self, key: str, one: StatedFeature) -> StatedFeature:
+        text = beginning_of(os.path.join(self.path, labels_file_name(key)), _MOST_BYTES).decode("utf-8", "replace")
+        names = tuple(name for line in text.split("\n") if (name := line.strip()))
+        if names:
+            return one._replace(names=names)
+        return one._replace(type="", note=f"classes without names, as there is no {labels_file_name(key)}")
 
 
 class StatedCount(NamedTuple):
@@ -95,7 +101,16 @@ class StatedFiles:
 
     @property
     def types(self) -> dict[str, str]:
-        return {key: one.type for key, one in self.features.items()}
+        return {key: one.type for key, one in self.features.items() if one.type}
+
+    def notes(self, kept: Collection[str]) -> Iterator[str]:
+        """Yield what to say of features that are stated otherwise than they are `kept`."""
+        alike = defaultdict[tuple[str, str], list[str]](list)
+        for key, one in self.features.items():
+            if one.note and key in kept:
+                alike[one.by, one.note].append(printable(key))
+        for (by, note), keys in alike.items():
+            yield f"{first_names(keys, _SHOWN)}: {note} ({by})"
 
 
 def stated_of(files: Sequence[str]) -> StatedFiles:
@@ -201,25 +216,50 @@ def _features_of(node: Mapping[str, Any], key: str, outer: tuple[int, ...]) -> I
     elif "sequence" in node:
         length = int(node["sequence"].get("length", -1))
         yield from _features_of(node["sequence"]["feature"], key, (*outer, length))
-    elif (kind := _type_in(node, outer)) is not None:
-        (own,) = ([one for one in node.values() if isinstance(one, dict)] or [{}])[:1]
-        sizes = own.get("shape", {}).get("dimensions", ()) if kind not in ("image", "label", "string") else ()
-        shape = (*outer, *map(int, sizes))
-        yield (
-            f"{key}/ragged_flat_values" if shape.count(-1) > 1 else key,
-            StatedFeature(kind, (-1,) if -1 in shape else shape),
-        )
+    elif "translation" in node:
+        varies = node["translation"].get("variableLanguagesPerExample")
+        for name in ("language", "translation") if varies else node["translation"]["languages"]:
+            yield from _features_of({"text": {}}, f"{key}/{name}", (*outer, -1) if varies else outer)
+    elif "video" in node:  # a picture a frame
+        length = next(iter(_sizes(node["video"])), -1)
+        yield from _features_of({"image": node["video"]}, key, (*outer, length))
+    else:
+        yield from _leaf(node, key, outer)
 
 
-def _type_in(node: Mapping[str, Any], outer: tuple[int, ...]) -> str | None:
-    if "classLabel" in node:
-        return "label"
-    if "text" in node:
-        return "string"
-    if "image" in node:
-        return None if outer else "image"
-    tensor = node.get("tensor", {})
-    return _TYPE_OF.get(tensor.get("dtype")) if tensor.get("encoding", "none").lower() == "none" else None
+def _leaf(node: Mapping[str, Any], key: str, outer: tuple[int, ...]) -> Iterator[tuple[str, StatedFeature]]:
+    form, own = next(((name, one) for name, one in node.items() if isinstance(one, dict)), ("", {}))
+    kind = {"classLabel": "label", "text": "string", "image": "image"}.get(form, "")
+    dtype, sizes, encoding = str(own.get("dtype", "")), _sizes(own), str(own.get("encoding", "none")).lower()
+    shape, name, note = (*outer, *sizes), str(node.get("pythonClassName", "")).rpartition(".")[2], ""
+    if kind:
+        shape, note = outer, _FLOAT_PICTURE if form == "image" and dtype.startswith("float") else ""
+    elif own.get("lazyDecode"):
+        shape, note = outer, f"{name}, whose bytes are kept as they are, and not looked at"
+    elif encoding != "none":
+        key, shape = f"{key}/value" if sizes.count(-1) > 1 else key, outer
+        note = f"{dtype} of {_shown_shape(sizes)}, packed as {encoding}, whose bytes are kept as they are"
+    elif form in ("tensor", "boundingBox", "audio") and dtype:
+        kind = _TYPE_OF.get(dtype, "")
+        note = "" if kind or dtype == "string" else f"{dtype}, which TFDS keeps as float32: read as float32"
+        rate = own.get("sampleRate")
+        note = f"Audio of {int(rate):,} samples a second, read as {dtype}" if rate else note
+    else:
+        note = f"{name or 'no type that is known'}, read as what its records hold"
+    if not note and -1 in shape and len(shape) > 1 and shape.count(-1) == 1:
+        note = f"lists of {_shown_shape(shape)}, read as flat lists"
+    yield (
+        f"{key}/ragged_flat_values" if shape.count(-1) > 1 else key,
+        StatedFeature(kind, (-1,) if -1 in shape else shape, note=note),
+    )
+
+
+def _sizes(node: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(map(int, node.get("shape", {}).get("dimensions", ())))
+
+
+def _shown_shape(sizes: Iterable[int]) -> str:
+    return f"[{', '.join('?' if one < 0 else str(one) for one in sizes)}]"
 
 
 def _counts_in_names(files: Sequence[str]) -> Iterator[tuple[str, StatedCount]]:

@@ -122,7 +122,7 @@ class TfrecordSource(FileSource):
             (*listing.recognised.warnings, *self._warnings(inputs, found)),
             _split_rows(pieces),
             groups if self.shard_size is not None else None,
-            detected=(*listing.recognised.lines, *named),
+            detected=(*listing.recognised.lines, *named, *inputs.stated.notes({one.name for one in found.schema})),
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
