@@ -375,7 +375,7 @@ def test_a_column_that_names_files_beside_its_table_is_said_with_the_key_that_re
 def test_pictures_that_no_reader_takes_are_written_as_png_by_the_command_on_the_screen(shardmill: Shardmill) -> None:
     pictures("d/train/a.tif", "d/train/b.tif", "d/test/c.tif")
     Path("d/train_labels.csv").write_text("id,label\na,0\nb,1\n")
-    Path("d/sample_submission.csv").write_text("id,label\nc,0\n")
+    Path("d/test_labels.csv").write_text("id,label\nc,0\n")
     err = shardmill("convert", "d", "-o", "out").err
     found = []
     for line in err.splitlines():
@@ -387,14 +387,17 @@ def test_pictures_that_no_reader_takes_are_written_as_png_by_the_command_on_the_
     assert found == [("test", 1), ("train", 2)]
 
 
-def test_a_form_for_answers_that_names_pictures_goes_to_the_test_split(shardmill: Shardmill) -> None:
-    pictures("d/images/a.jpg", "d/images/b.jpg")
+@pytest.mark.parametrize("folder", ["images/", "", "train/"])
+def test_a_form_for_answers_that_names_pictures_is_not_read(folder: str, shardmill: Shardmill) -> None:
+    pictures(f"d/{folder}a.jpg", f"d/{folder or 'x/'}b.jpg")
     Path("d/train.csv").write_text("id,label\na,0\n")
-    Path("d/sample_submission.csv").write_text("id,label\nb,0\n")
+    Path("d/sample_submission.csv").write_text("id,label\na,0\nb,0\n")
     err = shardmill("convert", "d", "-o", "out").err
+    assert "  d/sample_submission.csv: a form for answers, whose rows are no data; not read\n" in err
     lines = [line for line in err.splitlines() if "to read its rows: " in line]
-    assert [line.endswith("--set output.split=test") for line in lines] == [True, False]
+    assert [line.startswith("  d/train.csv names") for line in lines] == [True]
     assert shardmill(*shlex.split(lines[0].rpartition(": ")[2])[1:]).code == 0
+    assert len([*open_dataset("out")["train"]]) == 1
 
 
 def test_records_beside_pictures_are_no_pictures_in_the_command_for_folders_of_splits(shardmill: Shardmill) -> None:

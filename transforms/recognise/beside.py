@@ -16,8 +16,9 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ from ..sources.files.formats import FORMATS
 from ..sources.files.listing import beginning_of
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
-from .names import is_form_for_answers, split_in_words, split_of_folder
+from .names import is_form_for_answers, kind_of, split_in_words, split_of_folder
 from .picture_tables import box_columns
 
 MOST: Final = 8
@@ -72,6 +73,16 @@ class Around:
     pairs: Sequence[tuple[bytes, bytes]] = ()
     flat: bool = False
     others: bool = True
+
+    @property
+    def below(self) -> Sequence[str]:
+        """The folders that are looked at for files."""
+        return self.folders[:MOST_FOLDERS]
+
+    @property
+    def above(self) -> list[str]:
+        """The folders that hold these, below the root."""
+        return [one for one in dict.fromkeys(map(os.path.dirname, self.below)) if one.startswith(f"{self.root}/")]
 
 
 def sidecars(around: Around) -> Iterator[str]:
@@ -202,6 +213,9 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         return
     alike, boxes = defaultdict[tuple[str, str, str], list[str]](list), list[str]()
     all_tables = [one for one in notable if os.fsdecode(one).lower().endswith(_TABLES)]
+    if forms := [one for one in all_tables if is_form_for_answers(os.path.basename(os.fsdecode(one)))]:
+        yield f"{first_names([*map(shown_path, forms)], MOST)}: a form for answers, whose rows are no data; not read"
+        all_tables = [one for one in all_tables if one not in forms]
     for number, path in enumerate(all_tables[:MOST_FOLDERS]):
         found = _picture_column(path, around)
         if found is None:
@@ -213,6 +227,9 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         columns = box_columns(rows_in(path)[0])
         if columns is not None and columns.picture == column and around.root:
             boxes.append(table)
+        elif how := _in_several_folders(path, column, root, suffix, around):
+            what = f'{printable_path(table)} names pictures of several folders in its column "{printable(column)}"'
+            yield f"{what}, and is not read; {how}"
         else:
             alike[column, "" if root == os.path.dirname(os.fsdecode(path)) else typed_path(root), suffix].append(table)
     if boxes:
@@ -233,7 +250,6 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         options += written_as(row[header.index(column)] + suffix)
         stem = os.path.splitext(os.path.basename(group[0]))[0]
         split = next(filter(None, map(split_of_folder, (stem, _folder_name(group[0]), os.path.basename(root)))), "")
-        split = "test" if is_form_for_answers(stem) else split
         options += [Set("output.split", split)] if len(group) == 1 and split not in ("", "train") else []
         names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
         shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
@@ -272,6 +288,64 @@ def told_by_paths(batch: pa.RecordBatch, listing: Listing, entry: int) -> tuple[
     return tuple(told)
 
 
+def _in_several_folders(path: bytes, column: str, root: str, suffix: str, around: Around) -> str:
+    """Return how a table is read whose pictures are in several folders, or in those of splits; empty for others."""
+    header, *rows = _rows_of(path)
+    names = {row[header.index(column)] + suffix for row in rows if len(row) == len(header)}
+    of_splits, above = in_splits(names), any("/" in one for one in names)
+    folders = [one for one in around.below if one == root or _has_more_of(one, names, root)]
+    if not around.root or "://" in around.root:
+        return ""
+    if of_splits:
+        top, value = root, f"rows[{column!r}]" + (f" + {suffix!r}" if suffix else "")
+    elif len(folders) > 1 and not above:
+        top, key = around.root, "stem" if suffix else "name"
+        value = (
+            f"rows[{column!r}].map({{path.{key}: str(path.relative_to({typed_path(around.root)!r})) for folder in "
+            f"{[*map(typed_path, folders)]} for path in sorted(pathlib.Path(folder).glob('*{suffix}'))}})"
+        )
+    else:
+        return ""
+    sign = max("\t,;|", key=lines_of(path)[0].count)
+    read = f"pandas.read_csv({typed_path(os.fsdecode(path))!r}, sep={sign!r}, dtype=str, keep_default_na=False)"
+    frame = f"{read}.assign(file_name=lambda rows: {value})"
+    return as_metadata(around.call, top, frame, written_as(suffix or next(iter(names))))
+
+
+def in_splits(names: Iterable[str]) -> bool:
+    """Return whether paths of pictures begin in folders that have names of splits, and not of train alone."""
+    kinds = {kind_of(split) for one in names if "/" in one and (split := split_of_folder(one.partition("/")[0]))}
+    return bool(kinds - {"train"})
+
+
+def as_metadata(call: Call, folder: str, frame: str, options: Sequence[Add]) -> str:
+    """Return what writes an expression of pandas as the table of the pictures below a folder, and reads these."""
+    place = typed_path(folder)
+    write = Python(f"{frame}.to_csv({os.path.join(place, 'metadata.csv')!r}, index=False)")
+    read = call.plain([place], Set("input.format", "images"), *options)
+    return f"to read its rows, write them to metadata.csv in Python: {write}; then: {read}"
+
+
+def _has_more_of(folder: str, names: Container[str], root: str) -> bool:
+    """Return whether one of the first files in a folder is among some names, and not in the root."""
+    with os.scandir(folder) as entries:
+        first = [one.name for one in islice(entries, _FIRST_FILES)]
+    return any(one in names and not os.path.isfile(os.path.join(root, one)) for one in first)
+
+
+_FIRST_FILES: Final = 16
+
+
+def _rows_of(path: bytes) -> list[list[str]]:
+    """Return all rows of a table; those at its beginning if it is large."""
+    if os.path.getsize(path) > _MOST_BYTES:
+        return rows_in(path)
+    sign = max("\t,;|", key=lines_of(path)[0].count)
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+        return [*csv.reader(file, delimiter=sign)]
+
+
+_MOST_BYTES: Final = 64 << 20
 _STRANGE: Final = (".tif", ".tiff", ".heic", ".avif", ".jp2")
 """Suffixes of pictures that are read to be written in another format, since TensorFlow cannot decode theirs."""
 
@@ -384,7 +458,7 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
                 if os.path.isfile(os.path.join(folder, value + suffix)):
                     return column, folder, suffix
         for column, value in named:
-            folders = around.folders[:MOST_FOLDERS]
+            folders = [*around.below, *(around.above if "/" in value else ())]
             found = [one for one in folders if os.path.isfile(os.path.join(one, value + suffix))]
             own = [one for one in found if os.path.basename(one) == stem]
             if own or len(found) == 1:

@@ -21,7 +21,7 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable_path, shell_path
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.files.documents import document_in, has_splits, rows_of_document
-from ..sources.files.foreign_texts import python_of, told_of_text
+from ..sources.files.foreign_texts import is_libsvm, python_of, told_of_text
 from ..sources.files.formats import (
     FORMATS,
     HEAD_BYTES,
@@ -33,8 +33,9 @@ from ..sources.files.formats import (
 )
 from ..sources.files.listing import expand_paths, glob_of_files, list_file
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
-from ..sources.files.skipped_names import is_other_file, pictures_below
+from ..sources.files.skipped_names import is_other_file, notes_among, pictures_below
 from .beside import Around, archives_beside, is_archive, kept_in_a_store, tables_of_pictures
+from .names import split_in_words
 from .picture_tables import by_metadata, is_picture_table
 from .strangers import refuse_mnist, refuse_other_sets
 from .tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
@@ -140,7 +141,8 @@ def unknown_kind(paths: Paths) -> None:
         found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: {Add('--format', kind)}"
         raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {found}")
     lines = _lines_of(_head(os.fsdecode(path))) if os.path.isfile(path) else []
-    if told := told_of_text(lines, _typed(alike), paths.call):
+    alike, splits = _of_one_text(path, [one for one in paths.files if _format_of(one) is None], lines)
+    if told := told_of_text(lines, _typed(alike), paths.call, splits=splits):
         raise InputError(f"{shown_path(path)}: {told}")
     if tabs := with_tabs(typed_path(os.fsdecode(path)), lines):
         raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {tabs}")
@@ -286,6 +288,9 @@ _SPLIT_ENDS: Final = {
 }  # fmt: skip
 """Suffixes that name splits, as UCI's data sets have them."""
 
+_ARRAY: Final = re.compile(rb"\s*\[\s*(?:[\[{]|$)")
+"""The beginning of an array of JSON, which holds objects or arrays."""
+
 _FIGURE: Final = re.compile(rb'"?-?[0-9]+([.][0-9]+)?"?')
 _MOST_ENDS: Final = 16
 _PACKED: Final = {".7z": ("7z", "x")}
@@ -300,6 +305,7 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     """
     files = sorted(glob.glob(os.path.join(base, inside))) if inside else []
     files = [one for one in files if os.path.isfile(one) and os.path.basename(one)[0] not in "._"]
+    files.sort(key=lambda one: bool(notes_among([os.fsencode(one)], folders=True)))
     by_end: dict[str, str] = {}
     for one in files:
         by_end.setdefault(os.path.splitext(one)[1], one)
@@ -307,7 +313,9 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
         return ""
     end = os.path.splitext(files[0])[1]
     alike, every = [os.fsencode(one) for one in files if one.endswith(end)], os.path.join(base, f"{inside}{end}")
-    told = told_of_text(_lines_of(_head(files[0])), _typed(alike), call, every)
+    lines = _lines_of(_head(files[0]))
+    texts, told_splits = _of_one_text(alike[0], [os.fsencode(one) for one in files], lines)
+    told = told_of_text(lines, _typed(texts), call, every if texts == alike else "", told_splits)
     if end != ".json" and (why := _why_unknown(alike, call, every) or told):
         return f"{printable_path(os.path.basename(files[0]))}: {why}"
     ends = {".data": by_end[".data"]} if ".data" in by_end else by_end  # UCI's, beside .names, .test and Index
@@ -323,6 +331,10 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     patterns = [f"{stem}*{end}" for end in chosen]
     if len(chosen) == len(by_end) and (len(chosen) > 1 or not first) and not splits:
         patterns = [f"{stem}{'[!_]' if hidden else ''}*"]
+    taken = [one for one in files if os.path.splitext(one)[1] in chosen]
+    if first in options and 1 < len(taken) <= _MOST_ENDS:
+        like = [one for one in taken if str(_options_of(one)) == str(options[first])]
+        patterns, taken = (patterns, taken) if like == taken else ([typed_path(one) for one in like], like)
     command = call.reading(patterns, options[first], *splits) if first in options else None
     name = printable_path(os.path.basename(one))
     if first == ".json" and os.path.isdir(os.path.join(base, path)):
@@ -331,9 +343,11 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
         if line := _rows_in_python(document, "json.loads(path.read_bytes())", call, inner):
             whole = f"; or a record a file: {command}" if command else ""
             return f"{name} is one document, and its rows are read in Python: {line}{whole}"
+        if document is None and _ARRAY.match(_head(one)):  # it is large
+            return f"{name}: {_why_unknown(alike, call, every)}"
     if command is None:
         return ""
-    left = first_names(sorted(os.path.basename(one) for one in files if os.path.splitext(one)[1] not in chosen), 8)
+    left = first_names(sorted(os.path.basename(one) for one in files if one not in taken), 8)
     what = "bytes" if _format_by_head(_head(one)) else "lines"
     without = f" (without {left})" if left else ""
     return f"the first {what} of {name} show how to read them{without}: {command}"
@@ -358,9 +372,31 @@ def _lines_of(head: bytes) -> list[bytes]:
     return [line for line in lines if line.strip()]
 
 
+def _of_one_text(path: bytes, files: list[bytes], lines: Sequence[bytes]) -> tuple[list[bytes], list[str]]:
+    """Return the files that are read as one text of another program is, and their splits if each has one.
+
+    LibSVM's own are `a9a` and `a9a.t`.
+    """
+    end = os.path.splitext(path)[1]
+    alike = [one for one in files if os.path.splitext(one)[1] == end]
+    if is_libsvm(lines) and len(files) <= _MOST_ENDS:
+        alike = [one for one in files if is_libsvm(_lines_of(_head(os.fsdecode(one))))]
+    words = [
+        _OF_LIBSVM.get(os.path.splitext(one)[1]) or split_in_words(os.path.basename(one))
+        for one in map(os.fsdecode, alike)
+    ]
+    if any(words) and words.count(None) == 1 and "train" not in words:
+        words = [one or "train" for one in words]
+    splits = [one or "" for one in words]
+    return alike, splits if all(splits) and len({*splits}) > 1 else []
+
+
+_OF_LIBSVM: Final = {".tr": "train", ".val": "val", ".t": "test"}
+
+
 def _options_for(lines: Sequence[bytes]) -> Add | None:
     """Return the options that read lines: of objects, or of cells between one sign; none if unclear."""
-    if not lines or b"\0" in lines[0]:
+    if not lines or b"\0" in lines[0] or _ARRAY.match(lines[0]):
         return None
     if lines[0].startswith(b"{") and lines[0].rstrip().endswith(b"}"):
         return Add("--format", "jsonl")
@@ -369,8 +405,9 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
         if len(counts) == 1 and counts != {0}:
             cells = [line.split(sign.encode()) for line in lines]
             numbers = any(_FIGURE.fullmatch(cell) for cell in cells[0])
+            again = any(name.strip() in below for name, *below in zip(*cells, strict=True))  # a value, not a name
             nulls = any(b"\\N" in row for row in cells)
-            header = ["--no-header"] if numbers else []
+            header = ["--no-header"] if numbers or again else []
             given = [Set("input.null_values", "[\\N]")] if nulls else []
             blanks = sign != "\t" and all(cell.startswith(b" ") for row in cells for cell in row[1:])
             given += [Set("input.trim", True)] if blanks else []

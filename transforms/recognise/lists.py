@@ -39,7 +39,7 @@ from ..sources.files.formats import FORMATS, suffixes_of
 from ..sources.files.listing import is_there, list_file
 from ..sources.files.open_file import open_file, open_listed, read_at
 from ..sources.files.skipped_names import pictures_below
-from .beside import MOST, MOST_FOLDERS, Around, lines_of, rows_in, written_as
+from .beside import MOST, Around, as_metadata, in_splits, lines_of, rows_in, written_as
 from .names import split_in_words, split_of_folder
 
 _BOTH: Final = "trainval"
@@ -451,6 +451,9 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         options += [Set("output.split", splits[0])] if len(lists) == 1 and splits[0] not in ("", "train") else []
         column = rows_in(os.fsencode(lists[0]))[0][0] if form.header else ""
         options += [set_column(column, "image", "path")] if form.header else []
+        if not all(splits) and any(in_splits(row[0] for row in rows_in(os.fsencode(one)) if row) for one in lists):
+            yield _with_folders(form, lists, around)
+            continue
         file, names = ("", list[str]()) if form.header or form.texts else _names_of_numbers(lists, form.sign, around)
         options += [set_column("class", "label", names)] if names else []
         unread = f" ({shown_path(file)} with the names of classes is not read either)" if file and not names else ""
@@ -458,6 +461,23 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
         what = f"{first_names(lists, MOST)} {lines} pictures with a class or a text each, and {are} not read{unread}"
         yield f"{what}; to read the lines: {read}"
+
+
+def _with_folders(form: _List, lists: Sequence[str], around: Around) -> str:
+    """Say how lists are read whose paths of pictures begin in folders of splits, which their lines have not."""
+    names = ["file_name", "class", *(f"column_{n}" for n in range(2, form.width))]
+    sign = {"tab": "\t", " ": r"\s+" if form.aligned else " "}.get(form.sign, form.sign)
+    given = f"sep={sign!r}, header=None, names={names}, skiprows={int(form.header)}, dtype=str, keep_default_na=False"
+    given += ", comment='#'" if form.comment else ""
+    frames = [f"pandas.read_csv({one!r}, {given})" for one in lists]
+    frame = frames[0] if len(frames) == 1 else f"pandas.concat([{', '.join(frames)}])"
+    frame += f".assign(file_name=lambda rows: rows['file_name'] + {form.suffix!r})" if form.suffix else ""
+    options = [set_column("class", "label", True)] if form.texts else []
+    folder = form.root or os.path.dirname(lists[0])
+    how = as_metadata(around.call, folder, frame, [*options, *written_as(form.picture)])
+    lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
+    what = f"{first_names(lists, MOST)} {lines} pictures in folders of splits, with a class or a text each"
+    return f"{what}, and {are} not read; {how}"
 
 
 def _lists_in(around: Around) -> list[bytes]:
@@ -528,7 +548,7 @@ def _place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:
     """Return the only folder in which a picture of a list is, and the suffix that its name lacks there."""
     above = (os.path.dirname(os.fsdecode(path)), around.root)
     for suffix in ("", *FORMATS["images"].suffixes) if name and "\0" not in name else ():
-        folders = (*above, *around.folders[:MOST_FOLDERS])
+        folders = (*above, *around.below, *(around.above if "/" in name else ()))
         there = [one for one in folders if os.path.isfile(os.path.join(one, name + suffix))]
         if there and (there[0] in above or len(set(there)) == 1):
             return there[0], suffix
@@ -541,7 +561,8 @@ def _texts_with_names(around: Around) -> list[bytes]:
         path
         for path in around.texts
         if any(
-            name.lower().endswith(FORMATS["images"].suffixes) and _place_of(name, path, around) is not None
+            ("/" in name or name.lower().endswith(FORMATS["images"].suffixes))
+            and _place_of(name, path, around) is not None
             for name in (re.split(r"[\s,;]", line, maxsplit=1)[0].strip('"') for line in lines_of(path)[:_FIRST_LINES])
         )
     ]

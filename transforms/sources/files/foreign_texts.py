@@ -11,6 +11,7 @@ import csv
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from ...format.wording.hints import Add, Python, Set, set_column
@@ -37,24 +38,31 @@ _SQLITE: Final = re.compile(rb"\s*(?:pragma\s+foreign_keys|begin\s+transaction)"
 _TABLE: Final = re.compile(r"^create\s+table\s+(?:if\s+not\s+exists\s+)?(?P<name>\"[^\"]+\"|\w+)", re.I | re.M)
 _MOST_BYTES: Final = 16 << 20
 _MOST_FILES: Final = 8
+_MOST_ARFF: Final = 16
 
 
-def told_of_text(lines: Sequence[bytes], paths: Sequence[str], call: Call, pattern: str = "") -> str:
+def told_of_text(
+    lines: Sequence[bytes], paths: Sequence[str], call: Call, pattern: str = "", splits: Sequence[str] = ()
+) -> str:
     """Return what files are whose first lines are these, and how their rows are read; empty for others.
 
-    Where they are many, a `pattern` matches all of them.
+    Where they are many, a `pattern` matches all of them. `splits` are those of the files, if they have some.
 
     >>> told_of_text([b"1 3:0.5", b"0 1:2"], ["a.svm"], Call())[:43]
     'is LibSVM (a label, then index:value): in P'
     """
-    if lines and all(map(LIBSVM.match, lines)) and any(b":" in line for line in lines):
-        return f"is LibSVM (a label, then index:value): in Python: {_of_libsvm(lines, python_of(paths, pattern), call)}"
+    if is_libsvm(lines):
+        return f"is LibSVM (a label, then index:value): in Python: {_of_libsvm(lines, paths, call, pattern, splits)}"
     starts = [line for line in lines if _SQL.match(line) or not line.startswith((b"%", b"/*", b"--"))]
     if starts and _ARFF.match(starts[0].lstrip()):
-        return f"is ARFF (names and types, then rows){_of_arff(paths[0], call)}"
+        return f"is ARFF (names and types, then rows){_of_arff(paths, call, splits)}"
     if any(map(_SQL.match, starts[:1])):
         return f"is a dump of a database (SQL), not a table{_of_sql(starts[0], paths[0], call)}"
     return ""
+
+
+def is_libsvm(lines: Sequence[bytes]) -> bool:
+    return bool(lines) and all(map(LIBSVM.match, lines)) and any(b":" in line for line in lines)
 
 
 def _text_of(path: str) -> str:
@@ -74,41 +82,70 @@ def python_of(paths: Sequence[str], pattern: str = "") -> str:
     return f"sorted(glob.glob({pattern!r}))" if pattern and len(paths) > _MOST_FILES else repr([*paths])
 
 
-def _of_libsvm(lines: Sequence[bytes], paths: str, call: Call) -> Python:
+def _of_libsvm(lines: Sequence[bytes], paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str]) -> Python:
     grouped = b" qid:" in lines[0]
     several = any(b"," in line.partition(b" ")[0] for line in lines)
     label = "'labels': [*map(int, label.split(','))]" if several else "'label': float(label)"
     group, query = ("'qid': int(qid[4:]), ", "qid, ") if grouped else ("", "")
+    files, split, each = python_of(paths, pattern), "", ""
+    if splits:
+        of_splits: dict[str, list[str]] = {}
+        for one, path in zip(splits, paths, strict=True):
+            of_splits.setdefault(one, []).append(path)
+        files, split, each = "files", "'split': split, ", f"for split, files in {of_splits}.items() "
     return call.of_data(
-        f"({{{label}, {group}'index': [int(one.split(':')[0]) for one in pairs], "
-        f"'value': [float(one.split(':')[1]) for one in pairs]}} for line in fileinput.input({paths}) "
-        f"if (words := line.partition('#')[0].split()) for label, {query}*pairs in [words])"
+        f"({{{split}{label}, {group}'index': [int(one.split(':')[0]) for one in pairs], "
+        f"'value': [float(one.split(':')[1]) for one in pairs]}} {each}for line in fileinput.input({files}) "
+        f"if (words := line.partition('#')[0].split()) for label, {query}*pairs in [words])",
+        **({"split__column": "split"} if splits else {}),
     )
 
 
-def _of_arff(path: str, call: Call) -> str:
-    lines = _text_of(path).splitlines()
-    end = next((at for at, line in enumerate(lines) if _DATA.match(line)), len(lines))
-    found = [match for line in lines[:end] if (match := _ATTRIBUTE.fullmatch(line))]
-    below = [line for line in lines[end + 1 :] if line.strip()]
+@dataclass(frozen=True)
+class _Arff:
+    """The line of `@data`, the attributes above it, and the lines below."""
+
+    end: int
+    found: tuple[tuple[str, str], ...]
+    below: Sequence[str] = field(compare=False)
+
+    @classmethod
+    def of(cls, path: str) -> _Arff:
+        lines = _text_of(path).splitlines()
+        end = next((at for at, line in enumerate(lines) if _DATA.match(line)), len(lines))
+        found = tuple((one["name"], one["type"]) for line in lines[:end] if (one := _ATTRIBUTE.fullmatch(line)))
+        return cls(end, found, [line for line in lines[end + 1 :] if line.strip()])
+
+
+def _of_arff(paths: Sequence[str], call: Call, splits: Sequence[str]) -> str:
+    each = [_Arff.of(path) for path in paths[:_MOST_ARFF]]
+    alike = len(each) == len(paths) and len({*each}) == 1
+    below = [line for one in (each if alike else each[:1]) for line in one.below]
     rows = [line for line in below if not line.startswith("%")]
     escapes, blanks = any("\\" in row for row in rows), any(", " in _QUOTED.sub("", row) for row in rows)
     if not rows or rows[0].startswith("{") or (escapes and (blanks or len(rows) < len(below))):
         return "; write it as CSV with the program that it is of"
-    names, quote = [_bare(one["name"]) for one in found], '"' if any('"' in row for row in rows) else "'"
-    options = [Set("input.skip_lines", end + 1), Set("input.names", names)]
+    names, quote = [_bare(name) for name, _ in each[0].found], '"' if any('"' in row for row in rows) else "'"
+    options = [Set("input.skip_lines", each[0].end + 1), Set("input.names", names)]
     options += [Set("input.null_values", ["?"]), Set("input.quote", quote)]
     options += [Set("input.comment", "%")] if len(rows) < len(below) else []
     options += [Set("input.escape", "\\")] if escapes else []
     options += [Set("input.trim", True)] if blanks else []
-    for name, one in zip(names, found, strict=True):
-        kind = one["type"].partition("%")[0].strip()
+    for name, (_, type_) in zip(names, each[0].found, strict=True):
+        kind = type_.partition("%")[0].strip()
         classes = next(csv.reader([kind[1:-1]], quotechar=quote, skipinitialspace=True)) if kind[0] == "{" else []
         if len(classes) > 1:
             options.append(set_column(name, "label", [one.strip() for one in classes]))
         elif kind.lower() == "string":
             options.append(set_column(name, "type", "string"))
-    return f"; to read it: {call.reading([path], Add('--format', 'csv', '--no-header'), *options)}"
+    options += [Set("input.splits", "names")] if splits and alike else []
+    options += [Set("output.split", splits[0])] if not alike and [*splits[:1]] not in ([], ["train"]) else []
+    shown = (
+        f"; {first_names(paths, _MOST_FILES)} have other heads each; to read the first" if not alike else "; to read"
+    )
+    it = shown if len(paths) > 1 else "; to read it"
+    read = call.reading(paths if alike else paths[:1], Add("--format", "csv", "--no-header"), *options)
+    return f"{it}{' them' if alike and len(paths) > 1 else ''}: {read}"
 
 
 def _bare(name: str) -> str:

@@ -1,0 +1,208 @@
+"""The command or line of Python on the screen reads all that is there: pairs, splits, labels, every folder."""
+
+from __future__ import annotations
+
+import fileinput
+import json
+import pathlib
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from shardmill.pipelines import append, convert
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ..command_line import Screen, Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+NAMES = {
+    "append": append, "convert": convert, "fileinput": fileinput, "json": json, "numpy": np, "pandas": pd,
+    "pathlib": pathlib,
+}  # fmt: skip
+
+
+def make(files: dict[str, Any]) -> None:
+    """Write files: texts, and pictures of a color that is their number."""
+    for name, content in files.items():
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, int):
+            Image.new("RGB", (4, 3), (content, 0, 0)).save(path.with_suffix(".png"))
+            path.with_suffix(".png").rename(path)
+        else:
+            path.write_text(content)
+
+
+def type_in(words: str, shardmill: Shardmill) -> None:
+    done = shardmill(*shlex.split(words))
+    assert done.code == 0, done.err
+
+
+def follow(screen: Screen, start: str, shardmill: Shardmill) -> None:
+    """Do what the line of the screen says that has this start: first in Python, then in the shell."""
+    (line,) = [one for one in (screen.err + screen.out).splitlines() if start in one]
+    said = line[line.index(start) :]
+    if python := re.search(r"in Python: (.*?)(?:; then: |$)", said):
+        exec(python[1], dict(NAMES))
+    if command := re.search(r"(?:then|read them|read it|how to read them(?: \(.*\))?): shardmill (.*)", said):
+        type_in(command[1], shardmill)
+
+
+def reds(split: str, column: str) -> dict[int, Any]:
+    """Return a column of a split by the color of the picture of its row."""
+    found = {}
+    for row in open_dataset("out")[split]:
+        name = next(key for key in row if key.endswith("/encoded") or key == "image")
+        picture = Path("picture.png")
+        picture.write_bytes(row[name])
+        found[Image.open(picture).getpixel((0, 0))[0]] = row[column]
+    return found
+
+
+TABLES = {
+    "names without a suffix": (
+        "image_id,dx\nI_0,nv\nI_1,bkl\nI_2,007\n",
+        {"d/part_1/I_0.png": 0, "d/part_1/I_0.txt": "a note", "d/part_1/I_2.png": 2, "d/part_2/I_1.png": 1},
+        {"train": {0: "nv", 1: "bkl", 2: "007"}},
+    ),
+    "names with one": (
+        "image_id;dx\nI_0.png;nv\nI_1.png;bkl\n",
+        {"d/images_001/images/I_0.png": 0, "d/images_002/images/I_1.png": 1},
+        {"train": {0: "nv", 1: "bkl"}},
+    ),
+    "paths in folders of splits": (
+        "image_id,dx\ntrain/0.png,nv\ntest/0.png,bkl\n",
+        {"d/train/0.png": 0, "d/test/0.png": 1},
+        {"train": {0: "nv"}, "test": {1: "bkl"}},
+    ),
+    "paths in folders of splits in another": (
+        "image_id,dx\ntrain/0,nv\ntest/0,bkl\n",
+        {"d/images/train/0.png": 0, "d/images/test/0.png": 1},
+        {"train": {0: "nv"}, "test": {1: "bkl"}},
+    ),
+    "names in folders of splits": (
+        "image_id,dx\n0.png,nv\n1.png,bkl\n",
+        {"d/train/0.png": 0, "d/test/1.png": 1},
+        {"train": {0: "nv"}, "test": {1: "bkl"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_a_table_of_pictures_in_several_folders_is_read_with_all_of_them(case: str, shardmill: Shardmill) -> None:
+    table, files, expected = TABLES[case]
+    make({"d/the_metadata.csv": table, **files})
+    follow(shardmill("convert", "d", "-o", "out"), "d/the_metadata.csv names pictures", shardmill)
+    assert {split: reds(split, "dx") for split in open_dataset("out").splits} == expected
+
+
+LISTS = {
+    "texts": ("list.txt", "train/0.png cat\ntest/1.png dog\ntrain/2.png dog\n", "", ("cat", "dog", "dog")),
+    "numbers": ("files.txt", "train/0.png\t5\ntest/1.png\t6\ntrain/2.png\t6\n", "", (5, 6, 6)),
+    "without suffixes, in another folder": (
+        "labels.txt", "train/0  cat\ntest/1  dog\ntrain/2  dog\n", "images/", ("cat", "dog", "dog"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_a_list_whose_paths_begin_in_folders_of_splits_is_read_with_these(case: str, shardmill: Shardmill) -> None:
+    name, text, inner, classes = LISTS[case]
+    make({f"d/{name}": text, **{f"d/{inner}{path}.png": n for n, path in enumerate(("train/0", "test/1", "train/2"))}})
+    follow(shardmill("convert", "d", "-o", "out"), f"d/{name} lists pictures in folders of splits", shardmill)
+    assert reds("train", "class") == {0: classes[0], 2: classes[2]}
+    assert reds("test", "class") == {1: classes[1]}
+
+
+ARRAYS = {
+    "in one line": '[{"id": 1, "n": "007"}, {"id": 2, "n": "8"}]',
+    "in one line for each object": '[{"id": 1, "n": "007"},\n{"id": 2, "n": "8"}]\n',
+    "pretty": '[\n  {\n    "id": 1,\n    "n": "007"\n  },\n  {\n    "id": 2,\n    "n": "8"\n  }\n]\n',
+}
+
+
+@pytest.mark.parametrize("typed", ["d", "d/a.json", "d/*.json"])
+@pytest.mark.parametrize("case", ARRAYS)
+def test_an_array_of_json_is_read_by_the_only_line_that_is_said(case: str, typed: str, shardmill: Shardmill) -> None:
+    make({"d/a.json": ARRAYS[case]})
+    screen = shardmill("convert", typed, "-o", "out")
+    assert "--format" not in screen.err
+    assert "shardmill convert" not in screen.err
+    follow(screen, "error:", shardmill)
+    assert [dict(row) for row in open_dataset("out")["train"]] == [{"id": 1, "n": "007"}, {"id": 2, "n": "8"}]
+
+
+def test_a_large_array_of_json_in_a_folder_is_read_by_the_line_that_is_said(
+    shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardmill.transforms.sources.files.documents._MOST_JSON", 10)
+    make({"d/a.json": ARRAYS["in one line"]})
+    follow(shardmill("convert", "d", "-o", "out"), "error:", shardmill)
+    assert [row["n"] for row in open_dataset("out")["train"]] == ["007", "8"]
+
+
+SVM = {
+    "words in names": ("digits.train.svm", "digits.test.svm"),
+    "LIBSVM's own": ("a9a", "a9a.t"),
+    "tr and t": ("dna.scale.tr", "dna.scale.t"),
+}
+
+
+@pytest.mark.parametrize("typed", ["d", "d/*"])
+@pytest.mark.parametrize("case", SVM)
+def test_libsvm_is_read_with_the_splits_of_its_files(case: str, typed: str, shardmill: Shardmill) -> None:
+    make(dict(zip((f"d/{name}" for name in SVM[case]), ("1 1:2\n-1 3:4\n", "1 5:6\n"), strict=True)))
+    follow(shardmill("convert", typed, "-o", "out"), "error:", shardmill)
+    found = {split: [list(row["index"]) for row in open_dataset("out")[split]] for split in ("train", "test")}
+    assert found == {"train": [[1], [3]], "test": [[5]]}
+
+
+def arff(rows: str, comment: str = "") -> str:
+    return f"@relation r\n{comment}@attribute a numeric\n@attribute c {{x,y}}\n@data\n{rows}"
+
+
+def test_arff_is_read_with_the_splits_of_its_files(shardmill: Shardmill) -> None:
+    make({"d/iris_train.arff": arff("1,x\n2,y\n"), "d/iris_test.arff": arff("3,y\n")})
+    follow(shardmill("convert", "d", "-o", "out"), "error:", shardmill)
+    assert {split: [row["a"] for row in open_dataset("out")[split]] for split in ("train", "test")} == {
+        "train": [1, 2],
+        "test": [3],
+    }
+
+
+def test_arff_with_other_heads_is_said_to_be_left_out(shardmill: Shardmill) -> None:
+    make({"d/a_train.arff": arff("1,x\n2,y\n"), "d/a_test.arff": arff("3,y\n", "% text\n")})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "d/a_test.arff, d/a_train.arff have other heads each; to read the first: " in screen.err
+    type_in(screen.err.partition("to read the first: shardmill ")[2], shardmill)
+    assert [row["a"] for row in open_dataset("out")["test"]] == [3]
+
+
+SMS = 'ham\tGo until jurong point\nspam\tFree entry in "2" a wkly comp\nham\tU dun say so early\n'
+
+
+@pytest.mark.parametrize("typed", ["d", "d/SMSSpamCollection"])
+def test_lines_whose_first_values_come_again_have_no_header(typed: str, shardmill: Shardmill) -> None:
+    make({"d/SMSSpamCollection": SMS, "d/readme": "SMS Spam Collection v.1\n\n1. DESCRIPTION\n"})
+    screen = shardmill("convert", typed, "-o", "out")
+    if typed == "d":
+        assert "(without readme)" in screen.err
+        follow(screen, "error:", shardmill)
+    else:
+        options = re.findall(r"how to read it: (.*)", screen.err)[0]
+        type_in(f"convert {typed} -o out {options}", shardmill)
+    assert [tuple(row.values()) for row in open_dataset("out")["train"]] == [
+        tuple(line.split("\t")) for line in SMS.splitlines()
+    ]
