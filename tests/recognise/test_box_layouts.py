@@ -670,18 +670,37 @@ def test_a_picture_of_a_list_that_is_no_split_is_a_record_without_a_file_of_its_
     assert open_dataset("out").manifest.splits["train"].records == 4
 
 
-def test_a_label_map_of_cvat_s_voc_is_named_with_the_option_that_numbers_its_classes(shardmill: Shardmill) -> None:
+LABEL_MAP = "# label:color_rgb:parts:actions\nbackground:0,0,0::\ndog:::\nno: owl:::\ncat:1,2,3::\n"
+
+
+def test_a_label_map_of_cvat_s_voc_numbers_the_classes_in_its_order_and_names_unused_ones(shardmill: Shardmill) -> None:
     cvat_voc("pets")
-    write("pets/labelmap.txt", "# label:color_rgb:parts:actions\nbackground:0,0,0::\ndog:::\nno: owl:::\ncat:1,2,3::\n")
-    screen = shardmill("convert", "pets", "-o", "out")
-    assert "pets/labelmap.txt is not read" in screen.out
-    line = next(one for one in screen.out.splitlines() if "labelmap.txt" in one)
-    option = shlex.split(line.partition("in its order: ")[2])
-    done = shardmill("convert", "pets", "-o", "numbered", *option)
+    write("pets/labelmap.txt", LABEL_MAP)
+    done = shardmill("convert", "pets", "-o", "out")
     assert done.code == 0, done.err
+    assert "Detected: classes in the order of pets/labelmap.txt, with those that no object has" in done.out
     assert "cat 3 (" in done.out
     assert "no: owl 0 (" in done.out
-    assert open_dataset("numbered").labels["image/object/class/label"] == ("dog", "no: owl", "cat")
+    assert open_dataset("out").labels["image/object/class/label"] == ("background", "dog", "no: owl", "cat")
+    write("pets/labelmap.txt", "yak:::\ncat:::\n")
+    assert shardmill("append", "pets", "-o", "out", "--force").code == 0
+    assert open_dataset("out").labels["image/object/class/label"] == ("background", "dog", "no: owl", "cat", "yak")
+    assert shardmill("convert", "pets", "-o", "own").code == 0
+    assert open_dataset("own").labels["image/object/class/label"] == ("yak", "cat", "dog")
+    given = shardmill("convert", "pets", "-o", "given", "--set", "input.annotations.classes=[dog, cat]")
+    assert "labelmap.txt" not in given.out
+    assert open_dataset("given").labels["image/object/class/label"] == ("dog", "cat")
+
+
+def test_label_maps_of_two_splits_that_differ_number_no_classes(shardmill: Shardmill) -> None:
+    for split in ("train", "val"):
+        cvat_voc(f"pets/{split}")
+        write(f"pets/{split}/labelmap.txt", LABEL_MAP.replace("owl", split))
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    said = "Detected: pets/train/labelmap.txt, pets/val/labelmap.txt differ, so that the classes are in the order of"
+    assert said in done.out
+    assert open_dataset("out").labels["image/object/class/label"] == ("cat", "dog")
 
 
 def test_labels_whose_picture_is_missing_are_a_reject_of_darknet_s_split(shardmill: Shardmill) -> None:

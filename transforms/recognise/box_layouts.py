@@ -112,7 +112,7 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
         (root,),
         f"{ANNOTATIONS[kind]} annotations in {first_names(shown, 3)}: the pictures that they name become the records, "
         f"in their order (the pictures alone: {Set('input.detect', 'none')}){_beside_instances(pairs)}"
-        f"{_label_map(pairs[0])}{_not_read(unread)}",
+        f"{_not_read(unread)}",
         files_root=os.path.commonpath(pictures),
     )
 
@@ -141,16 +141,6 @@ def _beside_instances(pairs: Sequence[Pair]) -> str:
     is_, them = ("is", "it") if len(others) == 1 else ("are", "them")
     read = f"; {first_names(others, 4)} {is_} not read; to read {them} too: {' && '.join(commands)}"
     return read if others else ""
-
-
-def _label_map(pair: Pair) -> str:
-    """Say how classes get the order of the `labelmap.txt` that CVAT and Datumaro write beside VOC's annotations."""
-    path = os.path.join(os.path.dirname(pair.files), "labelmap.txt")
-    lines = beginning_of(path, HEAD_BYTES).decode("utf-8-sig", "replace").splitlines() if pair.kind == "voc" else []
-    names = [line.rsplit(":", 3)[0] for line in lines if line.count(":") > 2 and not line.startswith("#")]
-    names = [one for one in names if one != "background"]
-    classes = Set("input.annotations.classes", names)
-    return f"; {shown_path(path)} is not read; to number the classes in its order: {classes}" if names else ""
 
 
 def _all_pairs(root: str) -> list[Pair]:

@@ -117,6 +117,9 @@ def test_every_picture_box_class_and_split_is_what_the_tool_reads(
     # supervision counts the pixels of VOC from 1 on, and writes the first corner so; here corners are as in the file
     first = 1 if name.startswith("supervision voc") else 0
     assert rounded(held(tmp_path / "out")) == rounded(renamed(sets[name]["splits"]), first=first)
+    if name.startswith("datumaro voc"):
+        classes = open_dataset(tmp_path / "out").labels["image/object/class/label"]
+        assert list(classes) == sets[name]["classes"], "the numbers of its labelmap.txt, with the background"
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -9,7 +9,12 @@
     </annotation>
 
 Corners are taken as they are written, and classes are numbered in the order of their names. Source of both:
-tensorflow/models, `create_pascal_tf_record.py`.
+tensorflow/models, `create_pascal_tf_record.py`. A `labelmap.txt` beside `Annotations` numbers the classes in its order,
+with those that no object has, as CVAT and Datumaro write and read it:
+
+    # label:color_rgb:parts:actions
+    background:0,0,0::
+    cat:128,0,0:head,tail:sitting
 """
 
 from __future__ import annotations
@@ -26,10 +31,15 @@ from xml.etree import ElementTree as ET
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...recipe.steps.label import in_order_of_numbers
+from ..contract.call import shown_path
 from ..contract.source import ParallelMap, SourceEntry
+from ..files.listing import beginning_of
 from ..files.open_file import open_file, open_listed
-from .rows import Annotated, AnnotationOptions, Picture, annotated, numbered, too_large
+from .rows import MOST_BYTES, Annotated, AnnotationOptions, Picture, annotated, numbered, too_large
 
+_LABEL_MAP: Final = "labelmap.txt"
+_ABOVE: Final = "/Annotations/"
+_MOST_FOLDERS: Final = 64
 _READ: Final = frozenset({"name", "bndbox", "difficult", "truncated", "pose"})
 
 
@@ -38,18 +48,46 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
     found = run(partial(_read, wanted=options), entries)
     pictures = [replace(one, entry=number) for number, one in enumerate(found) if isinstance(one, Picture)]
     errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
-    classes, warnings = number_by_names(pictures, options)
+    order, note = ((), "") if options.numeric or options.names is not None else _label_map(entries)
+    classes, warnings = number_by_names(pictures, options, order)
     unread = Counter(key for one in pictures for key in one.unread)
     warnings += [f"objects with <{printable(key)}>, which is not read: {count:,}" for key, count in unread.items()]
-    return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
+    read = annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
+    return replace(read, notes=(*read.notes, note)) if note else read
 
 
-def number_by_names(pictures: Sequence[Picture], options: AnnotationOptions) -> tuple[dict[int, str], list[str]]:
-    """Give objects the numbers of their classes, which are in the order of their names; return these, and warnings."""
+def _label_map(entries: Sequence[SourceEntry]) -> tuple[Sequence[str], str]:
+    """Return the classes that the label map beside the files, or above, lists, and what to say of it."""
+    folders = dict.fromkeys(os.path.dirname(one.path) for one in entries)
+    roots = dict.fromkeys(
+        root for one in list(folders)[:_MOST_FOLDERS] for root in (one, f"{os.fsdecode(one)}/".rpartition(_ABOVE)[0])
+    )
+    found = dict[str, list[str]]()
+    for root in dict.fromkeys(map(os.fsdecode, filter(None, roots))):
+        path = os.path.join(root, _LABEL_MAP)
+        lines = beginning_of(path, MOST_BYTES).decode("utf-8-sig", "replace").splitlines()
+        names = [line.strip().rsplit(":", 3)[0] for line in lines if line.count(":") > 2 and not line.startswith("#")]
+        found |= {path: [*dict.fromkeys(filter(None, names))]} if any(names) else {}
+    if not found:
+        return (), ""
+    shown, orders = first_names(list(map(shown_path, found)), 4), [*found.values()]
+    if any(one != orders[0] for one in orders):
+        return (), f"{shown} differ, so that the classes are in the order of their names"
+    return orders[0], f"classes in the order of {shown}, with those that no object has"
+
+
+def number_by_names(
+    pictures: Sequence[Picture], options: AnnotationOptions, order: Sequence[str] = ()
+) -> tuple[dict[int, str], list[str]]:
+    """Give objects the numbers of their classes; return these, and warnings.
+
+    New classes are in an `order`, with those that it lists and no object has, and others in that of their names.
+    """
     found_names = {one["label"] for picture in pictures for one in picture.objects if one["label"] is not None}
     held = options.held or ()
     new = found_names - set(held)
-    new_names = in_order_of_numbers(new, "input.annotations.classes") if options.numeric else sorted(new)
+    new_names = in_order_of_numbers(new, "input.annotations.classes") if options.numeric else sorted(new - {*order})
+    new_names = [*(name for name in order if name not in held), *new_names]
     names = (*held, *new_names) if options.names is None else options.names
     classes = numbered(names, options.label_offset if options.names is not None or not held else 0)
     numbers = {name: number for number, name in classes.items()}
