@@ -59,11 +59,10 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
 def _label_map(entries: Sequence[SourceEntry]) -> tuple[Sequence[str], str]:
     """Return the classes that the label map beside the files, or above, lists, and what to say of it."""
     folders = dict.fromkeys(os.path.dirname(one.path) for one in entries)
-    roots = dict.fromkeys(
-        root for one in list(folders)[:_MOST_FOLDERS] for root in (one, f"{os.fsdecode(one)}/".rpartition(_ABOVE)[0])
-    )
+    some = [os.fsdecode(one) for one in list(folders)[:_MOST_FOLDERS]]
+    roots = dict.fromkeys(root for one in some for root in (one, f"{one}/".rpartition(_ABOVE)[0]) if root)
     found = dict[str, list[str]]()
-    for root in dict.fromkeys(map(os.fsdecode, filter(None, roots))):
+    for root in roots:
         path = os.path.join(root, _LABEL_MAP)
         lines = beginning_of(path, MOST_BYTES).decode("utf-8-sig", "replace").splitlines()
         names = [line.strip().rsplit(":", 3)[0] for line in lines if line.count(":") > 2 and not line.startswith("#")]
