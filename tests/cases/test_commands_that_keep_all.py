@@ -7,6 +7,10 @@ import json
 import pathlib
 import re
 import shlex
+import shutil
+import subprocess
+import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
-from ..command_line import Screen, Shardmill
+from ..command_line import Screen, Shardmill, need_program
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -206,3 +210,117 @@ def test_lines_whose_first_values_come_again_have_no_header(typed: str, shardmil
     assert [tuple(row.values()) for row in open_dataset("out")["train"]] == [
         tuple(line.split("\t")) for line in SMS.splitlines()
     ]
+
+
+VOC = (
+    "<annotation><filename>{}.png</filename><object><name>cat</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>3</xmax>"
+)
+VOC += "<ymax>2</ymax></bndbox></object></annotation>"
+COCO = '{{"images": [{{"id": 1, "file_name": "{}.png"}}], "annotations": [{{"id": 1, "image_id": 1, "category_id": 1, '
+COCO += '"bbox": [1, 1, 2, 1]}}], "categories": [{{"id": 1, "name": "cat"}}]}}'
+EXPORTS: dict[str, dict[str, Any]] = {
+    "YOLO": {
+        "data.yaml": "train: ../train/images\nval: ../valid/images\nnames: [cat]\n",
+        "train/images/0.png": 0, "train/labels/0.txt": "0 0.5 0.5 0.5 0.5\n",
+        "valid/images/1.png": 1, "valid/labels/1.txt": "0 0.5 0.5 0.5 0.5\n",
+    },
+    "VOC": {
+        "train/0.png": 0, "train/0.xml": VOC.format(0), "valid/1.png": 1, "valid/1.xml": VOC.format(1),
+    },
+    "COCO": {
+        "train/0.png": 0, "train/_annotations.coco.json": COCO.format(0), "valid/1.png": 1,
+        "valid/_annotations.coco.json": COCO.format(1),
+    },
+    "VOC's own": {
+        f"VOCdevkit/VOC2012/{name}": content for name, content in {
+            "Annotations/0.xml": VOC.format(0), "Annotations/1.xml": VOC.format(1), "JPEGImages/0.png": 0,
+            "JPEGImages/1.png": 1, "ImageSets/Main/train.txt": "0\n", "ImageSets/Main/valid.txt": "1\n",
+        }.items()
+    },
+}  # fmt: skip
+
+
+def pack(archive: str, folder: str) -> None:
+    files = sorted(str(one.relative_to(folder)) for one in Path(folder).rglob("*") if one.is_file())
+    if archive.endswith(".zip"):
+        with zipfile.ZipFile(archive, "w") as packed:
+            for name in files:
+                packed.write(f"{folder}/{name}", name)
+    else:
+        with tarfile.open(archive, "w:gz" if archive.endswith("gz") else "w") as tar:
+            for name in files:
+                tar.add(f"{folder}/{name}", name)
+    shutil.rmtree(folder)
+
+
+def unpack(screen: Screen, shardmill: Shardmill) -> None:
+    said = re.findall(r"unpack it first: (.*) && shardmill (.*); to read its members", screen.err)
+    assert said, screen.err
+    for command in said[0][0].split(" && "):
+        need_program(command.split()[0])
+        subprocess.run(shlex.split(command), check=True, capture_output=True)
+    type_in(said[0][1], shardmill)
+
+
+@pytest.mark.parametrize("archive", ["pets.v1.zip", "pets.tar", "pets.tar.gz"])
+@pytest.mark.parametrize("kind", EXPORTS)
+def test_an_archive_of_pictures_with_boxes_is_unpacked_by_the_commands_that_are_said(
+    kind: str, archive: str, shardmill: Shardmill
+) -> None:
+    make({f"d/{name}": content for name, content in EXPORTS[kind].items()})
+    pack(archive, "d")
+    screen = shardmill("convert", archive, "-o", "out")
+    assert re.search(f"{re.escape(archive)}: holds (YOLO|Pascal VOC|COCO) annotations", screen.err)
+    assert not Path("out").exists()
+    unpack(screen, shardmill)
+    for split, color in (("train", 0), ("valid", 1)):
+        assert {key: list(boxes) for key, boxes in reds(split, "image/object/class/text").items()} == {color: ["cat"]}
+
+
+def test_archives_of_splits_with_boxes_are_unpacked_by_the_commands_that_are_said(shardmill: Shardmill) -> None:
+    Path("d").mkdir()
+    for number, split in enumerate(("train", "valid")):
+        make({f"x/images/{number}.png": number, f"x/labels/{number}.txt": "0 0.5 0.5 0.5 0.5\n"})
+        pack(f"d/{split}.zip", "x")
+    unpack(shardmill("convert", "d", "-o", "out", "--set", "input.splits=names"), shardmill)
+    assert {split: [*reds(split, "image/object/class/label")] for split in ("train", "valid")} == {
+        "train": [0], "valid": [1],
+    }  # fmt: skip
+
+
+def test_the_archives_of_coco_are_unpacked_into_one_folder(shardmill: Shardmill) -> None:
+    Path("d").mkdir()
+    for number, split in enumerate(("train", "val")):
+        make({f"x/{split}2017/{number}.png": number})
+        pack(f"d/{split}2017.zip", "x")
+        make({f"y/annotations/instances_{split}2017.json": COCO.format(number)})
+    pack("d/annotations_trainval2017.zip", "y")
+    unpack(shardmill("convert", "d", "-o", "out", "--set", "input.splits=none"), shardmill)
+    assert {split: [*reds(split, "image/object/class/label")] for split in ("train", "val")} == {
+        "train": [0], "val": [1],
+    }  # fmt: skip
+
+
+def test_an_archive_of_roboflow_with_many_pictures_is_unpacked(shardmill: Shardmill) -> None:
+    names = [f"cat_jpg.rf.{number:032x}" for number in range(300)]
+    make({f"d/images/{name}.png": 5 for name in names} | {f"d/labels/{name}.txt": "0 0.5 0.5 1 1\n" for name in names})
+    pack("pets.zip", "d")
+    screen = shardmill("convert", "pets.zip", "-o", "out")
+    assert "pets.zip: holds an export of Roboflow (images/cat_jpg.rf." in screen.err
+    unpack(screen, shardmill)
+    assert len([*open_dataset("out")["train"]]) == 300
+
+
+def test_an_archive_of_pictures_with_a_table_is_unpacked(shardmill: Shardmill) -> None:
+    make({"d/0.png": 0, "d/1.png": 1, "d/metadata.csv": "file_name,text\n0.png,zero\n1.png,one\n"})
+    pack("pets.zip", "d")
+    unpack(shardmill("convert", "pets.zip", "-o", "out"), shardmill)
+    assert reds("train", "text") == {0: "zero", 1: "one"}
+
+
+def test_members_of_an_archive_with_boxes_are_samples_where_nothing_is_to_be_detected(shardmill: Shardmill) -> None:
+    make({"d/0.png": 0, "d/0.xml": VOC.format(0)})
+    pack("pets.tar", "d")
+    assert "unpack it first" in shardmill("convert", "pets.tar", "-o", "out").err
+    type_in("convert pets.tar -o out --set input.detect=none", shardmill)
+    assert reds("train", "xml") == {0: VOC.format(0).encode()}

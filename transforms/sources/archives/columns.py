@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
@@ -101,9 +101,19 @@ def check_names(found: Found) -> None:
             )
 
 
+def _tables(found: Found) -> Iterator[ColumnEvidence]:
+    return (one for one in found.columns.values() if f".{one.suffix}".endswith(_TABLES))
+
+
+def table_beside(found: Found) -> str:
+    """Return the suffix of tables that no sample has for itself, beside pictures; empty without such."""
+    pictures = sum(found.columns[name].count for name in found.pictures)
+    return next((one.suffix for one in _tables(found) if 2 * one.count <= pictures), "")
+
+
 def check_kind(found: Found, name: str, unpack: Foreign) -> None:
     """Raise `SourceError` for archives of tables; `unpack` is the command for the archive `name`."""
-    table = next((one.suffix for one in found.columns.values() if f".{one.suffix}".endswith(_TABLES)), None)
+    table = next((one.suffix for one in _tables(found)), None)
     if table is not None and not found.pictures:
         raise SourceError(name, f"holds .{table} files, which are not read within archives; unpack it first: {unpack}")
 

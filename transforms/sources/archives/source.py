@@ -38,7 +38,17 @@ from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser
 from ..registry.file_source import FileSource
 from ..text.written import refuse_misfits
-from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, check_numbers, columns_of
+from .columns import (
+    CLASS_TEXT,
+    ArchiveFrozen,
+    Folders,
+    Found,
+    Wanted,
+    check_kind,
+    check_numbers,
+    columns_of,
+    table_beside,
+)
 from .members import Damage, Kind, Member, MemberError
 from .open_archive import WHOLE, OpenArchive, open_archive
 from .rows import Numbered, SampleReader
@@ -116,9 +126,12 @@ class ArchiveSource(FileSource):
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
-        walk = Walk(self.options.format, self.naming, piece_bytes, self.settings.limits, self.selection, self._encoding)
-        archives = run(partial(look_at_archive, walk=walk), listing.entries, heavy=True)
+        looks = self.options.layout == "auto" and self.settings.splits.looks
+        own = (self.options.format, self.naming, piece_bytes, self.settings.limits, self.selection, self._encoding)
+        archives = run(partial(look_at_archive, walk=Walk(*own, looks)), listing.entries, heavy=True)
         found = Found.of(archives)
+        if looks:
+            self._refuse_exports(listing.entries, archives, found)
         if not found.samples:
             raise _no_sample(listing.entries, archives)
         first = listing.entries[0].name
@@ -147,6 +160,40 @@ class ArchiveSource(FileSource):
             fields=columns.fields,
             rule="folders" if folders.splits and layout == "auto" else "",
         )
+
+    def _refuse_exports(
+        self, entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence], found: Found
+    ) -> None:
+        """Raise `SourceError` for pictures whose annotations are in other folders, or whose classes are in a table."""
+        entry, export = next(
+            ((at, it.export) for at, it in zip(entries, archives, strict=True) if it.export), (None, None)
+        )
+        table = table_beside(found)
+        if entry is not None and export is not None:
+            what = f"{export[0]} ({printable_path(export[1])})"
+        elif table:
+            entry, what = entries[0], f".{table} tables beside pictures"
+        else:
+            return
+        means = f"to read its members as samples: {Set('input.detect', 'none')}"
+        if is_object(entry.path):
+            raise SourceError(entry.name, f"holds {what}, read from folders alone; unpack it on a disk first; {means}")
+        unpack = self._unpacked([typed_path(os.fsdecode(one.path)) for one in entries], archives)
+        raise SourceError(entry.name, f"holds {what}, read from folders alone; unpack it first: {unpack}; {means}")
+
+    def _unpacked(self, files: Sequence[str], archives: Sequence[ArchiveEvidence]) -> str:
+        """Return the commands that unpack archives, into one folder where they hold different folders, and read it."""
+        stems = [os.path.join(os.path.dirname(one), os.path.basename(one).partition(".")[0]) for one in files]
+        root = stems[0] if len(stems) == 1 else os.path.join(os.path.dirname(files[0]), "unpacked")
+        said = [{one.export[1].rpartition(b"/")[0]} if one.export else one.folders or () for one in archives]
+        tops = [folder for some in said for folder in {one.partition(b"/")[0] for one in some}]
+        alone = b"" not in tops and len({*tops}) == len(tops)
+        folders = [root if len(stems) == 1 or alone else os.path.join(root, os.path.basename(one)) for one in stems]
+        into = "-C" if self.options.format == "tar" else "-d"
+        steps = [Foreign("mkdir", "-p", *dict.fromkeys(folders))]
+        for file, folder in zip(files, folders, strict=True):
+            steps.append(Foreign(*_UNPACK[self.options.format], file, into, folder))
+        return " && ".join(map(str, [*steps, self.settings.call.plain([root])]))
 
     def _named_by_classes(self, entries: Sequence[SourceEntry], found: Found) -> Iterator[str]:
         """Yield how pictures without classes get them, where each archive may be named by a class: cat.tar, dog.tar."""

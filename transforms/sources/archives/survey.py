@@ -7,6 +7,8 @@ pictures, and the samples whose keys came back. The digests of keys, 16 bytes ea
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +21,8 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
+from ...recognise.beside import YOLO_LINES
+from ...recognise.box_layouts import annotation_kind
 from ..contract.selection import Selection
 from ..contract.source import SourceEntry
 from ..jsonl.columns import Evidence, PieceEvidence, check_columns, look_at_lines
@@ -55,11 +59,23 @@ MOST_FOLDERS: Final = 100_000
 """The most folders of an archive that may be classes: more are those of single samples."""
 
 
+_MOST_HEADS: Final = 16
+_BOXES: Final[dict[bytes, tuple[str, Callable[[bytes], object]]]] = {
+    b".xml": ("Pascal VOC annotations", re.compile(rb"<annotations?[\s>]").search),
+    b".txt": ("YOLO annotations", YOLO_LINES.fullmatch),
+    b".json": ("COCO annotations", re.compile(rb'\{(?=[\s\S]*"images"\s*:\s*\[)[\s\S]*"annotations"\s*:\s*\[').search),
+}
+"""What annotations of boxes are called, and how their texts look."""
+
+_ROBOFLOW: Final = re.compile(rb"[._]rf\.[0-9a-f]{16,}\.")
+"""The number that Roboflow adds to each name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Walk:
     """How archives are looked at: `kind` is tar or zip, a piece ends after `piece_bytes`.
 
-    `selection` are the columns that are read.
+    `selection` are the columns that are read. It `looks` for annotations of boxes.
     """
 
     kind: str
@@ -68,6 +84,7 @@ class Walk:
     limits: Limits = field(default_factory=Limits)
     selection: Selection = field(default_factory=Selection)
     encoding: str | None = None
+    looks: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +128,8 @@ class ArchiveEvidence:
     """What an archive shows. `damage` says why nothing more can be read from an offset on, with a code.
 
     `folders` are those of pictures, None where they are too many. `again` are samples whose keys came back.
-    `guessed` is a name whose encoding is a guess.
+    `guessed` is a name whose encoding is a guess. With annotations of boxes, which no sample has, it shows only what
+    the `export` is and the member that says so.
     """
 
     samples: int = 0
@@ -123,6 +141,11 @@ class ArchiveEvidence:
     again: int = 0
     damage: tuple[int, str, str] | None = None
     guessed: bytes = b""
+    export: tuple[str, bytes] | None = None
+
+
+class _Export(Exception):
+    """The archive is an export of pictures with boxes: what it is, and the member that says so."""
 
 
 def look_at_archive(entry: SourceEntry, walk: Walk) -> ArchiveEvidence:
@@ -136,6 +159,8 @@ def look_at_archive(entry: SourceEntry, walk: Walk) -> ArchiveEvidence:
                 look.add(sample)
             look.close(archive.end)
             look.found.guessed = archive.guessed
+    except _Export as export:
+        return ArchiveEvidence(export=export.args[0])
     except Damage as damage:
         if damage.of_all:
             return ArchiveEvidence(damage=(damage.offset, damage.code, damage.text))
@@ -195,9 +220,12 @@ class _Look:
         self._places: list[bytes] = []
         self._line_bytes = 0
         self._seen: dict[str, _Seen] = {}
+        self._heads = 0
 
     def visit(self, archive: Archive, member: Member, suffix: bytes) -> bytes | None:
         """Return the text of a member, where it is text that columns are found in."""
+        if self._walk.looks and member.kind is Kind.FILE:
+            self._look_for_boxes(archive, member)
         column = self._walk.naming.column_of(suffix)
         if column is None or column.form not in (Form.VALUE, Form.JSON) or member.kind is not Kind.FILE:
             return None
@@ -208,6 +236,23 @@ class _Look:
         except MemberError:
             return None  # its sample is a reject when it is read
         return data.strip()[:_LONGEST_INTEGER] if column.form is Form.VALUE else data
+
+    def _look_for_boxes(self, archive: Archive, member: Member) -> None:
+        """Raise `_Export` where one of the first texts holds annotations of boxes, or the name is of COCO's."""
+        kind = os.path.splitext(member.name)[1].lower()
+        base = os.path.basename(member.name)
+        if kind == b".json" and annotation_kind(b"", base) == "coco":
+            raise _Export(("COCO annotations", member.name))
+        if kind not in _BOXES or self._heads >= _MOST_HEADS or not 0 < member.size <= _LOOK_BYTES:
+            return
+        self._heads += 1
+        try:
+            data = bytes(archive.read(member))
+        except MemberError:
+            return  # its sample is a reject when it is read
+        called, looks_so = _BOXES[kind]
+        if looks_so(data):
+            raise _Export((called, member.name))
 
     def add(self, sample: Sample) -> None:
         found = self.found
@@ -247,6 +292,8 @@ class _Look:
             limit = limit_of(column.form, self._walk.limits)[1]
             seen = self._seen[column.name] = _Seen(column, part.suffix.decode(), is_read, limit)
             if len(self._seen) > MOST_COLUMNS:
+                if self._walk.looks and _ROBOFLOW.search(part.name):
+                    raise _Export(("an export of Roboflow", part.name))
                 raise too_many_columns(self._name, part.name)
         seen.add(part, lambda: self._place(part.name))
         if column.form is Form.JSON and part.value is not None:
