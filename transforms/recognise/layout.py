@@ -67,6 +67,49 @@ class FolderRole:
     class_name: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What folders that hold pictures mean: their layout, and the role of each."""
+
+    layout: Layout
+    roles: tuple[FolderRole, ...]
+
+    @classmethod
+    def of(
+        cls,
+        folders: Sequence[bytes],
+        layout: str,
+        hints: Sequence[str] = (),
+        *,
+        splits: bool = True,
+        command: Callable[[bytes], str] | None = None,
+    ) -> Meaning:
+        """Return what folders mean, by `choose_layout`. Raises as it does, and as `role_of`."""
+        chosen = choose_layout(folders, layout, hints, splits=splits, command=command)
+        return cls(chosen, tuple(role_of(folder, chosen) for folder in folders))
+
+    @property
+    def classes(self) -> list[str]:
+        return sorted({role.class_name for role in self.roles if role.class_name is not None})
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(sorted({role.split for role in self.roles if role.split is not None}))
+
+    @property
+    def is_labelled(self) -> bool:
+        return "label" in self.layout
+
+    def refuse_labels(self) -> None:
+        """Raise `UsageError` where classes are given for folders without classes."""
+        if not self.is_labelled:
+            is_split, shown = self.layout == "split", _DRAWN[self.layout].split()[0]
+            fix = f"where they are: {Set('input.layout', 'split_label')}" if is_split else "read the folder above"
+            raise UsageError(
+                f"input.labels: the folders are no classes (layout {self.layout}: {shown}); leave it out, or {fix}"
+            )
+
+
 def choose_layout(
     folders: Iterable[bytes],
     layout: str,
@@ -276,16 +319,6 @@ def shards_as_classes(folders: Sequence[str], layout: Layout) -> tuple[str, ...]
 
 _OF_SHARDS: Final = (".parquet", "_stats.json", ".json", ".csv")
 _NO_CLASSES: Final[dict[Layout, Layout]] = {"label": "flat", "split_label": "split"}
-
-
-def refuse_labels(layout: Layout) -> None:
-    """Raise `UsageError` where classes are given for folders without classes."""
-    if "label" not in layout:
-        fix = f"where they are: {Set('input.layout', 'split_label')}" if layout == "split" else "read the folder above"
-        raise UsageError(
-            f"input.labels: the folders are no classes (layout {layout}: {_DRAWN[layout].split()[0]}); leave it out, "
-            f"or {fix}"
-        )
 
 
 def unknown_class(name: str, classes: Sequence[str], ignored: Sequence[str]) -> ImageProblem:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
 
+from ..format.wording.hints import Set
 from ..format.wording.nearest import first_names
-from ..sources.contract.call import Call
-from ..sources.contract.source import Listing, Recognised
+from ..sources.contract.call import Call, typed_path
+from ..sources.contract.source import Listing, Recognised, SourceEntry
 from .beside import (
     MOST_NAMES,
     Around,
@@ -39,11 +40,12 @@ from .beside import (
 from .box_layouts import by_box_layout
 from .hugging_face import stated_classes, without_caches
 from .kinds import KINDS, Paths
+from .layout import Meaning, above_splits, choose_layout, role_of, shards_as_classes, without_images, without_words
 from .lists import lists_of_annotations, lists_of_classes, lists_of_splits
-from .names import FileSplits
+from .names import FileSplits, split_of_folder
 from .picture_tables import Resolved, by_given_annotations, by_metadata
-from .splits import CLEAR, UNSURE, Seen, by_lists, find_splits
-from .strangers import REFUSED, content_twice, forms_for_answers, refuse_other_sets
+from .splits import CLEAR, OFF, UNSURE, UNUSED, Seen, by_lists, find_splits
+from .strangers import MOST_HEADS, REFUSED, content_twice, forms_for_answers, refuse_other_sets
 from .tfds import missing_files
 
 MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout, refuse_other_sets)
@@ -94,7 +96,7 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
     entries, form, notable = listing.entries, listing.format, listing.notable
     files = os.fsdecode(b"\0".join(entry.path for entry in entries)).split("\0") if entries else []
     seen = Seen.of(files, paths, base, notable=notable, form=form, entries=entries, call=how.call)
-    recognised, splits = recognise_seen(seen, how)
+    recognised, splits = _recognise_seen(seen, how)
     recognised = replace(recognised, lines=(*caches, *recognised.lines))
     for entry, split in zip(entries, splits, strict=True) if any(splits) else ():
         # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
@@ -120,7 +122,7 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
         call, root = how.call.afterwards, seen.root
         some = seen.files[:: len(seen.files) // MOST_NAMES + 1]
         around = Around(form=form, call=call, notable=notable, folders=folders, root=root, splits=splits, files=some)
-        lines = (*recognised.lines, *lines_beside(around))
+        lines = (*recognised.lines, *_lines_beside(around))
         others = [entry.name for entry in entries if entry.path not in named] if form != "tfrecord" else []
         warnings = (*content_twice(entries), *missing_files(others))
         recognised = replace(recognised, lines=lines, warnings=warnings)
@@ -128,15 +130,120 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
     return replace(listing, recognised=recognised, classes=classes)
 
 
-def recognise_seen(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str | None]]:
+def _recognise_seen(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str | None]]:
     """Return what files, or folders of pictures, were recognised as, and the split of each. Raises as `recognise`."""
     for rule in REFUSED if how.looks else ():
         rule(seen)
     return find_splits(seen, how)
 
 
-def lines_beside(around: Around, rules: Sequence[Callable[[Around], Iterator[str]]] = BESIDE) -> tuple[str, ...]:
+def _lines_beside(around: Around, rules: Sequence[Callable[[Around], Iterator[str]]] = BESIDE) -> tuple[str, ...]:
     """Return what to say of files that may belong to those that are read."""
     if around.form == "images" and "://" in around.root:
         rules = (kept_in_a_store,) if rules is WARNED else ()
     return tuple(chain.from_iterable(rule(around) for rule in rules))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureFolders:
+    """Folders that hold pictures, as their source lists them, and what it leaves out: `notable`, `texts`, `pairs`.
+
+    `below` are the paths by which they are detected, `paths` the absolute ones, `roots` what each was found below.
+    `hints` say how files are read that have the names of annotations. `names` gives those of some pictures, `smallest`
+    the smallest pictures, of each at most so many.
+    """
+
+    below: Sequence[bytes]
+    paths: Sequence[bytes]
+    roots: Sequence[bytes]
+    hints: Sequence[str]
+    notable: Sequence[bytes]
+    texts: Sequence[bytes]
+    pairs: Sequence[tuple[bytes, bytes]]
+    names: Callable[[int], Sequence[bytes]]
+    smallest: Callable[[int], Sequence[SourceEntry]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecognisedPictures:
+    """What folders mean, named from the folder `above` on; `splits` are those that a rule of files states."""
+
+    recognised: Recognised
+    splits: Sequence[str | None]
+    above: bytes
+    meaning: Meaning
+
+
+def recognise_pictures(found: PictureFolders, typed: Sequence[str], layout: str, how: FileSplits) -> RecognisedPictures:
+    """Raise as `recognise` does, and `UsageError` where it is unclear what folders mean."""
+    given = how.wanted not in (None, "none")
+    own = layout != "auto" and not given
+    below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in found.below]
+    files = [f"{os.fsdecode(path).rstrip('/')}/" for path in found.paths]
+    root = next((file[: -len(one)] for file, one in zip(files, below, strict=True) if one), files[0]).rstrip("/")
+    opened, roots = found.smallest(MOST_HEADS) if how.looks else (), sorted({*map(os.fsdecode, found.roots)})
+    seen = Seen(files, below, root, roots, typed, found.notable, "images", opened, how.call)
+    recognised, splits = _recognise_seen(seen, replace(how, wanted=None, pictures=()) if own else how)
+    above = above_splits(found.below) if recognised.rule == "folders" else b""
+    found = replace(found, below=[one.removeprefix(above) for one in found.below])
+    if own or recognised.rule in ("none", OFF, UNUSED, "folders"):
+        meaning = _by_names(found, layout, how)
+    else:
+        meaning = _by_rule(found, layout, recognised, splits)
+    return RecognisedPictures(recognised, splits, above, meaning)
+
+
+def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
+    hints = [*lists_of_classes(_around(found, Meaning("label", ()), how)), *found.hints]
+
+    def command(top: bytes) -> str:
+        """Return the command that reads a folder alone, a split into a dataset of its own."""
+        folders = zip(found.below, found.paths, strict=True)
+        own = [(below, path) for below, path in folders if (below + b"/").startswith(top + b"/")]
+        below, path = own[0]
+        inner = os.path.commonpath([one for one, _ in own])
+        folder = os.fsdecode(path.rstrip(b"/").removesuffix(below) + inner)
+        split = split_of_folder(os.fsdecode(top.partition(b"/")[0]))
+        options = [Set("output.split", split)] if split not in (None, "train") else []
+        return str((how.call.apart(split) if split else how.call).reading([typed_path(folder)], *options))
+
+    return Meaning.of(without_images(found.below), layout, hints, splits=how.wanted != "none", command=command)
+
+
+def _by_rule(found: PictureFolders, layout: str, by: Recognised, splits: Sequence[str | None]) -> Meaning:
+    """Return what folders mean whose splits a rule of files states: the classes are in the rest of their names."""
+    below = without_images(found.below)
+    if by.rule != "roots":
+        each = zip(below, splits, strict=True)
+        below = [without_words(one, split, by.arguments.get(split or "", ())) for one, split in each]
+    classes = choose_layout(below, layout, found.hints, splits=False)
+    roles = zip((role_of(folder, classes) for folder in below), splits, strict=True)
+    return Meaning(
+        "split" if classes == "flat" else "split_label", tuple(replace(role, split=split) for role, split in roles)
+    )
+
+
+def beside_pictures(
+    found: PictureFolders, meaning: Meaning, how: FileSplits, *, detected: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return warnings of files beside pictures, and lines; `detected` says that the user does not say the layout."""
+    around = _around(found, meaning, how)
+    shards = shards_as_classes(around.folders, meaning.layout) if detected else ()
+    return _lines_beside(around, WARNED), (*shards, *_lines_beside(around))
+
+
+def _around(found: PictureFolders, meaning: Meaning, how: FileSplits) -> Around:
+    layout, folders = meaning.layout, [*map(os.fsdecode, found.paths)]
+    return Around(
+        form="images",
+        call=how.call.afterwards,
+        notable=found.notable if how.looks else (),
+        texts=found.texts if how.looks else (),
+        folders=folders,
+        root=os.fsdecode(found.roots[0]),
+        splits=meaning.splits,
+        files=[*map(os.fsdecode, found.names(MOST_NAMES))],
+        unlabelled=layout in ("flat", "split"),
+        pairs=found.pairs if how.looks else (),
+        flat=layout == "flat" and len(folders) == 1,
+    )

@@ -19,7 +19,7 @@ from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import counted, printable
 from ...recipe.steps.label import MOST_CLASSES, in_order_of_numbers
-from ...recognise.layout import Layout, choose_layout, role_of
+from ...recognise.layout import Layout, Meaning
 from ...recognise.names import is_split_folder
 from ..files.formats import suffixes_of
 from ..images.rows import LABEL
@@ -161,21 +161,16 @@ class Folders:
             tops = {folder[len(root) :].partition(b"/")[0] for folder in found.folders or ()}
             if not splits or not tops or not all(map(is_split_folder, tops)):
                 return cls("flat", b"", (), (), why)
-            inner = {role_of(top, "split").split or "" for top in tops}
-            return cls("split", root, (), tuple(sorted(inner)), why)
+            return cls("split", root, (), Meaning.of(sorted(tops), "split").splits, why)
         if found.folders is None:
             raise UsageError(
                 "it is unclear what the folders mean: more than 100,000 folders in an archive; "
                 f"{Set('input.layout', 'flat')}"
             )
         root = _root_of(found.folders)
-        below = [folder[len(root) :] for folder in found.folders]
-        chosen = choose_layout(sorted(below), layout, splits=splits)
-        roles = [role_of(folder, chosen) for folder in below]
-        names = {role.class_name for role in roles if role.class_name is not None}
-        classes = tuple(in_order_of_numbers(names, "input.labels") if numeric else sorted(names))
-        named = tuple(sorted({role.split for role in roles if role.split is not None}))
-        return cls(chosen, root, classes, named, "")
+        meaning = Meaning.of(sorted(folder[len(root) :] for folder in found.folders), layout, splits=splits)
+        classes = in_order_of_numbers(meaning.classes, "input.labels") if numeric else meaning.classes
+        return cls(meaning.layout, root, tuple(classes), meaning.splits, "")
 
     @property
     def labelled(self) -> bool:

@@ -27,8 +27,9 @@ from ...errors import InputError
 from ...format.buffers.arrow_memory import array_of, true_mask
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
-from ...recognise.layout import Layout
+from ...recognise.layout import Meaning
 from ...recognise.names import is_split_folder
+from ...recognise.rules import PictureFolders
 from ...stores.object_store import Level, ObjectInfo, number_of, store_at
 from ...stores.store_url import parse_store_url
 from ..contract.source import Listing, SourceEntry, Traits
@@ -86,7 +87,7 @@ class ImageListing(Listing):
     `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`). `hints`
     say how files are read that have the names of annotations. `sidecars` are files with the name of a picture beside
     them, and that; `texts` may name pictures. `empty` are the folders without images and folders. Folders are named
-    from the folder `above` on, and mean `layout`, where that was asked for.
+    from the folder `above` on, and have a `meaning`, where that was asked for.
     """
 
     folders: tuple[ImageFolder, ...] = ()
@@ -97,13 +98,26 @@ class ImageListing(Listing):
     texts: tuple[bytes, ...] = ()
     empty: tuple[ImageFolder, ...] = ()
     above: bytes = b""
-    layout: Layout | None = None
+    meaning: Meaning | None = None
 
     def below(self, *, empty: bool = False) -> list[bytes]:
         """Return the paths of the folders by which classes and splits are detected, or of those without images."""
         folders = self.empty if empty else self.folders
         below = (folder.below_apex if self.as_one else folder.below_root for folder in folders)
         return [folder.removeprefix(self.above) for folder in below]
+
+    def as_found(self) -> PictureFolders:
+        return PictureFolders(
+            below=self.below(),
+            paths=[folder.path for folder in self.folders],
+            roots=[folder.root for folder in self.folders],
+            hints=self.hints,
+            notable=self.notable,
+            texts=self.texts,
+            pairs=self.sidecars,
+            names=self.images.some_names,
+            smallest=self.smallest,
+        )
 
     def smallest(self, count: int) -> list[SourceEntry]:
         """Return the smallest pictures on a disk that are not empty, each as an entry."""
@@ -122,9 +136,10 @@ class ImageListing(Listing):
     def keep(self, wanted: Sequence[int]) -> ImageListing:
         moved = np.full(len(self.folders), -1, np.int32)
         moved[list(wanted)] = np.arange(len(wanted), dtype=np.int32)
-        images = self.images.take(np.flatnonzero(moved[self.images.folders] >= 0))
+        images, meaning = self.images.take(np.flatnonzero(moved[self.images.folders] >= 0)), self.meaning
         return replace(
             self,
+            meaning=meaning and replace(meaning, roles=tuple(meaning.roles[index] for index in wanted)),
             entries=tuple(self.entries[index] for index in wanted),
             files=len(images),
             bytes=sum(self.entries[index].bytes for index in wanted),

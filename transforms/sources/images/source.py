@@ -8,9 +8,8 @@ root/dog/1.jpg ─┘ read: one read and one check per file; a file that fails i
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,33 +20,12 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject, warning_at
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
-from ...format.wording.hints import Set
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem, notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
-from ...recognise.beside import MOST_NAMES, Around
-from ...recognise.layout import (
-    FolderRole,
-    Layout,
-    above_splits,
-    choose_layout,
-    class_warnings,
-    empty_classes,
-    refuse_labels,
-    role_of,
-    shards_as_classes,
-    unknown_class,
-    unknown_warning,
-    without_images,
-    without_words,
-)
-from ...recognise.lists import lists_of_classes
-from ...recognise.names import split_of_folder
-from ...recognise.rules import WARNED, lines_beside, recognise_seen
-from ...recognise.splits import OFF, UNUSED, Seen
-from ...recognise.strangers import MOST_HEADS
-from ..contract.call import typed_path
+from ...recognise.layout import Layout, Meaning, class_warnings, empty_classes, unknown_class, unknown_warning
+from ...recognise.rules import beside_pictures, recognise_pictures
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.open_file import is_object
@@ -143,58 +121,45 @@ class ImageSource(FileSource):
 
     def list_files(self) -> Listing:
         """Raise `InputError`: a path matches nothing, a folder is empty or cannot be read, or two paths overlap."""
-        listing = list_images(self.options.paths, self.settings.base, ignore=self.options.ignore)
-        how = self.settings.splits
-        if self._layout != "auto" and not self._is_given_splits:
-            how = replace(how, wanted=None, pictures=())
-        below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in listing.below()]
-        files = [f"{os.fsdecode(folder.path).rstrip('/')}/" for folder in listing.folders]
-        roots = sorted({os.fsdecode(folder.root) for folder in listing.folders})
-        root = next((file[: -len(one)] for file, one in zip(files, below, strict=True) if one), files[0]).rstrip("/")
-        opened, paths = listing.smallest(MOST_HEADS) if how.looks else (), self.options.paths
-        seen = Seen(files, below, root, roots, paths, listing.notable, "images", opened, how.call)
-        recognised, splits = recognise_seen(seen, how)
-        if recognised.rule == "folders":
-            listing = replace(listing, above=above_splits(listing.below()))
-        entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
-        listing = replace(listing, entries=entries, recognised=recognised)
-        return replace(listing, layout=self._meaning(listing)[0])
+        paths, options = self.options.paths, self.options
+        listing = list_images(paths, self.settings.base, ignore=options.ignore)
+        found = recognise_pictures(listing.as_found(), paths, self._layout, self.settings.splits)
+        entries = tuple(replace(one, split=split) for one, split in zip(listing.entries, found.splits, strict=True))
+        return replace(listing, entries=entries, recognised=found.recognised, above=found.above, meaning=found.meaning)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened
-        if not isinstance(listing, ImageListing):
+        if not isinstance(listing, ImageListing) or (meaning := listing.meaning) is None:
             raise TypeError("a listing of images comes from ImageSource.list_files")
-        layout, roles = self._meaning(listing)
         if self._labels is not None:
-            refuse_labels(layout)
-        classes = sorted({role.class_name for role in roles if role.class_name is not None})
-        splits = sorted({role.split for role in roles if role.split is not None})
-        schema = image_schema(labelled="label" in layout, hashed=self._hashed, selection=self.selection)
-        kept, around = {feature.name for feature in schema}, self._around(listing, layout, splits)
+            meaning.refuse_labels()
+        layout, classes, splits = meaning.layout, meaning.classes, meaning.splits
+        schema = image_schema(labelled=meaning.is_labelled, hashed=self._hashed, selection=self.selection)
+        kept, how, is_detected = {feature.name for feature in schema}, self.settings.splits, self._layout == "auto"
+        warnings, lines = beside_pictures(listing.as_found(), meaning, how, detected=is_detected)
         classes = in_order_of_numbers(classes, "input.labels") if self.options.labels == "numeric" else classes
         names = self._class_names(classes if self._labels is None else self._labels)
         pieces = cut_images(
             listing.images,
             None if self.settings.seed is None else shuffled(listing, self.settings.seed),
-            self._read_folders(listing, roles, names, splits),
+            self._read_folders(listing, meaning, names),
             piece_bytes=self.limits.piece_bytes,
             piece_rows=self.limits.batch_rows,
             with_bytes=ENCODED in kept,
         )
         return Survey(
-            Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
+            Frozen(schema, splits=splits, labels={LABEL: names} if LABEL in kept else {}),
             tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
             pieces,
             (
                 *self._warnings(classes, names, layout),
                 *mask_warning(listing.images, self.options.ignore),
                 *listing.hints,
-                *lines_beside(around, WARNED),
+                *warnings,
             ),
-            _split_rows(roles, listing),
+            _split_rows(meaning, listing),
             detected=(
                 *self._detected(layout, classes, splits),
-                *(shards_as_classes(around.folders, layout) if self._layout == "auto" else ()),
-                *lines_beside(around),
+                *lines,
                 *(numbers_note(names, "input.labels") if self._labels is None and not self.known_classes else ()),
                 *empty_classes(listing.below(empty=True), layout, names),
             ),
@@ -279,47 +244,6 @@ class ImageSource(FileSource):
         name = f"{folder.prefix}{filename}"
         return ImageRow(gathered.bytes, image.size, facts, name, folder.label, folder.class_name, digest)
 
-    def _meaning(self, listing: ImageListing) -> tuple[Layout, list[FolderRole]]:
-        """Return what folders mean, and the split and the class of each."""
-        below, rule = without_images(listing.below()), listing.recognised
-        if rule.rule in ("none", OFF, UNUSED, "folders") or (self._layout != "auto" and not self._is_given_splits):
-            splits, lists = self.settings.splits.wanted != "none", lists_of_classes(self._around(listing, "label", ()))
-            layout = listing.layout or choose_layout(
-                below, self._layout, [*lists, *listing.hints], splits=splits, command=self._command_of(listing)
-            )
-            return layout, [role_of(folder, layout) for folder in below]
-        if rule.rule != "roots":
-            globs = rule.arguments
-            below = [
-                without_words(one, entry.split, globs.get(entry.split or "", ()))
-                for one, entry in zip(below, listing.entries, strict=True)
-            ]
-        classes = choose_layout(below, self._layout, listing.hints, splits=False)
-        roles = [role_of(folder, classes) for folder in below]
-        roles = [replace(role, split=entry.split) for role, entry in zip(roles, listing.entries, strict=True)]
-        return listing.layout or ("split" if classes == "flat" else "split_label"), roles
-
-    def _command_of(self, listing: ImageListing) -> Callable[[bytes], str]:
-        """Return what gives the command that reads a folder alone, a split into a dataset of its own."""
-
-        def command(top: bytes) -> str:
-            folders = zip(listing.below(), listing.folders, strict=True)
-            found = [(below, one.path) for below, one in folders if (below + b"/").startswith(top + b"/")]
-            below, path = found[0]
-            inner = os.path.commonpath([one for one, _ in found])
-            folder = os.fsdecode(path.rstrip(b"/").removesuffix(below) + inner)
-            split = split_of_folder(os.fsdecode(top.partition(b"/")[0]))
-            options = [Set("output.split", split)] if split not in (None, "train") else []
-            call = self.settings.splits.call
-            return str((call.apart(split) if split else call).reading([typed_path(folder)], *options))
-
-        return command
-
-    @property
-    def _is_given_splits(self) -> bool:
-        """Whether the user says which files are of which split, beside what folders mean."""
-        return self.settings.splits.wanted not in (None, "none")
-
     def _checker(self) -> ImageCheck:
         pictures, options = self.settings.pictures, self.options
         level = "structure" if options.check in DECODED and pictures.changes_pictures else options.check
@@ -338,14 +262,12 @@ class ImageSource(FileSource):
         alike = class_warnings([name for name in names if not name.startswith(_UNUSED)], layout)
         return alike if self._labels is None else (*alike, *unknown_warning(classes, self._labels, self.options.ignore))
 
-    def _read_folders(
-        self, listing: ImageListing, roles: Sequence[FolderRole], classes: Sequence[str], splits: Sequence[str]
-    ) -> list[ReadFolder]:
+    def _read_folders(self, listing: ImageListing, meaning: Meaning, classes: Sequence[str]) -> list[ReadFolder]:
         wanted = None if self._labels is None else set(self._labels)
         labels = {name: i for i, name in enumerate(classes) if wanted is None or name in wanted}
-        codes = {name: i for i, name in enumerate(splits)}
+        codes = {name: i for i, name in enumerate(meaning.splits)}
         folders = []
-        for entry, (found, role) in enumerate(zip(listing.folders, roles, strict=True)):
+        for entry, (found, role) in enumerate(zip(listing.folders, meaning.roles, strict=True)):
             try:
                 below = found.below_apex.decode()
                 prefix = f"{below}/" if below else ""
@@ -357,22 +279,6 @@ class ImageSource(FileSource):
             name = listing.entries[entry].name
             folders.append(ReadFolder(entry, path, found.root, name, prefix, label, role.class_name, split))
         return folders
-
-    def _around(self, listing: ImageListing, layout: Layout, splits: Sequence[str]) -> Around:
-        looks, folders = self.settings.splits.looks, [os.fsdecode(folder.path) for folder in listing.folders]
-        return Around(
-            form="images",
-            call=self.settings.call.afterwards,
-            notable=listing.notable if looks else (),
-            texts=listing.texts if looks else (),
-            folders=folders,
-            root=os.fsdecode(listing.folders[0].root),
-            splits=splits,
-            files=[os.fsdecode(one) for one in listing.images.some_names(MOST_NAMES)],
-            unlabelled=layout in ("flat", "split"),
-            pairs=listing.sidecars if looks else (),
-            flat=layout == "flat" and len(folders) == 1,
-        )
 
     def _detected(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[str, ...]:
         if self._layout != "auto":
@@ -484,9 +390,9 @@ def _bad_name(folder: ReadFolder, image: ImageFile) -> ImageProblem:
     return ImageProblem("BAD_UTF8", message, value=place.source, expected="a path in UTF-8")
 
 
-def _split_rows(roles: Sequence[FolderRole], listing: ImageListing) -> dict[str, int]:
+def _split_rows(meaning: Meaning, listing: ImageListing) -> dict[str, int]:
     rows: Counter[str] = Counter()
-    for role, entry in zip(roles, listing.entries, strict=True):
+    for role, entry in zip(meaning.roles, listing.entries, strict=True):
         if role.split is not None:
             rows[role.split] += entry.files
     return dict(rows)
