@@ -297,6 +297,7 @@ def _nulls(column: str, null: str | Fill) -> Nulls:
 def _files(config: Config, names: tuple[str, ...], pictures: tuple[str, ...]) -> Files:
     """Return the step that reads the files that columns name; in a store files are not read."""
     root, suffix = config.schema_.files_root, config.schema_.files_suffix
+    shown = printable_path(root) if root is not None and config.picture_folders else "schema.files_root"
     if not names:
         key = "files_root" if root is not None else "files_suffix"
         raise UsageError(f"schema.{key}: no column names files; say which: {Set('schema.columns.NAME.file', 'path')}")
@@ -311,7 +312,8 @@ def _files(config: Config, names: tuple[str, ...], pictures: tuple[str, ...]) ->
             f"schema.columns: files that a table in a store names ({quoted(names[0])}) are not read from there yet; "
             f"copy them here, and name their folder: {Set('schema.files_root', 'FOLDER')}"
         )
-    return Files(names, min(config.limits.field_bytes, config.limits.record_bytes), root, pictures, suffix or "")
+    most = min(config.limits.field_bytes, config.limits.record_bytes)
+    return Files(names, most, root, pictures, suffix or "", shown)
 
 
 def _image_check(level: Check, settings: Settings) -> ImageCheck:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -703,6 +704,18 @@ def test_label_maps_of_two_splits_that_differ_number_no_classes(shardmill: Shard
     assert open_dataset("out").labels["image/object/class/label"] == ("cat", "dog")
 
 
+@pytest.mark.parametrize("make", [cvat_voc, roboflow_coco])
+def test_a_picture_that_is_missing_says_in_which_folder_it_was_looked_for(
+    shardmill: Shardmill, make: Callable[[str], None]
+) -> None:
+    make("pets")
+    gone = sorted(Path("pets").rglob("*.jpg"))[1]
+    gone.unlink()
+    screen = shardmill("convert", "pets", "-o", "out")
+    root = "pets/JPEGImages" if make is cvat_voc else "pets"
+    assert f'MISSING_FILE: "{gone.relative_to(root)}" is not below {root}: No such file' in screen.err
+
+
 def test_labels_whose_picture_is_missing_are_a_reject_of_darknet_s_split(shardmill: Shardmill) -> None:
     cvat_yolo_splits("pets")
     Path("pets/obj_train_data/a/b/1.jpg").unlink()
@@ -710,7 +723,7 @@ def test_labels_whose_picture_is_missing_are_a_reject_of_darknet_s_split(shardmi
     assert refused.code != 0
     done = shardmill("convert", "pets", "-o", "out", "--max-rejects", "1")
     assert done.code == 0, done.err
-    assert "there is no picture a/b/1 in the folder of pictures" in done.out + done.err
+    assert "there is no picture a/b/1 in pets/obj_train_data; restore it" in done.out + done.err
     assert "that no list of a split names" not in done.out
 
 

@@ -100,7 +100,7 @@ def test_a_picture_that_is_missing_is_a_reject_and_one_that_is_not_listed_is_cou
     screen = shardmill("convert", "pictures", "-o", "out", "--set", option, "--max-rejects", "1")
     assert screen.code == 0, screen.err
     assert "1 picture is named by no row or annotation, and is left out, such as pictures/other.png" in screen.out
-    assert 'instances.json picture 1.png: column "image": MISSING_FILE: "1.png" is not below' in screen.out
+    assert 'instances.json picture 1.png: column "image": MISSING_FILE: "1.png" is not below pictures: ' in screen.out
     assert [row["image/source_id"] for row in records()] == ["500", "502", "503"]
 
 

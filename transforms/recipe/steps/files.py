@@ -42,8 +42,8 @@ _PATHS: Final = 256
 class Files(Step):
     """Read the files that `columns` name, of at most `most` bytes each.
 
-    Paths are relative to the folder `root`, or, where it is None, to that of the file which holds the row; where they
-    lack the `suffix`, it is added. Those of `pictures` are kept as `NAME/filename`.
+    Paths are relative to the folder `root`, which messages call `shown`, or, where it is None, to that of the file
+    which holds the row; where they lack the `suffix`, it is added. Those of `pictures` are kept as `NAME/filename`.
     """
 
     takes_parts = True
@@ -53,6 +53,7 @@ class Files(Step):
     root: str | None = None
     pictures: tuple[str, ...] = ()
     suffix: str = ""
+    shown: str = field(default="schema.files_root", repr=False, compare=False)
     part_bytes: int = field(default=_PART_BYTES, repr=False, compare=False)
     _table: bytes | None = field(default=None, repr=False, compare=False)
 
@@ -116,7 +117,7 @@ class Files(Step):
 
     def _files(self) -> FilesBelow:
         if self.root is not None:
-            return FilesBelow(os.fsencode(self.root), self.most, "schema.files_root")
+            return FilesBelow(os.fsencode(self.root), self.most, self.shown)
         assert self._table is not None  # rows of several files at once are arrays and pictures, which name no files
         return FilesBelow(os.path.dirname(self._table), self.most, "the folder of the table")
 

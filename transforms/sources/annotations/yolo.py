@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import printable, printable_path
 from ...recognise.lists import NAMES, Beside, beside_labels
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import is_object, open_file, open_listed
@@ -78,7 +78,9 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
             if isinstance(one, str):
                 errors[number] = one
             elif stem not in known:
-                errors[number] = f"there is no picture {printable(stem)} in the folder of pictures; restore it"
+                base = entry.path.removesuffix(os.fsencode(entry.name))
+                where = printable_path(os.fsdecode(os.fsencode(folder.path).removeprefix(base)))
+                errors[number] = f"there is no picture {printable(stem)} in {where}; restore it"
             else:
                 objects, more = one
                 poses += more
