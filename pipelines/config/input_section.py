@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -20,14 +20,18 @@ from .remembered import lay_input
 from .yaml_reader import Document, Problem
 
 if TYPE_CHECKING:
+    from ...transforms.recognise.rules import Look
     from ...transforms.sources.registry.format import Format
 
 
 def fill_input(document: Document, section: dict[str, Any], base: str, command: str) -> None:
     """Set the format of a section, and what its files show; what is wrong with it is added to the problems."""
+    from ...transforms.recognise.rules import Look  # it takes pyarrow
+
     output = document.section("output").get("path")
     shown = typed_path(output) if isinstance(output, str) and output else Call().output
     call = Call(command, shown, tuple(document.given))
+    look = Look([], base, call)
     try:
         known = InputOfUnknownFormat.model_validate(section)
         paths = [below(path, base) for path in known.paths]
@@ -35,26 +39,26 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
             paths = _snapshots(document, paths, base, call)
     except ValidationError as error:
         document.problems += problems_of(error, document, ("input",))
-        paths = []
     else:
         section["paths"] = paths
+        look = Look(paths, base, call, known.ignore)
     asked = _of_found_annotations(section)
     if section.get("format") is None:
         section.pop("format", None)
         if section.get("annotations") is not None:
             section["format"] = "images"  # of which alone there are annotations
-        elif paths:
-            section["format"] = _detect_format(document, paths, base, call, known.ignore)
+        elif look.typed:
+            section["format"] = _detect_format(document, look)
     elif format_of(section) is None:
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
     found = format_of(section)
     if found is not None and document.held is not None:
         lay_input(section, document.held, like=document.like)
-    if found is not None and paths:
-        found = _resolve(document, section, found, paths, base)
+    if found is not None and look.typed:
+        found = _resolve(document, section, found, look)
         _lay_annotations(section, found, asked)
-        _fill_detected(document, section, found, section["paths"], base, call)
+        _fill_detected(document, section, found, section["paths"], look)
     if found is None:  # so that no format's own model will look at the other keys
         try:
             input_of_any_format().model_validate(section)
@@ -92,14 +96,10 @@ def _snapshots(document: Document, paths: list[str], base: str, call: Call) -> l
     return found
 
 
-def _resolve(
-    document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], base: str
-) -> Format[Any]:
+def _resolve(document: Document, section: dict[str, Any], form: Format[Any], look: Look) -> Format[Any]:
     """Return the format of the files; one beside them may say that it is another, and changes the section then."""
-    from ...transforms.recognise.rules import meaning_of
-
     try:
-        found = meaning_of(section, paths, base)
+        found = look.meaning_of(section)
     except InputError as error:
         document.problems.append(Problem(document.place(("input", "paths")), f"input.paths: {error}"))
         return form
@@ -135,16 +135,17 @@ def _name_paths(split: object, columns: Mapping[str, Any]) -> None:
             split[key] = f"{rule['name']}/filename"
 
 
-def _detect_format(document: Document, paths: list[str], base: str, call: Call, ignore: Sequence[str]) -> str | None:
+def _detect_format(document: Document, look: Look) -> str | None:
     from ...transforms.recognise.kinds import UnclearFormat
-    from ...transforms.recognise.rules import detect_format
 
     try:
-        return detect_format(paths, base, call, ignore)
+        return look.detect()
     except InputError as error:
         held = None if document.held is None else document.held.source.format
         if held in FORMATS and isinstance(error, UnclearFormat):
-            document.notes.append(f"the format is {held}, as in {call.output}; if it is not: {Add('--format', 'NAME')}")
+            document.notes.append(
+                f"the format is {held}, as in {look.call.output}; if it is not: {Add('--format', 'NAME')}"
+            )
             return held
         place = document.place(("input", "paths"))
         document.problems.append(Problem(place, f"input.paths: {error}"))
@@ -152,14 +153,14 @@ def _detect_format(document: Document, paths: list[str], base: str, call: Call, 
 
 
 def _fill_detected(
-    document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], base: str, call: Call
+    document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], look: Look
 ) -> None:
     """Set the option that the files show, so that it is in the config's fingerprint."""
     key = form.detected_option
     if key is None or key in section:
         return
     try:
-        found = form.detect(section, paths, base, call)
+        found = form.detect(section, paths, look.base, look.call)
     except InputError as error:
         document.problems.append(Problem(document.place(("input", "paths")), f"input.{key}: {error}"))
     except (LookupError, TypeError):  # an option that it needs is none: the model says so

@@ -55,7 +55,7 @@ def test_a_rule_is_a_function_and_an_entry(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(rules, "KINDS", (lines, *KINDS))
     monkeypatch.setattr(splits, "CLEAR", (*CLEAR, by_number))
-    assert rules.detect_format(["in"]) == "txt"
+    assert rules.Look(["in"]).detect() == "txt"
     monkeypatch.setattr(rules, "KINDS", KINDS)
     convert("in", output="out")
     assert [len(open_dataset("out")[split]) for split in ("train", "test")] == [1, 1]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.errors import InputError, StoreAccessError
-from shardmill.transforms.recognise.rules import detect_format
+from shardmill.transforms.recognise.rules import Look
 from shardmill.transforms.sources.csv.delimiter import detect_delimiter
 from shardmill.transforms.sources.files.formats import suffixes_of
 from shardmill.transforms.sources.files.listing import expand_paths, list_entries
@@ -77,8 +77,8 @@ def test_local_paths_and_stores_are_read_together(bucket: Bucket, tree: Path) ->
 
 
 def test_formats_are_told_and_levels_that_nobody_named_are_not_listed(bucket: Bucket, tree: Path) -> None:
-    assert detect_format([f"{bucket.url}/in/a"]) == "csv"
-    assert detect_format([f"{bucket.url}/in/*.csv"]) == "csv"
+    assert Look([f"{bucket.url}/in/a"]).detect() == "csv"
+    assert Look([f"{bucket.url}/in/*.csv"]).detect() == "csv"
     assert detect_delimiter([f"{bucket.url}/in/b.tsv"]).sign == "\t"
     bucket.gateway.requests.clear()
     expand_paths([f"{bucket.url}/in/*.csv"], "/", CSV)

@@ -87,14 +87,15 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
     top = root_of(given, paths, base)
     if not top:
         return None
-    root, pairs = top, _all_pairs(top)
+    root, by_content = top, [*_coco_by_content(top)]
+    pairs = _all_pairs(root, by_content)
     for _ in range(_WRAPPERS):
         if not pairs and (inner := _only_folder(root)) is not None:
-            root = inner
-            found = _all_pairs(root)
+            root, by_content = inner, [*_coco_by_content(inner)]
+            found = _all_pairs(root, by_content)
             beside = [one for one in found if one.pictures in (one.files, os.path.dirname(one.files))]
             pairs = [one for one in found if one.kind == "coco" or one not in beside]
-    unread = list(_unread(root, pairs))
+    unread = list(_unread(by_content, pairs))
     if len({pair.kind for pair in pairs}) != 1:
         _refuse_unread(unread, paths[0])
         return None
@@ -143,11 +144,11 @@ def _beside_instances(pairs: Sequence[Pair]) -> str:
     return read if others else ""
 
 
-def _all_pairs(root: str) -> list[Pair]:
+def _all_pairs(root: str, by_content: Sequence[Pair]) -> list[Pair]:
     pairs = list(dict.fromkeys(_pairs(root)))
     more = [one for one in _of_config(root) if not any(f"{one.files}/".startswith(f"{it.files}/") for it in pairs)]
     found = pairs + more
-    own = [one for one in _coco_by_content(root) if one.pictures and not any(_alike(one, pair, root) for pair in found)]
+    own = [one for one in by_content if one.pictures and not any(_alike(one, pair, root) for pair in found)]
     return found + own if all(pair.kind == "coco" for pair in found) else found
 
 
@@ -163,10 +164,10 @@ def _split_of(path: str, root: str) -> str:
     return kind_of(next(filter(None, words), ""))
 
 
-def _unread(root: str, pairs: Sequence[Pair]) -> Iterator[Pair]:
+def _unread(by_content: Sequence[Pair], pairs: Sequence[Pair]) -> Iterator[Pair]:
     """Yield the files of COCO's that are in no pair, and for which no line is there; `pictures` may be empty."""
     read, paired = {pair.files for pair in pairs}, {pair.pictures for pair in pairs}
-    for one in _coco_by_content(root):
+    for one in by_content:
         folder, name = os.path.split(one.files)
         instances = os.path.join(folder, re.sub(r"^(?:captions|person_keypoints)_", "instances_", name))
         bare = one.pictures in ("", *paired) and not _BOXES.search(_text_of(one.files))
@@ -311,9 +312,8 @@ def _coco_by_content(root: str) -> Iterator[Pair]:
 def _texts_in(folder: str) -> list[str]:
     if not os.path.isdir(folder):
         return []
-    with os.scandir(folder) as entries:
-        names = (one.name for one in entries if one.name.lower().endswith(".json") and one.is_file())
-        return sorted(islice(names, _MOST_FILES))
+    texts = [name for name in os.listdir(folder) if name.endswith(".json") or name.lower().endswith(".json")]
+    return sorted(islice((name for name in texts if os.path.isfile(os.path.join(folder, name))), _MOST_FILES))
 
 
 def _text_of(file: str) -> mmap.mmap | bytes:

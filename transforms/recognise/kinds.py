@@ -7,7 +7,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -31,7 +31,7 @@ from ..sources.files.formats import (
     has_suffix,
     with_tabs,
 )
-from ..sources.files.listing import expand_paths, glob_of_files, list_file
+from ..sources.files.listing import glob_of_files, list_file, some_paths
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..sources.files.skipped_names import is_other_file, notes_among, pictures_below
 from .beside import Around, archives_beside, is_archive, kept_in_a_store, tables_of_pictures
@@ -41,6 +41,7 @@ from .strangers import refuse_mnist, refuse_other_sets
 from .tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
 
 _BESIDE: Final = 100
+_PICTURES: Final = tuple(suffix for entry in FORMATS.values() if entry.has_notes for suffix in entry.suffixes)
 
 
 class UnclearFormat(InputError):
@@ -52,14 +53,19 @@ class Paths:
     """Files, folders and globs as they were typed, relative to `base`; `call` is the command that an error proposes."""
 
     typed: Sequence[str]
-    base: str
-    call: Call
-    ignore: Sequence[str]
+    base: str = ""
+    call: Call = field(default_factory=Call)
+    ignore: Sequence[str] = ()
+
+    @cached_property
+    def known(self) -> list[bytes]:
+        """The files of known suffixes: of a folder of pictures the first of each, of others the first ones."""
+        return _known_files(self.typed, self.base, self.ignore)
 
     @cached_property
     def files(self) -> list[bytes]:
-        """The files of known suffixes, without the lists of datasets, and tables where pictures are."""
-        return _without_tables(_without_lists(_known_files(self.typed, self.base, self.ignore)))
+        """The known files without the lists of datasets, and tables where pictures are."""
+        return _without_tables(_without_lists(self.known))
 
     @cached_property
     def by_format(self) -> dict[str | None, bytes]:
@@ -91,7 +97,7 @@ def records_of_spark(paths: Paths) -> str | None:
     if any(paths.by_format):
         return None
     try:
-        found, _ = expand_paths(paths.typed, paths.base, RECORD_NAMES, names_only=True, ignore=paths.ignore)
+        found = some_paths(paths.typed, paths.base, RECORD_NAMES, ignore=paths.ignore)
         if not all(has_suffix(os.fsdecode(one), RECORD_NAMES) for one in found):
             return None
         with open_listed(list_file(found[0], b"/"), open_file) as file:
@@ -110,7 +116,7 @@ def records_of_tfds(paths: Paths) -> None:
     names = [one for one in paths.files if not one.endswith(b".labels.txt")]
     if not names or _format_of(names[0]) is None:
         try:
-            names, _ = expand_paths(paths.typed, paths.base, OTHER_SUFFIXES, names_only=True, ignore=paths.ignore)
+            names = some_paths(paths.typed, paths.base, OTHER_SUFFIXES, ignore=paths.ignore)
         except InputError:
             return  # there is none
     if OTHER_SHARDS.search(os.fsdecode(names[0])):
@@ -216,6 +222,11 @@ def _is_picture_table(path: bytes) -> bool:
     return not is_object(path) and is_picture_table(os.fsdecode(path))
 
 
+def may_be_picture_table(path: bytes) -> bool:
+    """Return whether a file, or one that comes after it in its folder, may be a table that names pictures."""
+    return path.lower().endswith((b".csv", b".jsonl", b".parquet")) and not is_object(path)
+
+
 def _without_notes(files: list[bytes]) -> list[bytes]:
     """Return what a glob found, of images without the files beside them that no image is: a README.txt, a labels.csv.
 
@@ -244,7 +255,7 @@ def _files_of(paths: Sequence[str], base: str, ignore: Sequence[str], rank: int)
     entries = [entry for entry in FORMATS.values() if entry.may_be_notes <= rank]
     known = tuple(suffix for entry in entries for suffix in entry.suffixes)
     try:
-        return expand_paths(paths, base, known, names_only=True, ignore=ignore)[0]
+        return some_paths(paths, base, known, few=_PICTURES, ignore=ignore)
     except InputError as error:
         if "one of the suffixes" not in str(error):
             raise

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from ..format.wording.hints import Set
 from ..format.wording.nearest import first_names
-from ..sources.contract.call import Call, typed_path
+from ..sources.contract.call import typed_path
 from ..sources.contract.source import Listing, Recognised, SourceEntry
 from .beside import (
     MOST_NAMES,
@@ -39,7 +39,7 @@ from .beside import (
 )
 from .box_layouts import by_box_layout
 from .hugging_face import stated_classes, without_caches
-from .kinds import KINDS, Paths
+from .kinds import KINDS, Paths, may_be_picture_table
 from .layout import Meaning, above_splits, choose_layout, role_of, shards_as_classes, without_images, without_words
 from .lists import lists_of_annotations, lists_of_classes, lists_of_splits
 from .names import FileSplits, split_of_folder
@@ -65,23 +65,27 @@ RULES: Final[tuple[object, ...]] = (
 """Every rule, in its turn."""
 
 
-def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None, ignore: Sequence[str] = ()) -> str:
-    """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
+class Look(Paths):
+    """Paths before a source lists them: their format, and what a section `input` means that names them."""
 
-    `call` is the command that an error proposes. Raises `InputError` where a path matches nothing, or a suffix is that
-    of a format that is not read; `UnclearFormat` where no suffix is known, or there are several formats.
-    """
-    looked_at = Paths(paths, base, call or Call(), ignore)
-    return next(filter(None, (rule(looked_at) for rule in KINDS)))
+    def detect(self) -> str:
+        """Return the format of the files, by their suffixes.
 
+        Raises:
+            InputError: a path matches nothing, or a suffix is that of a format that is not read.
+            UnclearFormat: no suffix is known, or there are several formats.
+        """
+        return next(filter(None, (rule(self) for rule in KINDS)))
 
-def meaning_of(section: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
-    """Return what a section `input` means where files beside its own say another one.
+    def meaning_of(self, section: Mapping[str, Any]) -> Resolved | None:
+        """Return what a section means where files beside its own say another one.
 
-    Raises:
-        InputError: an option does not go with these files.
-    """
-    return next(filter(None, (rule(section, paths, base) for rule in MEANINGS)), None)
+        Raises:
+            InputError: an option does not go with these files.
+        """
+        none = "known" in vars(self) and not self.ignore and not any(map(may_be_picture_table, self.known))
+        rules = (rule for rule in MEANINGS if not (none and rule is by_metadata))  # which would walk all folders again
+        return next(filter(None, (rule(section, self.typed, self.base) for rule in rules)), None)
 
 
 def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits) -> Listing:
@@ -94,14 +98,16 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
     named = {os.fsencode(os.path.abspath(os.path.join(base, path))) for path in paths}
     listing, caches = without_caches(listing, named) if how.looks else (listing, ())
     entries, form, notable = listing.entries, listing.format, listing.notable
-    files = os.fsdecode(b"\0".join(entry.path for entry in entries)).split("\0") if entries else []
+    joined = b"\0".join([entry.path for entry in entries])  # of a million paths, for what few have in them
+    files = os.fsdecode(joined).split("\0") if entries else []
     seen = Seen.of(files, paths, base, notable=notable, form=form, entries=entries, call=how.call)
     recognised, splits = _recognise_seen(seen, how)
     recognised = replace(recognised, lines=(*caches, *recognised.lines))
     for entry, split in zip(entries, splits, strict=True) if any(splits) else ():
         # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
         object.__setattr__(entry, "split", split)
-    forms = forms_for_answers(listing, named) if how.looks and not isinstance(how.wanted, tuple) else ()
+    may_be_forms = how.looks and not isinstance(how.wanted, tuple) and b"submission" in joined.lower()
+    forms = forms_for_answers(listing, named) if may_be_forms else ()
     if forms:
         kept = [number for number in range(len(entries)) if number not in forms]
         shown = first_names([entries[number].name for number in forms], 2)
@@ -123,7 +129,8 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
         some = seen.files[:: len(seen.files) // MOST_NAMES + 1]
         around = Around(form=form, call=call, notable=notable, folders=folders, root=root, splits=splits, files=some)
         lines = (*recognised.lines, *_lines_beside(around))
-        others = [entry.name for entry in entries if entry.path not in named] if form != "tfrecord" else []
+        numbered = b"-of-" in joined and form != "tfrecord"
+        others = [entry.name for entry in entries if entry.path not in named] if numbered else []
         warnings = (*content_twice(entries), *missing_files(others))
         recognised = replace(recognised, lines=lines, warnings=warnings)
     classes = stated_classes(notable, seen.root) if how.looks else {}

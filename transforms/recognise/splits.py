@@ -208,7 +208,7 @@ def by_tfds(seen: Seen) -> Found | None:
         for one in (tfds_folders(seen.files) if seen.form == "tfrecord" else ())
         for name, (split, _) in one.shards.items()
     }
-    splits = [stated.get(file, "") for file in seen.files]
+    splits = [stated.get(file, "") for file in seen.files] if stated else [""]
     return Found("tfds", {}, splits, INFO) if all(splits) else None
 
 

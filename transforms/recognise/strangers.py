@@ -618,7 +618,8 @@ _NAMED: Final = {"t10k": "test"}
 def refuse_mnist(paths: Sequence[str], base: str, call: Call) -> None:
     """Raises `InputError` where a folder has arrays as MNIST has them, with the lines of Python that read them."""
     root = os.path.join(base, paths[0])
-    names = sorted(os.listdir(root)) if len(paths) == 1 and os.path.isdir(root) else []
+    found = os.listdir(root) if len(paths) == 1 and os.path.isdir(root) else []
+    names = sorted(name for name in found if "-ubyte" in name)
     pictures = {match[1]: one for one in names if (match := _ARRAYS.fullmatch(one))}
     lines = list[str]()
     for stem in sorted(pictures, key=lambda one: (split_in_words(one) != "train", one)):

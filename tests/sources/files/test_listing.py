@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.recognise.rules import detect_format
+from shardmill.transforms.recognise.rules import Look
+from shardmill.transforms.sources.files import listing
 from shardmill.transforms.sources.files.formats import suffixes_of
-from shardmill.transforms.sources.files.listing import list_entries
+from shardmill.transforms.sources.files.listing import expand_paths, list_entries, some_paths
 
 CSV = suffixes_of("csv")
 
@@ -25,6 +26,47 @@ def put(path: Path, text: str = "a\n1\n") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
+
+
+def test_of_a_folder_of_many_files_the_first_of_each_suffix_are_found_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_FIRST", 2)
+    names = [
+        "b.png",
+        "a.png",
+        "c.jpg",
+        "3.csv",
+        "1.csv",
+        "2.csv",
+        "0.csv.gz",
+        "z.txt",
+        "_h.csv",
+        ".h.png",
+        "x-00001-of-2",
+    ]
+    for name in [*names, "in/b.png", "in/a.PNG", "in/0.csv", "in/d.csv/deep.png", "_h/a.csv", "out.csv", "Thumbs.db"]:
+        put(tmp_path / "set" / name)
+    (tmp_path / "set/a.csv").symlink_to("in")
+    (tmp_path / "set/9.csv").symlink_to("nowhere")
+    put(tmp_path / "set/ds/manifest.json")
+    put(tmp_path / "set/ds/manifests/a.csv")
+    suffixes, few = (".png", ".jpg", ".csv", ".csv.gz"), (".png", ".jpg")
+    for ignore, gone in (([], ()), (["in", "1.*"], ("in/", "1."))):
+        every, _ = expand_paths(["set"], str(tmp_path), suffixes, names_only=True, ignore=ignore)
+        groups: dict[tuple[bytes, bytes], list[bytes]] = {}
+        for path in every:
+            groups.setdefault((os.path.dirname(path), os.path.splitext(path)[1]), []).append(path)
+        wanted = [
+            one for (_, end), some in groups.items() for one in some[: 1 if os.fsdecode(end).lower() in few else 2]
+        ]
+        found = some_paths(["set"], str(tmp_path), suffixes, few=few, ignore=ignore)
+        assert found == sorted(wanted)
+        assert len(found) < len(every)
+        below = [os.path.relpath(os.fsdecode(one), tmp_path / "set") for one in found]
+        assert not [one for one in below if gone and one.startswith(gone)]
+    with pytest.raises(InputError, match=r"one of the suffixes \.csv that input\.ignore does not leave out"):
+        some_paths(["set/in"], str(tmp_path), (".csv",), ignore=["*.csv"])
 
 
 def test_a_file_is_listed_with_its_size_time_and_the_digest_of_its_size_edges_and_places_between(
@@ -86,7 +128,7 @@ def test_a_dataset_of_ours_below_a_folder_is_passed_over_and_counted(tmp_path: P
     listing = list_entries(["."], str(tmp_path), CSV)
     assert [e.name for e in listing.entries] == ["other/y.csv", "x.csv"]
     assert listing.skipped == {"dataset": 1, ".json": 1}
-    assert detect_format(["."], str(tmp_path)) == "csv"
+    assert Look(["."], str(tmp_path)).detect() == "csv"
 
 
 def test_a_file_that_is_named_is_taken_whatever_its_suffix(tmp_path: Path) -> None:
@@ -204,8 +246,8 @@ def test_a_link_to_nothing_is_an_error(tmp_path: Path, path: str) -> None:
 def test_the_format_is_told_by_suffix_of_a_file_or_of_a_folders_files(tmp_path: Path, name: str, kind: str) -> None:
     put(tmp_path / "in" / name)
     put(tmp_path / "in" / "readme.md")
-    assert detect_format([f"in/{name}"], str(tmp_path)) == kind
-    assert detect_format(["in"], str(tmp_path)) == kind
+    assert Look([f"in/{name}"], str(tmp_path)).detect() == kind
+    assert Look(["in"], str(tmp_path)).detect() == kind
 
 
 def test_a_format_that_cannot_be_told_names_the_setting(tmp_path: Path) -> None:
@@ -214,13 +256,13 @@ def test_a_format_that_cannot_be_told_names_the_setting(tmp_path: Path) -> None:
     put(tmp_path / "c" / "x.csv")
     put(tmp_path / "c" / "y.parquet")
     with pytest.raises(InputError, match=r"a\.dat: unknown kind of file; .*--set input\.format="):
-        detect_format(["a.dat"], str(tmp_path))
+        Look(["a.dat"], str(tmp_path)).detect()
     with pytest.raises(InputError, match=r"b: holds no file of a known kind; .*--set input\.format="):
-        detect_format(["b"], str(tmp_path))
+        Look(["b"], str(tmp_path)).detect()
     with pytest.raises(InputError, match=r"several kinds of files .*--set input\.format="):
-        detect_format(["c"], str(tmp_path))
+        Look(["c"], str(tmp_path)).detect()
     with pytest.raises(InputError, match="no such file or folder"):
-        detect_format(["gone.csv"], str(tmp_path))
+        Look(["gone.csv"], str(tmp_path)).detect()
 
 
 @pytest.mark.parametrize(("form", "kind"), [("file", "arrow"), ("stream", "arrow"), ("parquet", "parquet")])
@@ -236,12 +278,12 @@ def test_a_file_whose_name_shows_no_format_is_named_by_its_first_bytes_with_the_
         with (pa.ipc.new_file if form == "file" else pa.ipc.new_stream)(path, table.schema) as writer:
             writer.write_table(table)
     with pytest.raises(InputError, match=rf"the first bytes are those of an? .*; read it as one: --format {kind}$"):
-        detect_format([str(path)])
+        Look([str(path)]).detect()
     with pytest.raises(
         InputError,
         match=rf"known kind; the first bytes .* 'in/\*\.arrow_file' -o out --format {kind}$",
     ):
-        detect_format(["in"], str(tmp_path))
+        Look(["in"], str(tmp_path)).detect()
     assert convert(path, output=tmp_path / "out", format=kind).manifest.counts.written == 2
 
 
@@ -249,12 +291,12 @@ def test_a_file_whose_name_shows_no_format_is_named_by_its_first_bytes_with_the_
 def test_a_glob_of_class_folders_is_images_whatever_lies_beside_them(tmp_path: Path, note: str) -> None:
     for name in ("pets/cat/1.jpg", "pets/dog/1.jpg", f"pets/{note}"):
         put(tmp_path / name)
-    assert detect_format(["pets/*"], str(tmp_path)) == "images"
-    assert detect_format(["pets/cat", "pets/dog", f"pets/{note}"], str(tmp_path)) == "images"
+    assert Look(["pets/*"], str(tmp_path)).detect() == "images"
+    assert Look(["pets/cat", "pets/dog", f"pets/{note}"], str(tmp_path)).detect() == "images"
 
 
 def test_a_table_beside_one_folder_of_images_is_asked_about_with_commands_that_can_be_pasted(tmp_path: Path) -> None:
     put(tmp_path / "in/pics/x.jpg")
     put(tmp_path / "in/a.csv")
     with pytest.raises(InputError, match=r"say which to read: --set input\.format=csv or --set input\.format=images$"):
-        detect_format(["in/*"], str(tmp_path))
+        Look(["in/*"], str(tmp_path)).detect()

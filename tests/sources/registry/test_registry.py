@@ -15,7 +15,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, InputError, SchemaError
 from shardmill.transforms.recipe.source import RecipeSource
-from shardmill.transforms.recognise.rules import detect_format
+from shardmill.transforms.recognise.rules import Look
 from shardmill.transforms.sources.contract.source import map_in_turn
 from shardmill.transforms.sources.files.formats import FORMATS, FormatEntry
 from shardmill.transforms.sources.registry.pick import pick_source
@@ -172,10 +172,10 @@ def test_a_folder_of_a_dataset_is_of_records_though_its_lists_are_lines_of_json(
     columns = {"a": {"type": "int64"}}
     convert("a.csv", output="out", max_rejects=1, schema={"columns": columns})
     assert list(Path("out").glob("rejects/*.jsonl"))
-    assert detect_format(["out"]) == "tfrecord"
+    assert Look(["out"]).detect() == "tfrecord"
     Path("out/more.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match="several kinds of files"):
-        detect_format(["out"])
+        Look(["out"]).detect()
 
 
 def test_formats_are_named_and_their_options_checked_without_pyarrow_and_beam(tmp_path: Path) -> None:

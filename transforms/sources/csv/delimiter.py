@@ -22,7 +22,7 @@ from ...format.wording.hints import Add, Set
 from ...format.wording.printable import printable
 from ..contract.source import SourceEntry
 from ..files.formats import suffixes_of
-from ..files.listing import expand_paths, list_file
+from ..files.listing import list_file, some_paths
 from ..text.open_text import is_transparent, plain_encoding, sniff_text, stream_text
 from .chunks import skip_lines, skip_sep_line
 from .quote_bits import Dialect
@@ -90,7 +90,7 @@ def detect_delimiter(
     """
     options = options or SampleOptions()
     try:
-        files, _ = expand_paths(paths, base, suffixes_of("csv"), names_only=True, ignore=ignore)
+        files = some_paths(paths, base, suffixes_of("csv"), ignore=ignore)
         if files and all(_has_suffix(path, _TAB_SUFFIXES) for path in files):
             return Delimiter("\t")
         for path in files:

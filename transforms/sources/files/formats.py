@@ -110,7 +110,11 @@ def format_of_name(name: str) -> str | None:
     >>> format_of_name("in/A.CSV"), format_of_name("README")
     ('csv', None)
     """
-    return next((known for known, entry in FORMATS.items() if has_suffix(name, entry.suffixes)), None)
+    known = _BY_SUFFIX.get(name[name.rfind(".") :].lower())
+    return known or next((known for known, entry in FORMATS.items() if has_suffix(name, entry.suffixes)), None)
+
+
+_BY_SUFFIX: Final = {suffix: name for name, entry in FORMATS.items() for suffix in entry.suffixes}
 
 
 def format_of_first_bytes(head: bytes) -> str | None:
@@ -135,7 +139,8 @@ def has_suffix(name: str, suffixes: tuple[str, ...]) -> bool:
     >>> has_suffix("data_tfrecord-00000-of-00012.gz", ("_tfrecord.gz",))
     True
     """
-    return _SHARD_BEHIND.sub("", name).lower().endswith(suffixes)
+    lower = name.lower()
+    return lower.endswith(suffixes) or ("-" in name and _SHARD_BEHIND.sub("", lower).endswith(suffixes))
 
 
 _KEY: Final = re.compile(rb"\w+")

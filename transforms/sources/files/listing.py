@@ -14,8 +14,10 @@ import glob
 import hashlib
 import os
 import stat
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from itertools import takewhile
 from typing import Final
 
@@ -37,6 +39,7 @@ _PLACES: Final = 16
 """Arrays and pictures of one size often begin and end alike: with black, or zeros. 16 places take 80 us when warm."""
 
 _PIECE_BYTES: Final = 1 << 20
+_FIRST: Final = 1000
 _DEEPEST: Final = 4
 """Levels of folders in which a message looks for the files that it proposes to name."""
 
@@ -53,6 +56,7 @@ class _Found:
     """What an expansion has found so far: absolute paths, and what was left out.
 
     With `names_only` nobody asks what the files of folders are: links to nowhere and pipes are the source's to judge.
+    Where `few` is given, only the first files of each suffix in a folder are wanted: one of those, 1,000 of others.
     `objects` are the entries of those paths that are objects of a store, which were listed with all that they are.
     """
 
@@ -60,6 +64,7 @@ class _Found:
     objects: dict[bytes, SourceEntry] = field(default_factory=dict)
     left: LeftOut = field(default_factory=LeftOut)
     names_only: bool = False
+    few: tuple[bytes, ...] | None = None
     ignored: Ignored | None = None
 
 
@@ -133,13 +138,30 @@ def expand_paths(
     return sorted(found.paths), found.left.by_kind()
 
 
+def some_paths(
+    paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, few: tuple[str, ...] = (), ignore: Sequence[str] = ()
+) -> list[bytes]:
+    """Return the paths that `expand_paths` finds by names, of a folder the first 1,000 of each suffix.
+
+    Of the suffixes in `few` it is the first one. A million names take a second.
+    """
+    found = _find(paths, base, suffixes, ignore, names_only=True, few=tuple(map(os.fsencode, few)))
+    return sorted(found.paths)
+
+
 def _find(
-    paths: Sequence[str], base: str, suffixes: tuple[str, ...], ignore: Sequence[str], *, names_only: bool = False
+    paths: Sequence[str],
+    base: str,
+    suffixes: tuple[str, ...],
+    ignore: Sequence[str],
+    *,
+    names_only: bool = False,
+    few: tuple[bytes, ...] | None = None,
 ) -> _Found:
     if not paths:
         raise InputError("input.paths is empty: name at least one file, folder or glob")
     root = os.path.abspath(os.fsencode(base))
-    found = _Found(names_only=names_only, ignored=Ignored.of(ignore) if ignore else None)
+    found = _Found(names_only=names_only, few=few, ignored=Ignored.of(ignore) if ignore else None)
     for path in paths:
         before = len(found.paths)
         if is_object(os.fsencode(path)):
@@ -298,6 +320,9 @@ def _all_known(matches: list[bytes], found: _Found) -> bool:
 
 
 def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Found, below: bytes) -> None:
+    if found.few is not None:
+        _add_some(folder, name, suffixes, found, below)
+        return
     for path, entry in _walk(folder, name, found, below):
         if not has_suffix(os.fsdecode(entry.name), suffixes):
             found.left.skip_file(path)
@@ -308,6 +333,45 @@ def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Fou
                 _refuse_special(printable_path(path), os.stat(path).st_mode)
             except OSError as error:
                 raise InputError(f"{printable_path(path)}: cannot be read: {error.strerror}") from error
+
+
+def _add_some(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Found, below: bytes) -> None:
+    """Add the first files of each suffix below a folder, as `_walk` finds them."""
+    folders, by_end = _names_in(folder, name)
+    for end, names in [(b"/", folders), *by_end.items()]:
+        if found.ignored is not None:
+            left = [one for one in names if not found.ignored(below, one)]
+            found.left.counts["ignored"] += len(names) - len(left)
+            names[:] = left
+        if end != b"/" and os.fsdecode(end).lower() not in suffixes:
+            names = [one for one in names if has_suffix(os.fsdecode(one), suffixes)]
+        if end != b"/" and names:
+            first = [min(names)] if end.lower() in (found.few or ()) else nsmallest(_FIRST, names)
+            found.paths.update(os.path.join(folder, one) for one in first)
+    for one in folders:
+        if not holds_dataset(path := os.path.join(folder, one)):
+            _add_some(path, printable_path(path), suffixes, found, os.path.join(below, one))
+
+
+def _names_in(folder: bytes, name: str) -> tuple[list[bytes], dict[bytes, list[bytes]]]:
+    """Return the names of folders in a folder, and of files by what is behind their last dot; of all but skipped ones.
+
+    There may be a million.
+    """
+    folders, by_end = list[bytes](), defaultdict[bytes, list[bytes]](list)
+    try:
+        with os.scandir(folder) as scan:
+            for entry in scan:
+                if (one := entry.name).startswith((b".", b"_")):
+                    continue
+                if not entry.is_dir(follow_symlinks=False):
+                    if not entry.is_symlink() or not _is_folder(entry):
+                        by_end[one[one.rfind(b".") :]].append(one)
+                elif why_skipped(one) is None:
+                    folders.append(one)
+    except OSError as error:
+        raise InputError(f"{name}: the folder cannot be read: {error.strerror}") from error
+    return folders, by_end
 
 
 def _walk(folder: bytes, name: str, found: _Found, below: bytes) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:

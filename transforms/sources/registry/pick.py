@@ -12,7 +12,7 @@ from ...recipe.source import with_steps
 from ...recipe.steps.boxes import BoxesByType
 from ...recipe.steps.label import ClassesOfFiles
 from ...recipe.steps.pictures import ExportedPictures
-from ...recognise.rules import detect_format, meaning_of
+from ...recognise.rules import Look
 from ..contract.call import Call
 from ..contract.source import Source
 from ..files.formats import FORMATS
@@ -27,7 +27,8 @@ def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool 
     or a format is unknown or has a source elsewhere.
     """
     folder = os.getcwd() if base is None else base
-    kind = detect_format(paths, folder)
+    look = Look(paths, folder)
+    kind = look.detect()
     found = FORMATS[kind].load()
     if not (found.has_rows or records):
         others = ", ".join(name for name, entry in FORMATS.items() if entry.load().has_rows)
@@ -38,7 +39,7 @@ def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool 
         shown = found.detect(given, paths, folder, Call())
         given[found.detected_option] = shown.value
         notes = (shown.evidence,) if shown.evidence else ()
-    if meaning_of(given, paths, folder) is not None:
+    if look.meaning_of(given) is not None:
         raise InputError(
             f"{printable_path(paths[0])}: a table beside the pictures names them: `convert` reads it, and this source "
             f"does not; read the folders alone: ImageSource(ImagesInput(paths={list(paths)!r}), Settings({folder!r}))"
