@@ -7,7 +7,7 @@
     not held                            appended
 
 A path counts as the same if one of the two ends with the other: `a.csv` in its folder is `data/a.csv` from above. Under
-another path a file is the same only if its path gives its rows the same values (`_said_by`), and if its rows are made
+another path a file is the same only if its path gives its rows the same values (`SaidByPath`), and if its rows are made
 of that file alone. A fingerprint covers the size of a file, its first and last 64 KiB, and 16 places between them; of a
 folder of images the names and sizes. In a store it is an etag or a CRC32C: a file of a size that is held from elsewhere
 is read for the other digest.
@@ -28,7 +28,7 @@ from ...transforms.dataset.shards.source_list import HeldSource, carried_lines, 
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import printable_path
-from ...transforms.recognise.names import folders_below, split_in_name, split_of_folder
+from ...transforms.recognise.names import SaidByPath
 from ...transforms.sources.contract.source import Listing, SourceEntry
 from ...transforms.sources.files.formats import format_of_name
 from ...transforms.sources.files.listing import fingerprint_as
@@ -64,7 +64,7 @@ class _HeldFiles:
         self._paths = paths
         self._by_tail: dict[str, list[HeldSource]] = {}
         self._by_print: dict[str, list[HeldSource]] = {}
-        self._by_rows: dict[str, dict[_Said, list[HeldSource]]] = {}
+        self._by_rows: dict[str, dict[SaidByPath, list[HeldSource]]] = {}
         self._kinds: dict[int, set[str]] = {}
         self._folders: dict[bytes, bytes] = {}
         for source in held:
@@ -115,29 +115,12 @@ class _HeldFiles:
         if fingerprint not in self._by_rows:
             by_rows = self._by_rows[fingerprint] = {}
             for one in self._by_print[fingerprint]:
-                by_rows.setdefault(_said_by(one.name), []).append(one)
-        wanted = _said_by(name, folders_below(name, self._paths))
+                by_rows.setdefault(SaidByPath.of(one.name), []).append(one)
+        wanted = SaidByPath.of(name, self._paths)
         for said, held in self._by_rows[fingerprint].items():
             last = said.splits[len(said.splits) - len(wanted.splits) :]
             if replace(said, splits=last) == wanted:
                 yield from held
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What the path of a file says of its rows: columns, the split in its name, and folders that name a split."""
-
-    columns: tuple[str, ...]
-    in_name: str | None
-    splits: tuple[str, ...]
-
-
-def _said_by(name: str, below: Sequence[str] | None = None) -> _Said:
-    """Return what a path says, of its splits what the folders `below` a path of the command say."""
-    folders = name.split("/")[:-1]
-    columns = (one for one in folders if "=" in one)
-    splits = (one for one in (folders if below is None else below) if split_of_folder(one))
-    return _Said(tuple(columns), split_in_name(os.path.basename(name)), tuple(splits))
 
 
 def sort_files(
@@ -229,7 +212,7 @@ def _is_proven(one: HeldSource) -> bool:
 
 
 def _rows_of(one: HeldSource) -> Hashable:
-    return one.fingerprint, _said_by(one.name)
+    return one.fingerprint, SaidByPath.of(one.name)
 
 
 def with_readable_lists(listing: Listing) -> tuple[Listing, tuple[str, ...]]:

@@ -20,8 +20,8 @@ from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Add, Command, Python, Set
 from ...transforms.format.wording.printable import printable, printable_path
-from ...transforms.recognise.names import HELD_RULE, FileSplits
-from ...transforms.recognise.splits import GLOBS, KINDS_OF_RULES, OF_FILES, OFF, UNUSED, WORDS
+from ...transforms.recognise.names import FileSplits
+from ...transforms.recognise.splits import held_by, is_of_files
 from ...transforms.sources.contract.call import shown_path, typed_path
 from ...transforms.sources.files.formats import FORMATS
 from ..config.model import Config, ImageConfig, ShuffleConfig, SplitConfig
@@ -197,7 +197,7 @@ def _with_split_of(config: Config, latest: Manifest, where: str) -> tuple[Config
         by_other = not rule.follows_source and latest.order == "source"  # another writer made both
         rule = None if by_other or (no_folders and rule.of is not None) else rule
     seen = latest.conversion.get("recognised", {}).get("rule")
-    if rule is not None or len(latest.splits) > 1 or KINDS_OF_RULES.get(seen) in OF_FILES:
+    if rule is not None or len(latest.splits) > 1 or is_of_files(seen):
         return config.model_copy(update={"split": rule}), True
     split = next(iter(latest.splits), config.output.split)
     return config.model_copy(update={"output": config.output.model_copy(update={"split": split})}), False
@@ -229,10 +229,7 @@ def as_held(how: FileSplits, latest: Manifest, *, has_rule: bool) -> FileSplits:
         return replace(how, held="none" if alone else "")
     where = f"dataset {latest.name} in {printable_path(how.call.output)}"
     found = _section(_Recognised, latest, "recognised", where)
-    if found.rule == UNUSED:
-        return replace(how, said=HELD_RULE)
-    known: dict[str, Any] = {OFF: "none", WORDS: "names", GLOBS: found.arguments}
-    return replace(how, wanted=wanted_splits(known.get(found.rule)), held=KINDS_OF_RULES[found.rule])
+    return held_by(how, found.rule, wanted_splits(found.arguments) if found.rule == "globs" else ())
 
 
 def wanted_splits(said: Literal["names", "none"] | Mapping[str, str | list[str]] | None) -> Any:

@@ -62,15 +62,8 @@ from ...transforms.format.wording.printable import counted, printable, printable
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
 from ...transforms.recognise.names import FileSplits, split_in_name
 from ...transforms.recognise.rules import recognise
-from ...transforms.recognise.splits import Seen
-from ...transforms.recognise.strangers import versions_in, which_of
-from ...transforms.recognise.tfds import (
-    StatedFiles,
-    compare_counts,
-    missing_files,
-    stated_of,
-    tfds_folders,
-)
+from ...transforms.recognise.strangers import only_version
+from ...transforms.recognise.tfds import StatedFiles, missing_files, stated_of
 from ...transforms.sources.contract.call import Call
 from ...transforms.sources.contract.source import Listing
 from ...transforms.sources.files.formats import RECORD_NAMES
@@ -125,7 +118,7 @@ def adopt_files(
         what, _, _ = str(error).rpartition("; ")
         raise SchemaError(f"{what}; merge them as plain bytes: {_merge(folder, '--records', 'opaque')}") from error
     _check(folder, facts)
-    more = compare_counts(((os.path.abspath(one.path), printable_path(one.path), one.records) for one in facts), stated)
+    more = stated.compare((os.path.abspath(one.path), printable_path(one.path), one.records) for one in facts)
     storage = LocalStorage(os.path.abspath(folder))
     manifest, untyped = _manifest(splits, facts, name or dataset_name(os.path.abspath(folder)), stated)
     wanted = sidecar_files(manifest, tuple(_GROUPS), None)
@@ -203,10 +196,7 @@ def _files(folder: str, name: str | None, split: str | None) -> tuple[Listing, s
     paths = [os.path.relpath(os.fsdecode(entry.path), root) for entry in listing.entries]
     within = sorted({os.path.dirname(path) for path in paths} - {""})
     if within:
-        files = [os.path.join(root, path) for path in paths]
-        if versions := versions_in(Seen.of(files, [root], "/", form="tfrecord")):
-            raise InputError(which_of(versions, lambda one: Command("adopt", one)))
-        if [one.path for one in tfds_folders(files)] == [*{*map(os.path.dirname, files)}]:
+        if only_version([os.path.join(root, path) for path in paths], root) is not None:
             return _files(os.path.join(folder, within[0]), name, split)
         raise UsageError(
             f"{where}: holds TFRecord files in folders within it ({printable(within[0])}), and a dataset that is "

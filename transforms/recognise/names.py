@@ -242,10 +242,27 @@ def partition_values(name: str, paths: Sequence[str]) -> dict[str, str]:
     >>> partition_values("/run=3/in/a.csv", ["/run=3/in"])
     {}
     """
-    return dict(folder.split("=", 1) for folder in folders_below(name, paths) if _PARTITION.fullmatch(folder))
+    return dict(folder.split("=", 1) for folder in _folders_below(name, paths) if _PARTITION.fullmatch(folder))
 
 
-def folders_below(name: str, paths: Sequence[str]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class SaidByPath:
+    """What the path of a file says of its rows: columns, the split in its name, and folders that name a split."""
+
+    columns: tuple[str, ...]
+    in_name: str | None
+    splits: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str, paths: Sequence[str] | None = None) -> SaidByPath:
+        """Return what a path says, of its splits what the folders below the `paths` of a command say, if given."""
+        folders = name.split("/")[:-1]
+        below = folders if paths is None else _folders_below(name, paths)
+        splits, columns = filter(split_of_folder, below), (one for one in folders if "=" in one)
+        return cls(tuple(columns), split_in_name(os.path.basename(name)), tuple(splits))
+
+
+def _folders_below(name: str, paths: Sequence[str]) -> list[str]:
     below = name
     if os.path.isabs(name) or "://" in name:
         roots = [_root(path) for path in paths]

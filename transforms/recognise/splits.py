@@ -378,6 +378,19 @@ OF_FILES: Final = ("folders", "names", "readme", "lists")
 """The kinds of rules by which files themselves show their splits."""
 
 
+def held_by(how: FileSplits, rule: str, arguments: Globs) -> FileSplits:
+    """Return how the files of an append get their splits that says nothing of them: by the rule of its dataset."""
+    if rule == UNUSED:
+        return replace(how, said=HELD_RULE)
+    known: dict[str, Any] = {OFF: "none", WORDS: "names", GLOBS: arguments}
+    return replace(how, wanted=known.get(rule), held=KINDS_OF_RULES[rule])
+
+
+def is_of_files(rule: str | None) -> bool:
+    """Return whether the files of a dataset showed their splits themselves, by its rule."""
+    return KINDS_OF_RULES.get(rule or "") in OF_FILES
+
+
 def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str | None]]:
     """Return what was recognised, and the split of each file.
 

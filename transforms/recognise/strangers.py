@@ -216,11 +216,23 @@ def refuse_several(seen: Seen) -> None:
     Raises:
         InputError: it names them, with the command that reads each.
     """
-    if seen.form == "tfrecord" and (places := versions_in(seen)):
-        raise InputError(which_of(places, lambda one: seen.call.reading([one])))
+    if seen.form == "tfrecord" and (places := _versions_in(seen)):
+        raise InputError(_which_of(places, lambda one: seen.call.reading([one])))
 
 
-def versions_in(seen: Seen) -> list[str]:
+def only_version(files: Sequence[str], root: str) -> str | None:
+    """Return the folder that TFDS wrote and that holds all of some files; None where it did not write them all.
+
+    Raises:
+        InputError: there are several.
+    """
+    if versions := _versions_in(Seen.of(files, [root], "/", form="tfrecord")):
+        raise InputError(_which_of(versions, lambda one: Command("adopt", one)))
+    found = [one.path for one in tfds_folders(files)]
+    return found[0] if found == [*{*map(os.path.dirname, files)}] else None
+
+
+def _versions_in(seen: Seen) -> list[str]:
     """Return the folders of versions; none where there is one, or the user named each."""
     places = dict.fromkeys(one.path for one in tfds_folders(seen.files))
     for parts in seen.parts.values():
@@ -232,7 +244,7 @@ def versions_in(seen: Seen) -> list[str]:
     return list(places) if len(places) > 1 and not places.keys() <= {*seen.roots} else []
 
 
-def which_of(places: Sequence[str], command: Callable[[str], Command]) -> str:
+def _which_of(places: Sequence[str], command: Callable[[str], Command]) -> str:
     typed = list(map(typed_path, places))
     lines = "".join(f"\n  {command(one)}" for one in typed[:_SHOWN])
     return (

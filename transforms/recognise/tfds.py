@@ -112,6 +112,21 @@ class StatedFiles:
         for (by, note), keys in alike.items():
             yield f"{first_names(keys, _SHOWN)}: {note} ({by})"
 
+    def compare(self, found: Iterable[tuple[str, str, int]]) -> list[str]:
+        """Return what to say of files with more records than is stated: each is a path, a name to show, its records.
+
+        Raises:
+            DamageError: files have fewer.
+        """
+        wrong = [(name, n, one) for path, name, n in found if (one := self.counts.get(path)) and one.records != n]
+        said = [f"{name} holds {counted(n, 'record')}, and {one.by} states {one.records:,}" for name, n, one in wrong]
+        if any(n < one.records for _, n, one in wrong):
+            raise DamageError(
+                f"{'; '.join(said[:_SHOWN])}; records are missing: copy or download the "
+                f"{'file' if len(said) == 1 else 'files'} again, or leave them out"
+            )
+        return said
+
 
 def stated_of(files: Sequence[str]) -> StatedFiles:
     counts = dict(_counts_in_names(files))
@@ -272,22 +287,6 @@ def _counts_in_names(files: Sequence[str]) -> Iterator[tuple[str, StatedCount]]:
     for group in groups.values():
         if min(group)[0] == 0:
             yield from ((file, StatedCount(records, "its name")) for _, file, records in group)
-
-
-def compare_counts(found: Iterable[tuple[str, str, int]], stated: StatedFiles) -> list[str]:
-    """Return what to say of files with more records than is stated; each has a path, a name to show, and its records.
-
-    Raises:
-        DamageError: files have fewer.
-    """
-    wrong = [(name, n, one) for path, name, n in found if (one := stated.counts.get(path)) and one.records != n]
-    said = [f"{name} holds {counted(n, 'record')}, and {one.by} states {one.records:,}" for name, n, one in wrong]
-    if any(n < one.records for _, n, one in wrong):
-        raise DamageError(
-            f"{'; '.join(said[:_SHOWN])}; records are missing: copy or download the "
-            f"{'file' if len(said) == 1 else 'files'} again, or leave them out"
-        )
-    return said
 
 
 def missing_files(names: Iterable[str]) -> list[str]:

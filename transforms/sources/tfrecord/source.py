@@ -24,7 +24,7 @@ from ...format.splits.splitter import DEFAULT_SPLIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recognise.rules import recognise
-from ...recognise.tfds import compare_counts, missing_files, stated_of
+from ...recognise.tfds import missing_files, stated_of
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..files.open_file import check_stamp
@@ -173,7 +173,7 @@ class TfrecordSource(FileSource):
         observed = run(partial(self._observe, types=types), foreign, heavy=True)
         counted = [(file, one.records + one.bad) for file, one in zip(foreign, observed, strict=True)]
         found = [(os.fsdecode(file.entry.path), file.entry.name, records) for file, records in counted]
-        said = compare_counts(found, inputs.stated)
+        said = inputs.stated.compare(found)
         if not self._is_told and known is None and hold_no_examples(observed):
             return replace(_OPAQUE, said=tuple(said))
         if self.dataset is not None:
