@@ -26,7 +26,7 @@ from ..contract.selection import refuse_far_more
 from ..registry.settings import Limits
 from ..text.cast import cast_column, cell_bytes, nullify, problem_of, text_type, type_noun
 from ..text.lines import over_record_bytes
-from ..text.open_text import BLOCK_BYTES, Cut, encoding_hint, is_utf8, to_utf8
+from ..text.open_text import BLOCK_BYTES, Cut, NotUtf8Error, encoding_hint, is_utf8, to_utf8
 from .chunks import Chunk, CsvOrigin
 from .hints import wrong_signs
 from .quote_bits import ESCAPE, LF, Dialect
@@ -200,7 +200,7 @@ def check_utf8(cells: Cells, types: Sequence[str], name: str) -> bool:
     try:
         cells.origin.chunk.text.decode()
     except UnicodeDecodeError as error:
-        raise SourceError(name, not_utf8(cells.origin, cells.names, error.start)) from error
+        raise NotUtf8Error(name, not_utf8(cells.origin, cells.names, error.start)) from error
     return True
 
 

@@ -31,7 +31,7 @@ from ...format.schema.schema import Choice, ColumnRule, Feature
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import VALUE_LIMIT, counted, printable
 from ..text.cast import cell_bytes, declared_type, first_problem, leading_zeros, nullify, prove_column
-from ..text.open_text import is_transparent
+from ..text.open_text import is_transparent, is_utf8
 from .header import NO_HEADER, CsvPiece, FileHead, read_chunks
 from .obstacles import (
     CODE,
@@ -72,7 +72,8 @@ class PieceEvidence:
 
     `too_wide`, `by_one`, `trailing` and `blank_quotes` are as in `Cells`.
     `again` is where the header comes again. `empty` are the rows that have no value in any of several columns, as a
-    line of delimiters gives. `blanks` and `nul` are set for streams only: for plain files the scan finds them.
+    line of delimiters gives. `blanks` and `nul` are set for streams only: for plain files the scan finds them. `utf8`
+    says whether text that is read in another encoding is UTF-8; None where it is ASCII.
     """
 
     rows: int
@@ -85,6 +86,7 @@ class PieceEvidence:
     blank_quotes: int = 0
     by_one: int = 0
     again: str = ""
+    utf8: bool | None = None
 
 
 def look_at_piece(
@@ -113,12 +115,19 @@ def look_at_piece(
             joined.blank_quotes + cells.blank_quotes,
             joined.by_one + cells.by_one,
             joined.again or _header_again(parser, cells),
+            joined.utf8
+            if parser.encoding == "utf-8" or chunk.text.isascii()
+            else joined.utf8 is not False and is_utf8(chunk.text),
         )
         if limit is not None and joined.rows >= limit:
             break
     of_file = dict(zip(parser.kept, joined.columns, strict=True))
     columns = tuple(of_file.get(name, Evidence("null", joined.rows)) for name in shared)
     return replace(joined, columns=columns)
+
+
+def _also_utf8(text: bytes, *, before: bool | None) -> bool | None:
+    return before if text.isascii() else before is not False and is_utf8(text)
 
 
 def _header_again(parser: Parser, cells: Cells) -> str:

@@ -21,7 +21,15 @@ from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey,
 from ..files.open_file import files_of
 from ..registry.file_source import TableSource
 from ..text.cast import as_cast, text_type
-from ..text.open_text import TextJob, is_transparent, plain_encoding, text_jobs, times_wider
+from ..text.open_text import (
+    NotUtf8Error,
+    TextJob,
+    is_transparent,
+    plain_encoding,
+    text_jobs,
+    times_wider,
+    with_encodings,
+)
 from ..text.written import refuse_misfits
 from .chunks import run_scan, unclosed_quote
 from .header import (
@@ -72,6 +80,12 @@ class CsvSource(TableSource):
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB."""
+        try:
+            return self._survey(listing, run)
+        except NotUtf8Error as error:
+            raise with_encodings(error, listing.entries) from error
+
+    def _survey(self, listing: Listing, run: ParallelMap) -> Survey:
         heads = run(partial(read_head, options=self.options, limits=self.limits), listing.entries)
         self._check_names(heads)
         names = shared_names(heads, union=self.union, assumed=self._header_is_assumed and self.options.header)
@@ -105,6 +119,7 @@ class CsvSource(TableSource):
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = [*apart_warning(files_apart(of_files)), *header_warnings(heads)]
         warnings += table_warnings(heads, scans, pieces, evidence)
+        warnings += _read_otherwise(pieces, evidence, self.options.encoding)
         if all(feature.nullable for feature in features):  # else rows without a value are rejects
             warnings += _empty_rows(pieces, evidence, parser, whole=whole)
         warnings += look_notes([(name, look) for name, look in looks if look.kind == ROWS], self.options.null_values)
@@ -283,6 +298,17 @@ def _header_only(
     names = [head.name for index, head in enumerate(heads) if head.names is not None and index not in full]
     if names:
         yield f"{first_and_more(names)}: holds a header only, and no row"
+
+
+def _read_otherwise(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence], encoding: str) -> Iterator[str]:
+    """Return which files are UTF-8, and read in another encoding: "ZÃ¼rich"."""
+    found = dict[str, bool]()
+    for piece, one in zip(pieces, evidence, strict=True):
+        if one.utf8 is not None:
+            found[piece.name] = found.get(piece.name, True) and one.utf8
+    if names := [name for name, is_utf8 in found.items() if is_utf8]:
+        what = f"{first_and_more(names)}: the text is UTF-8, and is read as {encoding}"
+        yield f"{what}; to read it as UTF-8: {Set('input.encoding', 'utf-8')}"
 
 
 def _empty_rows(

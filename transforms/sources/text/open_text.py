@@ -10,11 +10,12 @@ from __future__ import annotations
 import bz2
 import codecs
 import lzma
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -23,9 +24,11 @@ import pyarrow as pa
 from ...errors import SourceError
 from ...format.tfrecord.gzip_members import InflateError, inflate
 from ...format.wording.hints import Add, Foreign, Set
-from ..contract.source import ListedFile, Piece, Stamp
+from ...format.wording.nearest import first_names
+from ..contract.call import typed_path
+from ..contract.source import ListedFile, Piece, SourceEntry, Stamp
 from ..files.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
-from ..files.open_file import DiskErrors, expect, open_file
+from ..files.open_file import DiskErrors, expect, is_object, open_file
 
 # Most readers take a stream that is cut, or that something else follows, for a whole one. Here each stream of a file
 # must end, with its checksum where it has one, and only another stream may follow: files that were packed apart
@@ -271,7 +274,7 @@ def to_utf8(text: bytes, encoding: str, name: str, offset: int | None) -> bytes:
         where = "" if offset is None else f" at byte {offset + error.start}"
         byte = f"0x{text[error.start]:02x}"
         if plain == "utf-8":
-            raise SourceError(name, f"line 1: not UTF-8{where} ({byte}); {encoding_hint(text)}") from error
+            raise NotUtf8Error(name, f"line 1: not UTF-8{where} ({byte}); {encoding_hint(text)}") from error
         raise SourceError(name, f"not {plain}{where} ({byte}); set another input.encoding") from error
     return text if plain == "utf-8" else decoded.encode()
 
@@ -291,6 +294,77 @@ def encoding_hint(text: bytes) -> str:
     if set(text) & _NOT_IN_CP1252:
         return f"declare its encoding, such as shift_jis or cp1251: {_DECLARE}"
     return f"probably Windows text: {Set('input.encoding', 'cp1252')}"
+
+
+class NotUtf8Error(SourceError):
+    """Text is not UTF-8, and no encoding is declared."""
+
+
+def with_encodings(error: NotUtf8Error, entries: Sequence[SourceEntry]) -> SourceError:
+    """Return the error with what helps where other text, of the file or of others, is UTF-8: no encoding reads all.
+
+    The beginnings of the first files are looked at.
+    """
+    utf8, others, both, signs = list[SourceEntry](), list[SourceEntry](), list[SourceEntry](), set[int]()
+    for entry in entries[:_MOST_FILES]:
+        good, bad = _signs_of(entry)
+        signs |= bad
+        if bad or entry.name == error.source:
+            (both if good else others).append(entry)
+        elif good:
+            utf8.append(entry)
+    if not (utf8 or both) or signs & _IN_NO_TEXT:
+        return error
+    what, encoding = error.problem.partition("; ")[0], "ENCODING" if signs & _NOT_IN_CP1252 else "cp1252"
+    more = first_names([one.name for one in (*others, *both) if one.name != error.source], _FEW)
+    more = f" (nor are {more})" if more else ""
+    named = first_names([one.name for one in utf8], _FEW) if utf8 else "other text of the file"
+    commands = list[Foreign]()
+    for entry in (*others, *both)[:_FEW]:
+        path = typed_path(os.fsdecode(entry.path))
+        kept = f"{path}.{encoding}"
+        commands += [Foreign("mv", path, kept)]
+        if entry in both:
+            commands += [Foreign("python", "-c", _TO_UTF8.format(encoding=encoding), kept, path)]
+        else:
+            commands += [Foreign("iconv", "-f", encoding, "-t", "utf-8", kept, to=path)]
+    how = f", and run the command again: {' && '.join(map(str, commands))}"
+    packed = any(is_object(one.path) or says_packed(one.name) for one in (*others, *both))
+    return SourceError(
+        error.source,
+        f"{what}{more}; {named} {'is' if len(utf8) < 2 else 'are'} UTF-8, so that no input.encoding reads all; write "
+        f"what is not UTF-8 as UTF-8{'' if packed else how}",
+    )
+
+
+_FEW: Final = 8
+_MOST_FILES: Final = 256
+_MOST_BLOCKS: Final = 16
+_UTF8_SIGNS: Final = re.compile("[\x80-\ud7ff\ue000-\U0010ffff]")
+_OTHER_BYTES: Final = re.compile("[\udc80-\udcff]+")
+_TO_UTF8: Final = (
+    "import codecs, pathlib, sys; kept, path = map(pathlib.Path, sys.argv[1:]); "
+    'codecs.register_error("other", lambda it: (it.object[it.start:it.end].decode("{encoding}"), it.end)); '
+    'path.write_bytes(kept.read_bytes().decode("utf-8", "other").encode())'
+)
+"""What writes a file in UTF-8 of which some text is in it, and other text in another encoding."""
+
+
+def _signs_of(entry: SourceEntry) -> tuple[bool, set[int]]:
+    """Return whether the first blocks of a file hold signs of UTF-8 that ASCII lacks, and what they hold else."""
+    good, bad, left = False, set[int](), b""
+    try:
+        form = sniff_text(entry, "utf-8")
+        good = form.start > 0
+        blocks = islice(stream_text(entry, "utf-8", form, whole=False), _MOST_BLOCKS)
+        for block in chain(blocks, [b"\n"]):
+            lines, _, left = (left + block).rpartition(b"\n")
+            text = lines.decode("utf-8", "surrogateescape")
+            good = good or _UTF8_SIGNS.search(text) is not None
+            bad |= {byte for part in _OTHER_BYTES.findall(text) for byte in part.encode("utf-8", "surrogateescape")}
+    except SourceError:
+        return False, set()  # it is what its own error says
+    return good, bad
 
 
 def beside(name: str, mark: str) -> str:
@@ -328,7 +402,8 @@ def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
         rewrite = Foreign("iconv", "-f", own, "-t", "utf-8", name, to=beside(name, "utf8"))
         return fix.format(declare=Set("input.encoding", wide), rewrite=rewrite)
 
-    for mark, wide in _OTHER_BOMS:
+    others = () if plain_encoding(encoding) == "utf-8" else ((_UTF8_BOM, "utf-8"),)
+    for mark, wide in (*_OTHER_BOMS, *others):
         if head.startswith(mark):
             shown = wide.upper()
             raise SourceError(

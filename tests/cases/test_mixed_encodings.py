@@ -1,0 +1,72 @@
+"""Files of one table in several encodings: no encoding is proposed that reads a part of them as other text."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ..command_line import Shardmill, need_program
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+MIXED = {
+    "a value": ({"a.csv": b"id,city\n1,K\xf6ln\n", "b.csv": "id,city\n3,Zürich\n".encode()}, ["Köln", "Zürich"]),
+    "a header": ({"a.csv": b"n,gr\xf6\xdfe,city\n1,2,x\n", "b.csv": "n,größe,city\n1,2,ü\n".encode()}, ["x", "ü"]),
+    "a mark": ({"a.csv": b"\xef\xbb\xbfid,city\n1,Bern\n", "b.csv": b"id,city\n3,K\xf6ln\n"}, ["Bern", "Köln"]),
+    "folders of splits": (
+        {"train/x.csv": b"city\nK\xf6ln\n", "train/y.csv": b"city\nB\xe2le\n", "test/x.csv": "city\nŁódź\n".encode()},
+        ["Köln", "Bâle"],
+    ),
+    "one file": ({"a.csv": "city\nZürich\n".encode() + b"K\xf6ln\nna\xefve \x80\n"}, ["Zürich", "Köln", "naïve €"]),
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_files_of_several_encodings_are_read_after_the_commands_of_the_message(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    need_program("iconv")
+    files, wanted = MIXED[case]
+    for name, text in files.items():
+        Path("my in", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("my in", name).write_bytes(text)
+    error = shardmill("convert", "my in", "-o", "out").err
+    assert "so that no input.encoding reads all; write what is not UTF-8 as UTF-8, and run the command again: " in error
+    assert "input.encoding=" not in error
+    for command in error.partition("command again: ")[2].strip().split(" && "):
+        subprocess.run(command, shell=True, check=True)
+    assert shardmill("convert", "my in", "-o", "out").code == 0
+    assert [row["city"] for row in open_dataset("out")["train"]] == wanted
+
+
+def test_files_without_any_utf8_get_the_encoding_that_reads_all(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_bytes(b"city\nK\xf6ln\n")
+    Path("b.csv").write_bytes(b"city\nBern\n")
+    assert "probably Windows text: --set input.encoding=cp1252" in shardmill("convert", "a.csv", "b.csv", "-o", "o").err
+
+
+def test_text_in_utf8_that_is_read_in_another_encoding_is_said(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_bytes(b"city\nK\xf6ln\n")
+    Path("b.csv").write_text("city\nZürich\n")
+    Path("c.csv").write_text("city\nBern\n")
+    windows = ("--set", "input.encoding=cp1252", "--overwrite")
+    assert "the text is UTF-8" not in shardmill("convert", "a.csv", "c.csv", "-o", "out", *windows).out
+    shown = shardmill("convert", "a.csv", "b.csv", "c.csv", "-o", "out", *windows).out
+    fix = re.search(r"b\.csv: the text is UTF-8, and is read as cp1252; to read it as UTF-8: --set (\S+)", shown)
+    assert fix is not None
+    assert shardmill("convert", "b.csv", "c.csv", "-o", "out", "--overwrite", "--set", fix[1]).code == 0
+    assert [row["city"] for row in open_dataset("out")["train"]] == ["Zürich", "Bern"]
+    Path("b.csv").write_text("\ufeffcity\nZürich\n")
+    error = shardmill("convert", "b.csv", "-o", "marked", *windows).err
+    assert "b.csv: is UTF-8 by its byte order mark, not cp1252; declare it: --set input.encoding=utf-8" in error
