@@ -230,7 +230,8 @@ Classes: TypeAlias = Mapping[str, Sequence[str] | str]
 """The names of the classes of each column, by number; of a column of sounds or other media what they are."""
 
 CLASSES: Final = b"classes"
-"""The key of the metadata that names classes here: of a schema all of them by column, of a field its own."""
+MEDIA: Final = b"media"
+"""The keys of the metadata that say so here: of a schema of all of its columns, of a field of itself."""
 
 OBJECT_CLASSES: Final = ("categories", "category", "label", "labels")
 """The fields of objects that hold their classes."""
@@ -258,35 +259,38 @@ def classes_of_features(features: Any) -> dict[str, list[str] | str]:
 def with_classes(schema: pa.Schema, classes: Classes) -> pa.Schema:
     """Return the schema that says so of its columns, and nothing else beside."""
     held = {name: classes[name] for name in schema.names if name in classes}
-    return schema.with_metadata({CLASSES: json.dumps(held).encode()} if held else None)
+    texts = {name: one for name, one in held.items() if isinstance(one, str)}
+    named = {name: one for name, one in held.items() if name not in texts}
+    metadata = {key: json.dumps(one).encode() for key, one in ((CLASSES, named), (MEDIA, texts)) if one}
+    return schema.with_metadata(metadata or None)
 
 
 def classes_in(schema: pa.Schema) -> dict[str, list[str] | str]:
     """Return what `with_classes` says."""
-    found: dict[str, list[str] | str] = json.loads((schema.metadata or {}).get(CLASSES, b"{}"))
-    return found
+    found = schema.metadata or {}
+    return {name: one for key in (CLASSES, MEDIA) for name, one in json.loads(found.get(key, b"{}")).items()}
 
 
 def named_fields(fields: Iterable[pa.Field], classes: Classes) -> tuple[pa.Field, ...]:
     """Return fields of which each says so of itself."""
-    return tuple(
-        one.with_metadata({**(one.metadata or {}), CLASSES: json.dumps(classes[one.name]).encode()})
-        if one.name in classes
-        else one
-        for one in fields
-    )
+    found = []
+    for one in fields:
+        said = classes.get(one.name)
+        key = MEDIA if isinstance(said, str) else CLASSES
+        more = {} if said is None else {key: json.dumps(said).encode()}
+        found.append(one.with_metadata({**(one.metadata or {}), **more}) if more else one)
+    return tuple(found)
 
 
 def classes_of(field: pa.Field) -> tuple[str, ...]:
     """Return the classes that a field says it has."""
-    found = json.loads((field.metadata or {}).get(CLASSES, b"[]"))
-    return tuple(found) if isinstance(found, list) else ()
+    return tuple(json.loads((field.metadata or {}).get(CLASSES, b"[]")))
 
 
 def media_of(field: pa.Field) -> str:
     """Return what a field says that it holds in place of pictures: Audio, Video; empty if it says nothing."""
-    found = json.loads((field.metadata or {}).get(CLASSES, b"[]"))
-    return found if isinstance(found, str) else ""
+    found: str = json.loads((field.metadata or {}).get(MEDIA, b'""'))
+    return found
 
 
 def media_lines(fields: Iterable[pa.Field]) -> tuple[str, ...]:
