@@ -693,6 +693,14 @@ def test_a_label_map_of_cvat_s_voc_numbers_the_classes_in_its_order_and_names_un
     assert open_dataset("given").labels["image/object/class/label"] == ("dog", "cat")
 
 
+def test_a_label_map_of_a_thousand_classes_is_read_whole(shardmill: Shardmill) -> None:
+    cvat_voc("pets")
+    names = [f"a long name of the class number {number}" for number in range(1000)]
+    write("pets/labelmap.txt", "".join(f"{name}:::\n" for name in names))
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert open_dataset("out").labels["image/object/class/label"] == (*names, "cat", "dog")
+
+
 def test_label_maps_of_two_splits_that_differ_number_no_classes(shardmill: Shardmill) -> None:
     for split in ("train", "val"):
         cvat_voc(f"pets/{split}")

@@ -512,8 +512,16 @@ def test_numbers_beyond_a_label_map_are_said_and_have_no_names(shardmill: Shardm
     for split in ("train", "valid", "test"):
         Path(f"cells/{split}/cells_label_map.pbtxt").write_text('item {\n    name: "rbc",\n    id: 1\n}\n')
     done = shardmill("convert", "cells", "-o", "out")
-    assert f'feature "{LABEL}" is label in cells_label_map.pbtxt, and holds 2: it is read as' in done.out
+    said = f'feature "{LABEL}" is label in cells_label_map.pbtxt, and holds 2: it is read as int64, without names of '
+    assert f"{said}classes\n" in done.out
     assert open_dataset("out").labels == {}
+    made, text = Example(), LABEL.replace("label", "text")
+    made.features.feature[LABEL].int64_list.value.append(2)
+    made.features.feature[text].bytes_list.value.append(b"wbc")
+    for split in ("train", "valid", "test"):
+        put(f"cells/{split}/cells.tfrecord", [made.SerializeToString()])
+    done = shardmill("convert", "cells", "-o", "named")
+    assert f"{said}classes, which are in {text}\n" in done.out
 
 
 @pytest.mark.parametrize("text", ["", "item {}", 'item { name: "a" id: x }', 'item { id: 999999999 name: "a" }'])

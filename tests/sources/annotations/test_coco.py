@@ -331,6 +331,8 @@ def test_classes_are_plain_numbers_where_ids_have_gaps_or_names_are_not_one_each
     screen = shardmill("convert", "pictures", "-o", "out", "--set", "input.annotations.coco=instances.json")
     assert why in screen.out
     assert ("plain numbers" in screen.out) == bool(why)
+    in_text = "TFDS and the manifest; the names are in image/object/class/text" in screen.out
+    assert in_text == (bool(why) and "image/object/class/text" in records()[0])
     assert open_dataset("out").labels == {}
     assert records()[0]["image/object/class/label"] == [1]
 

@@ -40,7 +40,8 @@ _BY_NAMES: Final = ("voc", "boxes")
 _ROWS: Final = 256
 """Rows of a piece: as many pictures as a batch of images has at most."""
 
-_PLAIN: Final = "{}, so that image/object/class/label has plain numbers, without names in TFDS and the manifest"
+_PLAIN: Final = "{}, so that image/object/class/label has plain numbers, without names in TFDS and the manifest{}"
+_IN_TEXT: Final = "; the names are in image/object/class/text"
 
 _Read: TypeAlias = Callable[[Sequence[SourceEntry], AnnotationOptions, ParallelMap], Annotated]
 
@@ -146,8 +147,9 @@ class AnnotationSource(Source):
         names, why = names_by_number(found.classes, found.used)
         if held is not None:
             names = names_after(held, found.classes, self.dataset)
+        in_text = _IN_TEXT if _has_field(found.schema, "label") else ""
         said: tuple[str, ...] = (
-            (_PLAIN.format(why),) if names is None and why and found.used and not self.dataset else ()
+            (_PLAIN.format(why, in_text),) if names is None and why and found.used and not self.dataset else ()
         )
         if self.kind in _BY_NAMES and self.options.names is None and held is None:
             said = (*said, *numbers_note(names or (), "input.annotations.classes", "classes"))
@@ -168,6 +170,10 @@ class AnnotationSource(Source):
             names = tuple(batch[FILE_NAME].to_pylist()) if self.kind in ("coco", "boxes") else ()
             origin = PictureOrigin(piece.name, piece.first_row + 1, names)
             yield Rows(task.ordinal, ordinal, piece.entry, batch, origin, rejects=rejects)
+
+
+def _has_field(schema: pa.Schema, name: str) -> bool:
+    return OBJECTS in schema.names and schema.field(OBJECTS).type.get_field_index(name) >= 0
 
 
 def _without_pictures(listed: Without, lost: Sequence[str], base: bytes) -> str:

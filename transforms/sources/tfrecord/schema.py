@@ -183,6 +183,7 @@ def with_types(
     """Return the schema with the types that are stated, the names of classes, and which types the values are not of."""
     seen = observe_together(observations, "").features if stated else {}
     features, labels, said = [], dict[str, tuple[str, ...]](), []
+    texts = {feature.name for feature in schema if feature.kind == "bytes"}
     for feature in schema:
         one = stated.get(feature.name)
         if one is None or not is_kept_as(one.type, feature.kind):
@@ -190,9 +191,11 @@ def with_types(
             continue
         why = seen[feature.name].why_not(one)
         if why is not None:
+            text = f"{feature.name.removesuffix('label')}text"
+            names = f", which are in {printable(text)}" if text in texts and feature.name.endswith("label") else ""
             said.append(
                 f'feature "{printable(feature.name)}" is {one.type} in {one.by}, and holds {why}: it is read as '
-                f"{feature.type}{', without names of classes' if one.names else ''}"
+                f"{feature.type}{', without names of classes' + names if one.names else ''}"
             )
         elif one.type == "label":
             labels[feature.name] = one.names
