@@ -36,7 +36,7 @@ from ..sources.files.listing import beginning_of, list_file
 from ..sources.files.open_file import mapped, open_file, open_listed
 from ..sources.files.skipped_names import is_other_file, pictures_below, why_skipped
 from .beside import HEAD_BYTES, YOLO_LINES
-from .lists import NAMES, PICTURES, folders_of_pictures, labels_of
+from .lists import NAMES, OTHERS, PICTURES, folders_of_pictures, labels_of
 from .names import is_split_folder, kind_of, split_in_words, split_of_folder
 from .picture_tables import Resolved, annotated_section
 
@@ -363,11 +363,10 @@ def _unescaped(text: str) -> str:
 
 
 def _holds(kind: str, paths: Sequence[str]) -> bool:
-    """Return whether the first of some files that says something is of a kind of annotations."""
-    for path in [path for path in paths if path.lower().endswith(_SUFFIXES[kind])][:_MOST_HEADS]:
-        if head := beginning_of(path, HEAD_BYTES).strip():
-            return b"<annotation" in head if kind == "voc" else YOLO_LINES.match(head) is not None
-    return False
+    """Return whether one of the first of some files is of a kind of annotations."""
+    texts = [path for path in paths if path.lower().endswith(_SUFFIXES[kind])]
+    heads = (beginning_of(path, HEAD_BYTES).strip() for path in texts[:_MOST_HEADS])
+    return any(b"<annotation" in head if kind == "voc" else YOLO_LINES.match(head) for head in heads)
 
 
 def files_below(folder: str) -> list[str]:
@@ -404,7 +403,6 @@ def files_in(folder: str) -> list[str]:
 
 ANNOTATIONS: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
 _LABELS: Final = b"labels"
-_NO_LABELS: Final = (b"classes.txt", b"readme.txt", b"license.txt", b"notes.txt")
 _LOWER: Final = (b"images", b"jpegimages")
 
 
@@ -451,7 +449,7 @@ def annotation_kind(folder: bytes, name: bytes) -> str | None:
     if lower.endswith(b".json"):
         return "coco" if lower.endswith(b".coco.json") or lower.startswith(b"instances") else None
     if lower.endswith(b".txt"):
-        return "yolo" if _LABELS in folder.lower().split(b"/") and lower not in _NO_LABELS else None
+        return "yolo" if _LABELS in folder.lower().split(b"/") and not OTHERS.fullmatch(os.fsdecode(name)) else None
     return "voc" if lower.endswith(b".xml") else None
 
 

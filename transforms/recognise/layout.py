@@ -161,7 +161,9 @@ def choose_layout(
     (depth, folder), *others = sorted(by_depth.items())
     if others or depth not in found:
         if command is not None and 0 not in by_depth:
-            first = _reading(tops, command, mixed=bool(others) and strange is None) + first
+            depths = {(folder.split(b"/")[0], folder.count(b"/")) for folder in folders}
+            alone = len(depths) == len(tops)  # each folder of the first level has files of one depth
+            first = _reading(tops, command, mixed=alone and bool(others) and strange is None) + first
         raise UsageError(
             f"it is unclear what the folders mean: {_why_unclear(by_depth, tops, strange)}; {first}"
             f"{_choices(splits=splits)}"

@@ -11,9 +11,10 @@
 
 `trainval.txt` is both, and read where `train.txt` is not there; `cat_train.txt` says which pictures have a cat. In a
 `data.yaml` a split is a folder, a list of folders, or a file that lists pictures; labels are where `images` in a path
-is `labels`. The only YAML file of a folder may have another name. Other lists beside pictures are named, with the
-command that reads their lines if each has a class or a text: `1.jpg cat`. Sources: the development kit of VOC2012,
-section 8; ultralytics, "object detection datasets".
+is `labels`. The only YAML file of a folder may have another name. Names of classes are there, or in `classes.txt` or
+`obj.names`, above labels or in each folder of them; files that differ stop a run. Other lists beside pictures are
+named, with the command that reads their lines if each has a class or a text: `1.jpg cat`. Sources: the development kit
+of VOC2012, section 8; ultralytics, "object detection datasets".
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import math
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Final
@@ -31,27 +32,26 @@ from typing import Final
 import yaml
 
 from ..errors import InputError, SourceError
-from ..format.wording.hints import Add, Set, set_column
+from ..format.wording.hints import Add, Foreign, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import shown_path, typed_path
 from ..sources.files.formats import FORMATS, suffixes_of
-from ..sources.files.listing import is_there, list_file
+from ..sources.files.listing import beginning_of, is_there, list_file
 from ..sources.files.open_file import open_file, open_listed, read_at
 from ..sources.files.skipped_names import pictures_below
-from .beside import MOST, Around, as_metadata, in_splits, lines_of, rows_in, written_as
+from .beside import HEAD_BYTES, MOST, YOLO_LINES, Around, as_metadata, in_splits, lines_of, rows_in, written_as
 from .names import split_in_words, split_of_folder
 
 _BOTH: Final = "trainval"
 _MOST_BYTES: Final = 64 << 20
-PICTURES: Final = ("images", "JPEGImages")
-"""Folders of pictures beside annotations."""
+NAMES: Final = ("classes.txt", "obj.names", "labels.txt")
+OTHERS: Final = re.compile(
+    r"(?:(?:predefined_)?classes|labels|notes.*|read[-_ ]?me.*|licen[cs]e.*)\.txt", re.IGNORECASE
+)
+"""Texts in folders of labels that are of no picture."""
 
-NAMES: Final = ("classes.txt", "obj.names")
 _OF_DARKNET: Final = "obj.data"
-_TOP: Final = re.compile(r"(.*/(?:images|obj_[A-Za-z]+_data))/")
-"""The folder of all pictures, in the path of one: Ultralytics' or CVAT's."""
-
 CONFIGS: Final = ("data.yaml", "dataset.yaml", "data.yml")
 CONFIG_BYTES: Final = 4 << 20
 """A `data.yaml` of 20,000 classes has 600 KB."""
@@ -61,14 +61,22 @@ MOST_NODES: Final = 200_000
 _CLASS_DIGITS: Final = 5
 """The number of a class has so many digits: a name is kept for each number up to the greatest."""
 
-_MOST_LISTED: Final = 1000
-"""So many pictures of a list show which folders it names."""
-
 _MOST_ENTRIES: Final = 1 << 12
 """A folder with more files and folders is one of pictures or labels."""
 
 _LEVELS: Final = 4
 """The folder of labels, and so many above it less one, may have a `data.yaml`: `sets/a/labels`."""
+
+_MOST_INNER: Final = 64
+_SHOWN: Final = 4
+PICTURES: Final = ("images", "JPEGImages")
+"""Folders of pictures beside annotations."""
+
+_TOP: Final = re.compile(r"(.*/(?:images|obj_[A-Za-z]+_data))/")
+"""The folder of all pictures, in the path of one: Ultralytics' or CVAT's."""
+
+_MOST_LISTED: Final = 1000
+"""So many pictures of a list show which folders it names."""
 
 
 def splits_by_lists(root: str, files: Sequence[str]) -> tuple[list[str], str] | None:
@@ -213,21 +221,8 @@ def _split_of_each(listed: Sequence[tuple[str, str, Sequence[str]]], wanted: Seq
 
 def _names_in_list(path: str, known: Container[str]) -> list[str]:
     """Return the names in a list, which may have blanks in them, or a number behind them."""
-    lines = filter(None, (line.strip(' \t"') for line in _lines_in(path)))
+    lines = filter(None, (line.strip(' \t"') for line in lines_in(path)))
     return [first if line not in known and (first := line.split()[0]) in known else line for line in lines]
-
-
-def pictures_in_list(path: str) -> Iterator[str]:
-    """Yield the paths of the pictures that a file lists; nothing where there is no such file."""
-    folder = os.path.dirname(path)
-    yield from (_place(line.strip(), folder, path) for line in _lines_in(path) if line.strip())
-
-
-def _lines_in(path: str) -> list[str]:
-    if not os.path.isfile(path):
-        return []
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        return file.read(_MOST_BYTES).splitlines()
 
 
 def folders_of_pictures(root: str) -> list[str]:
@@ -245,6 +240,19 @@ def folders_of_pictures(root: str) -> list[str]:
     return [folder for folder in found if os.path.isdir(folder)]
 
 
+def pictures_in_list(path: str) -> Iterator[str]:
+    """Yield the paths of the pictures that a file lists; nothing where there is no such file."""
+    folder = os.path.dirname(path)
+    yield from (_place(line.strip(), folder, path) for line in lines_in(path) if line.strip())
+
+
+def lines_in(path: str) -> list[str]:
+    if not os.path.isfile(path):
+        return []
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        return file.read(_MOST_BYTES).splitlines()
+
+
 def labels_of(pictures: str) -> str:
     """Return where Ultralytics looks for the labels of a picture, or of a folder of pictures.
 
@@ -260,30 +268,69 @@ class Beside:
     """What files beside labels say: the names of classes by number, and how many numbers keypoints have.
 
     `splits` are where the pictures of each are, by the file `config`: absolute folders, and files that list pictures.
+    `named_in` is the file that has the names.
     """
 
     names: tuple[str, ...] = ()
     keypoints: int = 0
     splits: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False)
     config: str = field(default="", compare=False)
+    named_in: str = field(default="", compare=False)
 
 
-def beside_labels(labels: str, levels: int = _LEVELS) -> Beside:
-    """Return what files in a folder of labels, or above it, say; nothing where there is no such."""
-    folder = labels
+def beside_labels(labels: str, levels: int = _LEVELS, inner: Iterable[str] = ()) -> Beside:
+    """Return what files in a folder of labels, above it, or in `inner` folders of it say; nothing where there are none.
+
+    Raises `SourceError` where two name other classes: one may name the first of another's.
+    """
+    folder, given = labels, [one for path in islice(inner, _MOST_INNER) if (one := _names_file(path)) is not None]
+    found = Beside()
     for _ in range(min(levels, labels.count("/") - 1) if "://" in labels else levels):
-        for name in CONFIGS:
-            if is_there(path := os.path.join(folder, name)):
-                return _config_in(path)
-        if (found := _other_config(folder, labels)) is not None:
-            return found
-        for name in NAMES:
-            if is_there(path := os.path.join(folder, name)):
-                lines = _text_of(path).rstrip().split("\n")  # not splitlines: U+2028 may be in a name
-                given = tuple(line.strip() for line in lines) if lines != [""] else ()
-                return Beside(given, splits=_splits_of_darknet(folder), config=_OF_DARKNET)
+        found = _config_of(folder, labels, alone=not given)
+        if (one := _names_file(folder)) is not None and (folder == labels or not given):
+            given.append(one)
+        if found.config:
+            break
         folder = os.path.dirname(folder)
-    return Beside()
+    return _with_names(found, given)
+
+
+def _config_of(folder: str, labels: str, *, alone: bool) -> Beside:
+    """Return what a config of a folder says; where names of classes are known, one of these labels."""
+    for name in CONFIGS:
+        if is_there(path := os.path.join(folder, name)):
+            found = _config_in(path)
+            return found if alone or not any(found.splits.values()) or _is_of(found, labels) else Beside()
+    return _other_config(folder, labels) or Beside()
+
+
+def _names_file(folder: str) -> Beside | None:
+    """Return the names in a `classes.txt` of a folder, and the splits of an `obj.data` beside it."""
+    path = next((path for name in NAMES if is_there(path := os.path.join(folder, name))), None)
+    if path is None or _has_boxes(path):
+        return None
+    lines = _text_of(path).rstrip().split("\n")  # not splitlines: U+2028 may be in a name
+    names = tuple(line.strip() for line in lines) if lines != [""] else ()
+    splits = _splits_of_darknet(folder) if "://" not in folder else {}
+    return Beside(names, splits=splits, config=_OF_DARKNET if splits else "", named_in=path)
+
+
+def _with_names(config: Beside, given: Sequence[Beside]) -> Beside:
+    """Return what a config and lists of names say together."""
+    every = [one for one in (config, *given) if one.names]
+    best = max(every, key=lambda one: len(one.names), default=config)
+    for one in every:
+        if best.names[: len(one.names)] != one.names:
+            kept, other = (one, best) if one is every[0] else (best, one)
+            (path, names), (gone, others) = ((it.named_in, first_names(it.names, _SHOWN)) for it in (kept, other))
+            unused = Foreign("mv", typed_path(gone), f"{typed_path(gone)}.unused")
+            raise SourceError(
+                shown_path(gone),
+                f"names other classes ({others}) than {shown_path(path)} ({names}); make them the same, or take those "
+                f"of {shown_path(path)}: {unused}",
+            )
+    splits = next((one for one in (config, *given) if one.splits), config)
+    return replace(config, names=best.names, named_in=best.named_in, splits=splits.splits, config=splits.config)
 
 
 def _other_config(folder: str, labels: str) -> Beside | None:
@@ -299,16 +346,30 @@ def _other_config(folder: str, labels: str) -> Beside | None:
         found = _config_in(os.path.join(folder, configs[0]))
     except (SourceError, OSError):
         return None  # a file of another program
-    places = [place for places in found.splits.values() for place in places]
+    return found if found.names and _is_of(found, labels) else None
+
+
+def _is_of(config: Beside, labels: str) -> bool:
+    """Return whether a config names pictures of some labels."""
+    places = [place for places in config.splits.values() for place in places]
     pictures = [next(pictures_in_list(place), place) if place.endswith(".txt") else place for place in places]
-    ours = any(f"{labels_of(one)}/".startswith(f"{labels}/") for one in pictures)
-    return found if found.names and ours else None
+    folders = [f"{labels_of(one)}/" for one in pictures]
+    return any(one.startswith(f"{labels}/") or f"{labels}/".startswith(one) for one in folders)
+
+
+def is_label(path: str) -> bool:
+    """Return whether a text beside labels is one: it has none of the names of others, or it holds boxes."""
+    return not OTHERS.fullmatch(os.path.basename(path)) or _has_boxes(path)
+
+
+def _has_boxes(path: str) -> bool:
+    return YOLO_LINES.match(beginning_of(path, HEAD_BYTES)) is not None
 
 
 def _splits_of_darknet(folder: str) -> dict[str, list[str]]:
     """Return the lists of pictures that the `obj.data` of a folder names, by their splits."""
     path = os.path.join(folder, _OF_DARKNET)
-    values = (line.partition("=") for line in _lines_in(path))
+    values = (line.partition("=") for line in lines_in(path))
     given = {key.strip().lower(): value.strip() for key, _, value in values}
     return {key: [_place(given[key], folder, path)] for key in ("train", "valid", "val", "test") if given.get(key)}
 
@@ -339,7 +400,7 @@ def _config_in(path: str) -> Beside:
     splits = {
         split: [_place(one, above, path) for one in _texts_in(values.get(split))] for split in ("train", "val", "test")
     }
-    return Beside(_names_in(values.get("names"), path), keypoints, splits, os.path.basename(path))
+    return Beside(_names_in(values.get("names"), path), keypoints, splits, os.path.basename(path), path)
 
 
 def _texts_in(node: yaml.Node | None) -> list[str]:

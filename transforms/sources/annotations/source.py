@@ -21,7 +21,7 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recipe.steps.label import numbers_note
 from ...recipe.steps.objects import OBJECTS
-from ...recognise.lists import Without, labels_of, pictures_without_files
+from ...recognise.lists import Without, is_label, labels_of, pictures_without_files
 from ...recognise.names import FileSplits
 from ...recognise.rules import recognise
 from ..contract.dataset_schema import DatasetSchema
@@ -99,6 +99,8 @@ class AnnotationSource(Source):
         traits = Traits(names_pictures=True)
         suffixes = (KINDS[self.kind],)
         found = list_entries(self.paths, self.base, suffixes, file_format=self.kind, traits=traits, ignore=self.ignore)
+        if self.kind == "yolo":
+            found = found.keep([n for n, entry in enumerate(found.entries) if is_label(os.fsdecode(entry.path))])
         # pictures beside them are read by their names, and those that are not are counted
         others = {kind: n for kind, n in found.skipped.items() if kind[:1] != "." or is_other_file(os.fsencode(kind))}
         found = recognise(replace(found, skipped=others), self.paths, self.base, self.splits)

@@ -24,7 +24,8 @@ from typing import Any, Final
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
-from ...recognise.lists import NAMES, Beside, beside_labels
+from ...recognise.lists import Beside, beside_labels
+from ..contract.call import shown_path
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import is_object, open_file, open_listed
 from ..files.skipped_names import pictures_below
@@ -48,15 +49,18 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
             bare.append(replace(picture, entry=number))
         else:
             by_folder[options.folder_of(entry)].append(number)
-    besides = [beside_labels(_folder_of([entries[n] for n in numbers])) for numbers in by_folder.values()]
-    beside = next(iter(besides), Beside())
-    names = options.names if options.names is not None else beside.names
-    other = next((one.names for one in besides if one.names != names), names) if options.names is None else names
-    if other != names:
-        first, second = (first_names(one, 4) or "none" for one in (names, other))
+    besides = [_beside([entries[n] for n in numbers]) for numbers in by_folder.values()]
+    beside = max(besides, key=lambda one: len(one.names), default=Beside())
+    other = next((one for one in besides if beside.names[: len(one.names)] != one.names), None)
+    if options.names is None and other is not None:
+        shown = [first_names(one.names, 4) for one in (beside, other)]
+        files = [shown_path(one.named_in) for one in (beside, other)]
         raise SourceError(
-            entries[0].name, f"files of labels have other classes in one folder ({first}) than in another ({second})"
+            entries[0].name,
+            f"files of labels have other classes in one folder ({shown[0]}) than in another ({shown[1]}); make "
+            f"{files[1]} the same as {files[0]}, or convert the folders into two datasets",
         )
+    names = options.names if options.names is not None else beside.names
     pictures, errors, poses = bare, dict[int, str](), 0
     labels = {n: entries[n] for numbers in by_folder.values() for n in numbers}
     found = dict(
@@ -73,8 +77,6 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
         stems = _stems([entries[number] for number in numbers], known)
         for number, stem in zip(numbers, stems, strict=True):
             entry, one = entries[number], found[number]
-            if stem not in known and os.fsdecode(os.path.basename(entry.path)) in NAMES:
-                continue
             if isinstance(one, str):
                 errors[number] = one
             elif stem not in known:
@@ -88,6 +90,12 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
     warnings = [f"objects with keypoints (kpt_shape), which are not read: {poses:,}"] if poses else []
     classes = numbered(names, options.label_offset)
     return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
+
+
+def _beside(entries: Sequence[SourceEntry]) -> Beside:
+    folder = _folder_of(entries)
+    own = (_folder_of([entry]) for entry in entries)
+    return beside_labels(folder, inner=(one for one in dict.fromkeys(own) if one != folder))
 
 
 def _folder_of(entries: Sequence[SourceEntry]) -> str:
