@@ -99,10 +99,15 @@ def test_a_planned_source_reads_with_itself() -> None:
     assert survey.source not in (None, asked)
     source, frozen = pickle.loads(pickle.dumps((survey.source, survey.frozen)))
     batches = [rows.batch.to_pydict() for rows in source.read(Task(0, tuple(survey.pieces)), frozen)]
-    assert [batch["kind"] for batch in batches] == [[0, 1], [0, 1]]
-    assert [(batch["country"][0], batch["day"][0], batch["score"], batch["again"]) for batch in batches] == [
-        ("de", "monday", [-1, 5], [1, 2]),
-        ("fr", "monday", [-1, 5], [1, 2]),
+    assert batches == [
+        {
+            "id": [1, 2, 1, 2],
+            "country": ["de", "de", "fr", "fr"],
+            "day": ["monday"] * 4,
+            "kind": [0, 1, 0, 1],
+            "score": [-1, 5, -1, 5],
+            "again": [1, 2, 1, 2],
+        }
     ]
     assert [step.learns for step in asked.recipe.steps].count(True) == 1, "the one that was asked has learned nothing"
     assert not any(step.learns for step in source.recipe.steps)

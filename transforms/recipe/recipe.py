@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -33,6 +35,26 @@ class PickedOrigin:
 
     def number(self, row: int) -> tuple[str, int | None]:
         return self.origin.number(int(self.rows[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedOrigin:
+    """The origins of batches that are one after the other in one batch; `starts` are the rows with which they begin."""
+
+    origins: tuple[Origin, ...]
+    starts: tuple[int, ...]
+
+    def place(self, row: int) -> Place:
+        origin, row = self._found(row)
+        return origin.place(row)
+
+    def number(self, row: int) -> tuple[str, int | None]:
+        origin, row = self._found(row)
+        return origin.number(row)
+
+    def _found(self, row: int) -> tuple[Origin, int]:
+        part = bisect_right(self.starts, row) - 1
+        return self.origins[part], row - self.starts[part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +223,69 @@ def _part_of(rows: Rows, start: int, count: int) -> Rows:
         notes=rows.notes if first else {},
         dropped=rows.dropped if first else {},
         warned=rows.warned if first else (),
+    )
+
+
+_SMALL_ROWS: Final = 1024
+_SMALL_BYTES: Final = 256 << 10
+"""Smaller batches are joined: with small files all that is done for a batch takes longer than its rows."""
+
+
+def joined_rows(batches: Iterator[Rows]) -> Iterator[Rows]:
+    """Yield the rows of a task in the same order, those of small batches in batches of some thousands of rows."""
+    ordinal = 0
+    for parts in _alike(batches):
+        yield replace(parts[0], ordinal=ordinal) if len(parts) == 1 else _joined(parts, ordinal)
+        del parts  # what is large is freed before more is read
+        ordinal += 1  # noqa: SIM113 (enumerate keeps what it gave last)
+
+
+def _alike(batches: Iterator[Rows]) -> Iterator[list[Rows]]:
+    parts: list[Rows] = []
+    count = size = 0
+    for rows in batches:
+        batch = rows.batch
+        has_small = batch.num_columns > 0 and batch.num_rows <= _SMALL_ROWS and batch.nbytes <= _SMALL_BYTES
+        is_small = has_small and type(rows) is Rows  # records of others are in their payloads
+        is_full = count >= 8 * _SMALL_ROWS or size >= 4 * _SMALL_BYTES
+        if parts and (is_full or not is_small or parts[0].batch.schema != batch.schema):
+            yield parts
+            parts, count, size = [], 0, 0
+        parts.append(rows)
+        count, size = count + batch.num_rows, size + (batch.nbytes if is_small else 0)
+        del rows, batch
+        if not is_small:
+            yield parts
+            parts, count = [], 0
+    if parts:
+        yield parts
+
+
+def _joined(parts: Sequence[Rows], ordinal: int) -> Rows:
+    counts = [part.batch.num_rows for part in parts]
+    starts = tuple(accumulate(counts, initial=0))[:-1]
+    entries = [
+        np.full(count, part.entry) if isinstance(part.entry, int) else part.entry
+        for count, part in zip(counts, parts, strict=True)
+    ]
+    codes = [part.split_codes for part in parts if part.split_codes is not None]
+    (batch,) = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches() or (parts[0].batch,)
+    return Rows(
+        parts[0].task,
+        ordinal,
+        np.concatenate(entries),
+        batch,
+        JoinedOrigin(tuple(part.origin for part in parts), starts),
+        tuple(
+            replace(one, row=one.row + start)
+            for start, part in zip(starts, parts, strict=True)
+            for one in part.problems
+        ),
+        tuple(one for part in parts for one in part.rejects),
+        split_codes=np.concatenate(codes) if codes else None,
+        notes=dict(sum((Counter(part.notes) for part in parts), Counter())),
+        dropped=dict(sum((Counter(part.dropped) for part in parts), Counter())),
+        warned=tuple(one for part in parts for one in part.warned),
     )
 
 

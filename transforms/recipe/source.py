@@ -38,7 +38,7 @@ from ..sources.contract.source import (
     Task,
 )
 from .flatten import Flatten, column_entries
-from .recipe import NO_STEPS, Recipe
+from .recipe import NO_STEPS, Recipe, joined_rows
 from .step import Column, Step, StepByType
 
 # Hold batches to the columns that were planned, before the steps and after: a schema is fixed before the first row.
@@ -224,7 +224,7 @@ class RecipeSource(Source):
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Rows that the recipe drops are counted; each row has the split of its file."""
         batches = self._read(task, frozen)
-        return rows_in_splits(batches, frozen) if frozen.by_entry or not frozen.splits else batches
+        return joined_rows(rows_in_splits(batches, frozen) if frozen.by_entry or not frozen.splits else batches)
 
     def _read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         if not isinstance(frozen, RecipeFrozen):
