@@ -285,7 +285,8 @@ def find_stopped(path: str, mark: RunMark, listing: Listing, listed: ListedSourc
     others = 0
     for staged in found:
         if staged.mark.operation != mark.operation or staged.mark.config != mark.config:
-            others += staged.mark.operation == mark.operation
+            refused = storage.size(f"{staged.staging}/{REFUSAL_FILE}") is not None
+            others += staged.mark.operation == mark.operation and not refused
         elif staged.listed == listed:
             same.append(staged)
         else:

@@ -59,7 +59,7 @@ def follow(screen: Screen, start: str, shardmill: Shardmill) -> None:
     (line,) = [one for one in (screen.err + screen.out).splitlines() if start in one]
     said = line[line.index(start) :]
     if python := re.search(r"in Python: (.*?)(?:; then: |$)", said):
-        exec(python[1], dict(NAMES))
+        exec(python[1].partition("; if it is meant so: ")[0], dict(NAMES))
     if command := re.search(r"(?:then|read them|read it|how to read them(?: \(.*\))?): shardmill (.*)", said):
         type_in(command[1], shardmill)
 
@@ -155,6 +155,74 @@ def test_a_large_array_of_json_in_a_folder_is_read_by_the_line_that_is_said(
     make({"d/a.json": ARRAYS["in one line"]})
     follow(shardmill("convert", "d", "-o", "out"), "error:", shardmill)
     assert [row["n"] for row in open_dataset("out")["train"]] == ["007", "8"]
+
+
+PAIRS = {
+    "words before splits": ("X_{}", "y_{}"),
+    "words behind splits": ("{}_images", "{}_labels"),
+    "a word for answers alone": ("{}", "{}_labels"),
+    "folders of splits": ("{}/x", "{}/y"),
+}
+
+
+@pytest.mark.parametrize("shape", [(2,), (4, 3, 3)], ids=["vectors", "pictures"])
+@pytest.mark.parametrize("case", PAIRS)
+def test_arrays_of_features_and_answers_keep_their_pairs_and_splits(
+    case: str, shape: tuple[int, ...], shardmill: Shardmill
+) -> None:
+    arrays = {split: np.arange(rows * np.prod(shape), dtype="u1").reshape(rows, *shape) for split, rows in SPLITS}
+    for split, array in arrays.items():
+        for name, content in zip(PAIRS[case], (array, np.arange(len(array)) * 10), strict=True):
+            path = Path("d", f"{name.format(split)}.npy")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.save(path, content)
+    follow(shardmill("convert", "d", "-o", "out"), "error: d/", shardmill)
+    dataset = open_dataset("out")
+    assert {split: [row["y"] for row in dataset[split]] for split, _ in SPLITS} == {
+        "train": [0, 10, 20],
+        "test": [0, 10],
+    }
+    for split, array in arrays.items():
+        assert [np.array(row["x"]).reshape(shape).tolist() for row in dataset[split]] == array.tolist()
+
+
+SPLITS = (("train", 3), ("test", 2))
+
+
+def test_arrays_of_other_numbers_of_rows_are_no_pair_and_one_without_answers_is_named(shardmill: Shardmill) -> None:
+    Path("d").mkdir()
+    for name, rows in (("X_a", 3), ("y_a", 2), ("X_b", 2), ("y_b", 2), ("X_c", 1)):
+        np.save(f"d/{name}.npy", np.arange(rows))
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "d/X_b.npy, d/y_b.npy: features and their answers in two arrays" in screen.err
+    assert "(d/X_c.npy has no answers, and is left out)" in screen.err
+    assert "y_a" not in screen.err
+
+
+def test_pictures_of_kitti_without_labels_are_read_with_their_splits_and_without_classes(shardmill: Shardmill) -> None:
+    make({"d/training/image_2/0.png": 0, "d/training/image_2/1.png": 1, "d/testing/image_2/2.png": 2})
+    type_in("convert d -o out", shardmill)
+    assert {split: [*reds(split, "image/format")] for split in open_dataset("out").splits} == {
+        "testing": [2], "training": [0, 1],
+    }  # fmt: skip
+    assert open_dataset("out").manifest.labels == {}
+
+
+def test_pictures_of_one_camera_of_kitti_are_no_class(shardmill: Shardmill) -> None:
+    make({"d/image_2/0.png": 0})
+    screen = shardmill("convert", "d", "-o", "out")
+    type_in(re.findall(r"by its own path: shardmill (.*?);", screen.err)[0], shardmill)
+    assert open_dataset("out").manifest.labels == {}
+
+
+def test_pictures_of_kitti_alone_keep_their_splits(shardmill: Shardmill) -> None:
+    make({"d/training/image_2/0.png": 0, "d/testing/image_2/2.png": 2})
+    make({"d/training/label_2/0.txt": f"Car {' '.join(['0.5'] * 14)}\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    type_in(re.findall(r"the pictures alone: shardmill (.*)", screen.err)[0].replace("OUT", "out"), shardmill)
+    assert {split: [*reds(split, "image/format")] for split in open_dataset("out").splits} == {
+        "testing": [2], "training": [0],
+    }  # fmt: skip
 
 
 SVM = {

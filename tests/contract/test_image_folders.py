@@ -98,7 +98,7 @@ def test_folders_that_bear_the_names_of_splits_and_hold_no_classes_are_splits(de
     desk.put({f"pets/{name}.jpg": draw(i) for i, name in enumerate(["Train/1", "Train/2", "val/1", "test2017/1"])})
     screen = desk.convert("pets")
     assert (screen.code, screen.err) == (0, "")
-    assert "Detected: layout split: splits test, train, val, from the names of folders (input.layout)" in screen.out
+    assert "Detected: splits test, train, val, from the names of folders (input.layout: split)" in screen.out
     assert splits(desk) == {"test": 1, "train": 2, "val": 1}
     assert texts(desk) == {"Train/1.jpg": None, "Train/2.jpg": None, "test2017/1.jpg": None, "val/1.jpg": None}
 

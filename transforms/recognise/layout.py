@@ -45,7 +45,8 @@ _PARTS: Final = frozenset({
 })  # fmt: skip
 """Names of folders, in lower case, that hold a part of each example, and not a class."""
 
-_PICTURES: Final = (b"image", b"images", b"img", b"imgs", b"jpegimages")
+_OF_PICTURES: Final = re.compile(rb"images?|imgs?|jpegimages|image_[0-9]", re.IGNORECASE)
+"""Names of folders that hold all pictures; KITTI's cameras have numbers."""
 
 _FEW: Final = 8
 """A command that helps lists no more classes."""
@@ -106,7 +107,8 @@ class Meaning:
             is_split, shown = self.layout == "split", _DRAWN[self.layout].split()[0]
             fix = f"where they are: {Set('input.layout', 'split_label')}" if is_split else "read the folder above"
             raise UsageError(
-                f"input.labels: the folders are no classes (layout {self.layout}: {shown}); leave it out, or {fix}"
+                f"input.labels: the folders are no classes (input.layout is {self.layout}: {shown}); leave it out, "
+                f"or {fix}"
             )
 
 
@@ -168,6 +170,8 @@ def choose_layout(
             f"it is unclear what the folders mean: {_why_unclear(by_depth, tops, strange)}; {first}"
             f"{_choices(splits=splits)}"
         )
+    if strange is None and len(names) == 1 and _OF_PICTURES.fullmatch(next(iter(names))):
+        return "split"
     _refuse_parts([name for name in names if _is_part(name)], names, (), first, splits=splits)
     return found[depth]
 
@@ -196,7 +200,7 @@ def without_images(folders: Sequence[bytes]) -> list[bytes]:
     ([b'train/cat', b'train/dog'], [b'train/images', b'test/images'])
     """
     split = [one.rpartition(b"/") for one in folders]
-    pictures = all(last.lower() in _PICTURES for _, _, last in split)
+    pictures = all(_OF_PICTURES.fullmatch(last) for _, _, last in split)
     classes = {one for one, _, _ in split if one and not is_split_folder(one.rpartition(b"/")[2])}
     return [one for one, _, _ in split] if pictures and len(classes) > 1 else list(folders)
 
@@ -252,7 +256,8 @@ def _parts_text(names: Iterable[bytes]) -> str:
 
 def _is_part(name: bytes) -> bool:
     """Tell `masks`, and `panoptic_train2017` beside `train2017`."""
-    return _shown(name).lower() in _PARTS or name.lower().startswith(b"panoptic_")
+    known = _shown(name).lower() in _PARTS or _OF_PICTURES.fullmatch(name) is not None
+    return known or name.lower().startswith(b"panoptic_")
 
 
 def _shown(name: bytes) -> str:

@@ -60,10 +60,11 @@ from ..sources.contract.source import Listing, SourceEntry
 from ..sources.files.formats import format_of_name
 from ..sources.files.listing import beginning_of, is_there
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
+from ..sources.files.skipped_names import is_other_file
 from ..stores.object_store import store_at
 from ..stores.store_url import parse_store_url
 from .box_layouts import files_below, files_in, folders_of_splits, root_of
-from .names import MAGIC, is_form_for_answers, split_in_words, split_of_folder
+from .names import MAGIC, is_form_for_answers, kind_of, split_in_words, split_of_folder
 from .splits import Seen
 from .tfds import INFO, tfds_folders
 
@@ -287,42 +288,76 @@ def forms_for_answers(listing: Listing, named: Container[bytes]) -> Sequence[int
 
 _MOST_TABLES: Final = 100
 _FEATURES: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?)(?=[_\-. ]|$)", re.IGNORECASE)
+_PIXELS: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?|data|images?)(?=[_\-. ]|$)", re.IGNORECASE)
+"""Words for features in names of arrays."""
+
 _NONE: Final = re.compile(r"(?!)")
 _PLAIN: Final = re.compile(r"\.(?:csv|tsv|parquet|pq)$", re.IGNORECASE)
+_ARRAY: Final = re.compile(r"\.npy$", re.IGNORECASE)
 _ANSWERS: Final = re.compile(r"(?:^|[_\-. ])(?:y|labels?|targets?|answers?)(?=[_\-. ]|$)", re.IGNORECASE)
 
 
 def refuse_answers_apart(seen: Seen) -> None:
-    """Refuse tables of features beside tables of their answers.
+    """Refuse tables, or arrays, of features beside those of their answers.
 
     Raises:
         InputError: it names two of them, with the line of Python that joins each pair.
     """
     if (
-        seen.form not in ("csv", "parquet")
+        seen.form not in ("csv", "parquet", "numpy")
         or len(seen.files) > _MOST_TABLES
         or any(is_object(os.fsencode(one)) for one in seen.files)
     ):
         return
+    arrays = seen.form == "numpy"
+    pairs, left = _paired(filter((_ARRAY if arrays else _PLAIN).search, seen.files), _PIXELS if arrays else _FEATURES)
+    if arrays:
+        pairs = [(one, other) for one, other in pairs if _rows_of(one) == _rows_of(other) is not None]
+    else:
+        pairs = [(one, other) for one, other in pairs if {*_columns_of(one)} != {*_columns_of(other)}]
+    if not pairs:
+        return
+    shown = [printable_path(typed_path(one)) for one in pairs[0]]
+    without = f" ({printable_path(typed_path(left[0]))} has no answers, and is left out)" if left else ""
+    kind, how = ("arrays", _arrays_joined(seen, pairs)) if arrays else ("tables", _joined(seen, pairs))
+    raise InputError(
+        f"{shown[0]}, {shown[1]}: features and their answers in two {kind}, whose rows belong to each other; to join "
+        f"them, in Python{without}: {how}{_MEANT}"
+    )
+
+
+def _paired(files: Iterable[str], of_features: re.Pattern[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return features with their answers, whose names differ in the word for these alone, and features without."""
     features, answers, others = dict[str, str](), dict[str, str](), dict[str, str]()
-    for file in filter(_PLAIN.search, seen.files):
+    for file in files:
         stem, folder = os.path.splitext(os.path.basename(file))[0], os.path.dirname(file)
         pattern, found = next(
-            (one for one in ((_ANSWERS, answers), (_FEATURES, features)) if one[0].search(stem)), (_NONE, others)
+            (one for one in ((_ANSWERS, answers), (of_features, features)) if one[0].search(stem)), (_NONE, others)
         )
         found.setdefault(os.path.join(folder, pattern.sub("", stem).strip("_-. ").lower()), file)
     beside = {key: one for key, one in others.items() if key in answers and os.path.basename(key)}
     pairs = [(one, answers[key]) for key, one in (beside | features).items() if key in answers]
-    pairs = [(one, other) for one, other in pairs if {*_columns_of(one)} != {*_columns_of(other)}]
-    if not pairs:
-        return
-    shown = [printable_path(typed_path(one)) for one in pairs[0]]
-    left = [one for key, one in features.items() if key not in answers]
-    without = f" ({printable_path(typed_path(left[0]))} has no answers, and is left out)" if left else ""
-    raise InputError(
-        f"{shown[0]}, {shown[1]}: features and their answers in two tables, whose rows belong to each other; to join "
-        f"them, in Python{without}: {_joined(seen, pairs)}{_MEANT}"
-    )
+    return pairs, [one for key, one in features.items() if key not in answers]
+
+
+def _rows_of(file: str) -> int | None:
+    """Return how many rows an array has; None where there is none to join."""
+    found = _SHAPE.match(beginning_of(os.fsencode(file), _HEAD_BYTES))
+    return int(found[1]) if found else None
+
+
+_SHAPE: Final = re.compile(rb"\x93NUMPY[^()]*'shape': \(([0-9]+)")
+
+
+def _arrays_joined(seen: Seen, pairs: Sequence[tuple[str, str]]) -> str:
+    """Return the calls that convert pairs of arrays, each into its split."""
+    lines = list[str]()
+    for pair in sorted(pairs, key=lambda one: kind_of(_split_of(one[0]) or "train") != "train"):
+        split, first = _split_of(pair[0]) or "train", not lines
+        cells = (f"{name!r}: numpy.load({typed_path(one)!r})" for name, one in zip(("x", "y"), pair, strict=True))
+        call = seen.call if first else replace(seen.call, command="append")
+        lines.append(call.of_data(f"{{{', '.join(cells)}}}", **({} if split == "train" else {"output__split": split})))
+    return "; ".join(lines)
 
 
 def _joined(seen: Seen, pairs: list[tuple[str, str]]) -> Python:
@@ -618,9 +653,18 @@ def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mappin
     if form.importer in _TO_COCO:
         write = Foreign("python", "-c", _TO_COCO[form.importer].replace("ROOT", _text(typed_path(root))))
         how = f"in Python: {write} && {Command('convert', typed, '-o', 'OUT')}"
-    alone = Command("convert", typed, "-o", "OUT", Set("input.format", "images"), Set("input.detect", "none"))
+    means = Set("input.layout", "split") if _in_splits_alone(root) else Set("input.detect", "none")
+    alone = Command("convert", typed, "-o", "OUT", Set("input.format", "images"), means)
     also = "" if form.advice is _TABLE else f"; the pictures alone: {alone}"  # masks are pictures too
     return f"{shown_path(next(iter(heads)))}: {form.called}, which are not read; {how}{also}"
+
+
+def _in_splits_alone(root: str) -> bool:
+    """Return whether all pictures are in folders that are splits, without classes: `training/image_2/7.png`."""
+    folders = folders_of_splits(root)[1:]
+    below = [one for one in files_below(root) if not is_other_file(os.fsencode(os.path.basename(one)))]
+    in_splits = all(any(one.startswith(f"{folder}/") for folder in folders) for one in below)
+    return len(folders) > 1 and bool(below) and in_splits
 
 
 _ARRAYS: Final = re.compile(r"(.+)-images[-.]idx3-ubyte(?:\.gz)?")

@@ -568,7 +568,7 @@ class TestScreen:
             code, text, _ = self.shardmill(capsys, "append", "more", "-o", "out", *dry)
             new = "2 new classes, and their numbers in image/class/label: dog = 1, owl = 2"
             assert (code, new in text.splitlines()) == (0, True)
-            assert "Detected: layout label: 3 classes in these files, from the names of folders (input.layout)" in text
+            assert "Detected: 3 classes in these files, from the names of folders (input.layout: label)" in text
         code, text, _ = self.shardmill(capsys, "append", "more", "-o", "out", "--force", "--json")
         assert json.loads(text)["added"]["classes"] == {}
 

@@ -472,6 +472,13 @@ def _fail(*_: object) -> None:
 class TestOtherOptions:
     ARGS = COMMANDS["convert, threads"]
 
+    def test_a_run_that_was_refused_for_its_rejects_is_not_called_unfinished(self, desk: Desk) -> None:
+        (desk.root / "a.csv").write_text("a\n1\nx\n")
+        args = ("convert", str(desk.root / "a.csv"), "-o", "out")
+        assert desk.run(*args, "--set", "schema.columns.a.type=int64")[0] == 4
+        assert desk.staging.is_dir()
+        assert desk.run(*args)[::2] == (0, "")
+
     @pytest.mark.parametrize(
         "option",
         but_some_thorough(

@@ -87,9 +87,9 @@ def test_a_dry_run_names_the_folders_that_are_no_class(shardmill: Shardmill, giv
 
 
 def test_layouts_without_classes_take_no_list() -> None:
-    with pytest.raises(UsageError, match=r"input\.labels: the folders are no classes \(layout flat"):
+    with pytest.raises(UsageError, match=r"input\.labels: the folders are no classes \(input.layout is flat"):
         convert("pets/cat", **to("cat"))
-    with pytest.raises(UsageError, match=r"layout split: root/train/1.jpg\).*--set input.layout=split_label"):
+    with pytest.raises(UsageError, match=r"input.layout is split: root/train/1.jpg\).*--set input.layout=split_label"):
         convert("pets", **to("cat", input__layout="split"))
 
 

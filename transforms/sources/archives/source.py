@@ -438,13 +438,13 @@ def _detected(found: Found, folders: Folders, layout: str) -> tuple[str, ...]:
         return ()
     if folders.why:
         splits = f"splits {', '.join(folders.splits)}, from the names of folders; " if folders.splits else ""
-        return (f"layout {folders.layout}: {splits}{folders.why} (input.layout)",)
+        return (f"{splits}{folders.why} (input.layout: {folders.layout})",)
     parts = [f"splits {', '.join(folders.splits)}"] if folders.splits else []
     if folders.labelled:
         count = len(folders.classes)
         parts.append("1 class" if count == 1 else f"{count} classes")
-    what = f"{' and '.join(parts)}, from the names of folders" if parts else "pictures without classes"
-    return (f"layout {folders.layout}: {what} (input.layout)",)
+    what = f"{' and '.join(parts)}, from the names of folders" if parts else "pictures without classes and splits"
+    return (f"{what} (input.layout: {folders.layout})",)
 
 
 def _guessed(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence]) -> Iterator[str]:

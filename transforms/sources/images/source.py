@@ -287,8 +287,8 @@ class ImageSource(FileSource):
         if layout != "split" and layout != "flat":
             here = "" if self.known_classes is None else " in these files"  # the dataset may have others
             found.append(f"{'1 class' if len(classes) == 1 else f'{len(classes)} classes'}{here}")
-        what = f"{' and '.join(found)}, from the names of folders" if found else "files without classes"
-        return (f"layout {layout}: {what} (input.layout)",)
+        what = f"{' and '.join(found)}, from the names of folders" if found else "pictures without classes and splits"
+        return (f"{what} (input.layout: {layout})",)
 
     def _choices(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[Choice, ...]:
         origin = "from the names of folders" if self._layout == "auto" else "input.layout"
