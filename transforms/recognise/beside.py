@@ -18,7 +18,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Listing
-from ..sources.files.formats import FORMATS
+from ..sources.files.formats import FORMATS, format_of_name
 from ..sources.files.listing import beginning_of
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
@@ -376,36 +376,64 @@ def _folder_name(path: str) -> str:
 
 
 def classes_of_folders(around: Around) -> Iterator[str]:
-    """The names of the folders of files may be classes, which no record has.
+    """The names of the folders of files may be classes, which no record has, above or below those of splits.
 
     Texts of a class are read by a line of Python, tables with the class as a column by folders of another name.
     """
-    root, form, splits, call = around.root, around.form, around.splits, around.call
-    folders = [one[len(root.rstrip("/")) + 1 :] for one in around.folders] if form != "images" else ()
-    depth = {one.count("/") + 1 if one else 0 for one in folders}
-    level = max(depth, default=0)
-    names = sorted({one.rpartition("/")[2] for one in folders if one and one.count("/") + 1 == level})
-    even = len(depth) == 1 or form == "txt"
-    told = len(names) > 1 and even and level > any(splits) and not any(map(split_of_folder, names))
-    if not told or any("." in name or "=" in name for name in names) or "://" in root:
+    root, form, call = around.root, around.form, around.call
+    folders = [one[len(root.rstrip("/")) + 1 :].split("/") for one in around.folders] if form != "images" else []
+    deepest = max(map(len, folders), default=0)
+    chosen = [one for one in folders if len(one) == deepest] if form == "txt" else folders
+    splits = {name for name in chain(*folders) if split_in_words(name)}
+    if not any(around.splits) and not all(splits.intersection(parts) for parts in folders):
+        splits = set()  # airplane, bus, train
+    own = _apart(
+        [[(at, one) for at, one in enumerate(parts) if one not in splits and _may_be_class(one)] for parts in chosen]
+    )
+    names = sorted({one[-1][1] for one in own if one})
+    if len(names) < 2:
         return
     shown = first_names(names, MOST)
-    if form == "txt":
-        split = "'split': path.parts[-3], " if any(splits) else ""
-        texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * level}*.txt'))"
-        data = f"[{{{split}'class': path.parent.name, 'text': path.read_text('utf-8')}} for path in {texts}]"
+    of_split = next(
+        (at for at in range(deepest) if form == "txt" and all(split_of_folder(one[at]) for one in chosen)), -1
+    )
+    if form == "txt" and "://" not in root and (of_split >= 0 or not any(around.splits)):
+        at = next(one[-1][0] for one in own if one)
+        split = f"'split': path.parts[{of_split - deepest - 1}], " if any(around.splits) else ""
+        folder = "path.parent.name" if at == deepest - 1 else f"path.parts[{at - deepest - 1}]"
+        texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * deepest}*.txt'))"
+        data = f"[{{{split}'class': {folder}, 'text': path.read_text('utf-8')}} for path in {texts}]"
         read = call.of_data(data, **({"split__column": "split"} if split else {}))
-        others = " (without the files in folders above these)" if len(depth) > 1 else ""
+        others = " (without the files in folders above these)" if len(chosen) < len(folders) else ""
         yield (
             f"each line is a record, without the folder of its file ({shown}); if a file is a record, and its folder "
             f"the class, in Python{others}: {read}"
         )
         return
-    first = next(one for one in folders if one.rpartition("/")[2] == names[0])
-    path = os.path.join(root, first)
-    rename = Foreign("mv", typed_path(path), typed_path(f"{path[: -len(names[0])]}class={names[0]}"))
+    first, at = next(
+        (parts, one[-1][0]) for parts, one in zip(chosen, own, strict=True) if one and one[-1][1] == names[0]
+    )
+    path = os.path.join(root, *first[:at])
+    rename = Foreign(
+        "mv", typed_path(os.path.join(path, names[0])), typed_path(os.path.join(path, f"class={names[0]}"))
+    )
     also = f"; to get them as a column, rename each folder, such as: {rename}" if form in _WITH_COLUMNS else ""
-    yield f"folder names do not become part of the records: {shown}{also}"
+    yield f"folder names do not become part of the records: {shown}{'' if '://' in root else also}"
+
+
+def _may_be_class(folder: str) -> bool:
+    """Return whether a folder has another name than those of columns, files and versions."""
+    says = "=" in folder or format_of_name(folder) or re.fullmatch(r"[0-9]+(?:\.[0-9]+)+", folder)
+    return bool(folder) and not says
+
+
+def _apart(paths: list[list[tuple[int, str]]]) -> list[list[tuple[int, str]]]:
+    """Return paths without the names that all begin with, or end with."""
+    while paths and all(paths) and len({one[0] for one in paths}) == 1:
+        paths = [one[1:] for one in paths]
+    while paths and all(paths) and len({one[-1][1] for one in paths}) == 1:
+        paths = [one[:-1] for one in paths]
+    return paths
 
 
 _WITH_COLUMNS: Final = ("csv", "jsonl", "parquet", "arrow")

@@ -1,0 +1,110 @@
+"""Names of folders and files that may be classes, sites or languages are said where no record has them."""
+
+from __future__ import annotations
+
+import pathlib
+import shlex
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shardmill.pipelines import convert
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ..command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+FOLDERS = "folder names do not become part of the records: "
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(path: str, text: str = "n\n1\n") -> None:
+    file = Path("d", path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix == ".parquet":
+        pq.write_table(pa.table({"n": [1]}), file)
+    elif file.suffix == ".npy":
+        np.save(file, np.zeros((2, 3)))
+    else:
+        file.write_text('{"n": 1}\n' if file.suffix == ".jsonl" else text)
+
+
+def lines_with(start: str, shown: str) -> list[str]:
+    return [line for line in shown.splitlines() if line.startswith(f"Detected: {start}")]
+
+
+ABOVE = {
+    "folders of splits": ("{}/{}/a.csv", "neg"),
+    "names that state splits": ("{}/{}-00000-of-00001.parquet", "neg"),
+    "words of splits": ("{}/X_{}.csv", "neg"),
+    "a folder below": ("{}/data/{}.jsonl", "neg"),
+    "splits above": ("{1}/{0}/a.csv", "train/neg"),
+}
+
+
+@pytest.mark.parametrize("case", ABOVE)
+def test_folders_above_splits_or_below_them_become_a_column_by_the_command_that_is_said(
+    case: str, shardmill: Shardmill
+) -> None:
+    form, folder = ABOVE[case]
+    for name in ("neg", "pos"):
+        for split in ("train", "test"):
+            write(form.format(name, split))
+    named = () if "00000" in form or "a.csv" in form else ("--set", "input.splits=names")
+    (line,) = lines_with(f"{FOLDERS}neg, pos", shardmill("convert", "d", "-o", "out", *named).out)
+    move = line.rpartition("such as: ")[2]
+    first = folder.replace("train", "test")
+    assert shlex.split(move) == ["mv", f"d/{first}", f"d/{first.replace('neg', 'class=neg')}"]
+    subprocess.run(shlex.split(move), check=True)
+    for path in [path for path in Path("d").rglob("*") if path.name in ("neg", "pos")]:
+        path.rename(path.with_name(f"class={path.name}"))
+    assert shardmill("convert", "d", "-o", "out", "--overwrite", *named).code == 0
+    for split in ("train", "test"):
+        assert open_dataset("out").to_arrow(split)["class"].to_pylist() == ["neg", "pos"]
+
+
+def test_texts_in_folders_of_classes_above_splits_are_records_by_the_line_of_python(shardmill: Shardmill) -> None:
+    for kind in ("ham", "spam"):
+        for split in ("train", "test"):
+            write(f"{kind}/{split}/0.txt", f"{kind} of\n{split}\n")
+    (line,) = lines_with("each line is a record, without", shardmill("convert", "d", "-o", "out").out)
+    exec(line.partition("in Python: ")[2], {"convert": convert, "pathlib": pathlib})
+    for split in ("train", "test"):
+        rows = open_dataset("out").to_arrow(split).to_pylist()
+        assert [(row["class"], row["text"]) for row in rows] == [
+            (kind, f"{kind} of\n{split}\n") for kind in ("ham", "spam")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("files", "shown"),
+    [
+        (["a/x.npy", "b/x.npy"], ["a, b"]),
+        (["a/x.csv", "a/old/x.csv", "b/x.csv"], ["a, b, old"]),
+        (["a/train.txt", "b/train.txt"], []),  # files that are records: a line of Python
+        (["bus/x.csv", "train/x.csv", "car/x.csv"], ["bus, car, train"]),
+        (["train/x.csv", "test/x.csv"], []),
+        (["x.csv", "old/x.csv"], []),
+        (["data/train/x.csv", "data/test/x.csv"], []),
+        (["train/data/x.csv", "test/data/x.csv"], []),
+        (["site=a/x.csv", "site=b/x.csv"], []),
+        (["a.parquet/part-0.csv", "b.parquet/part-0.csv"], []),
+        (["pets/1.0.0/x.csv", "pets/1.0.1/x.csv"], []),
+    ],
+)
+def test_folders_are_named_where_their_names_tell_files_apart(
+    files: list[str], shown: list[str], shardmill: Shardmill
+) -> None:
+    for file in files:
+        write(file)
+    done = shardmill("convert", "d", "-o", "out")
+    assert done.code == 0, done.err
+    lines = [line.removeprefix(f"Detected: {FOLDERS}") for line in lines_with(FOLDERS, done.out)]
+    assert [line.partition(";")[0] for line in lines] == shown
