@@ -33,7 +33,7 @@ from ..sources.files.listing import beginning_of
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
 from .names import is_form_for_answers, kind_of, split_in_words, split_of_folder
-from .picture_tables import box_columns
+from .picture_tables import box_columns, box_header
 
 MOST: Final = 8
 MOST_FOLDERS: Final = 1000
@@ -473,13 +473,15 @@ def is_archive(path: bytes) -> bool:
 def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
     """Return the column whose value in the first row is a file, the folder of the path, and the suffix it lacks.
 
-    Of several folders of pictures that hold such a file, it is that of the table's own name: train/ for train.csv.
+    Of several folders of pictures that hold such a file, it is that of the table's own name, or of the split in it:
+    train/ for train.csv and train_labels.csv.
     """
     rows = rows_in(path)[:2]
     if len(rows) < 2 or len(rows[0]) != len(rows[1]):
         return None
     named = [(column, value) for column, value in zip(*rows, strict=True) if column and value and "\0" not in value]
     stem = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
+    split = split_in_words(stem)
     for suffix in ("", *FORMATS["images"].suffixes):
         for folder in filter(None, (os.path.dirname(os.fsdecode(path)), around.root)):
             for column, value in named:
@@ -488,7 +490,8 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
         for column, value in named:
             folders = [*around.below, *(around.above if "/" in value else ())]
             found = [one for one in folders if os.path.isfile(os.path.join(one, value + suffix))]
-            own = [one for one in found if os.path.basename(one) == stem]
+            names = [(one, os.path.basename(one)) for one in found]
+            own = [one for one, name in names if name == stem or (split is not None and split_of_folder(name) == split)]
             if own or len(found) == 1:
                 return column, (own or found)[0], suffix
     return None
@@ -501,7 +504,9 @@ def lines_of(path: bytes) -> list[str]:
 
 
 def rows_in(path: bytes) -> list[list[str]]:
-    """Return the whole rows at the beginning of a table."""
+    """Return the whole rows at the beginning of a table; of one of boxes without a header the first are its names."""
     lines = lines_of(path)
     sign = max("\t,;|", key=lines[0].count) if lines else ","
-    return [*csv.reader(lines, delimiter=sign)] or [[]]
+    rows = [*csv.reader(lines, delimiter=sign)] or [[]]
+    names = box_header(rows[0])
+    return [list(names), *rows] if names else rows

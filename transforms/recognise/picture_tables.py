@@ -178,6 +178,22 @@ class BoxColumns:
         return (self.picture, self.label, *self.box, *self.size)
 
 
+_WITHOUT_HEADER: Final = ("path", "x1", "y1", "x2", "y2", "class", "width", "height")
+"""The columns of tables without a header: of RetinaNet's readers the first six, of SKU-110K all."""
+
+
+def box_header(first: Sequence[str]) -> tuple[str, ...]:
+    """Return names for the columns of a table of boxes whose first row is a box; nothing for another table.
+
+    >>> box_header(["1.jpg", "1", "2", "5", "6", "cat"]), box_header(["1.jpg", "", "", "", "", ""])[:2]
+    (('path', 'x1', 'y1', 'x2', 'y2', 'class'), ('path', 'x1'))
+    """
+    sides = [cell.strip() for cell in first[1:5]]
+    known = len(first) in (6, 8) and first[0].lower().endswith(FORMATS["images"].suffixes)
+    numbers = all(re.fullmatch(r"-?[0-9]+(?:\.[0-9]*)?", side) for side in sides)
+    return _WITHOUT_HEADER[: len(first)] if known and (numbers or not any(sides)) else ()
+
+
 def box_columns(names: Iterable[str | None]) -> BoxColumns | None:
     """Return which columns say where the box of each row is; None where they are of no boxes.
 

@@ -96,6 +96,32 @@ FORMS: dict[str, tuple[dict[str, str], dict[str, list[str]]]] = {
         },
         {"train": ["train/a.jpg", "train/b.jpg"]},
     ),
+    "TensorFlow's with folders of splits": (
+        {
+            "pets/images/train/a.jpg": "", "pets/images/train/b.jpg": "", "pets/images/test/a.jpg": "",
+            "pets/data/train_labels.csv": f"{TENSORFLOW}a.jpg,40,20,cat,4,5,24,15\na.jpg,40,20,dog,0,0,20,10\n"
+            "b.jpg,40,20,dog,0,0,20,10\n",
+            "pets/data/test_labels.csv": f"{TENSORFLOW}a.jpg,40,20,cat,4,5,24,15\na.jpg,40,20,dog,0,0,20,10\n",
+        },
+        {"train": ["images/train/a.jpg", "images/train/b.jpg"], "test": ["images/test/a.jpg"]},
+    ),
+    "RetinaNet's": (
+        {
+            "pets/images/a.jpg": "", "pets/images/b.jpg": "",
+            "pets/annotations.csv": "images/a.jpg,4,5,24,15,cat\nimages/a.jpg,0,0,20,10,dog\n"
+            "images/b.jpg,0,0,20,10,dog\n",
+        },
+        {"train": ["images/a.jpg", "images/b.jpg"]},
+    ),
+    "SKU-110K's": (
+        {
+            "pets/images/train_a.jpg": "", "pets/images/train_b.jpg": "", "pets/images/val_a.jpg": "",
+            "pets/annotations/annotations_train.csv": "train_b.jpg,0,0,20,10,dog,40,20\n"
+            "train_a.jpg,4,5,24,15,cat,40,20\ntrain_a.jpg,0,0,20,10,dog,40,20\n",
+            "pets/annotations/annotations_val.csv": "val_a.jpg,4,5,24,15,cat,40,20\nval_a.jpg,0,0,20,10,dog,40,20\n",
+        },
+        {"train": ["images/train_a.jpg", "images/train_b.jpg"], "val": ["images/val_a.jpg"]},
+    ),
     "beside the pictures": (
         {
             "pets/a.jpg": "", "pets/b.jpg": "",
@@ -134,6 +160,19 @@ def test_an_append_of_such_tables_is_read_as_the_first_ones(form: str, shardmill
     assert {name: one.records for name, one in open_dataset("out").manifest.splits.items()} == {
         split: 2 * len(names) for split, names in wanted.items()
     }
+
+
+@pytest.mark.parametrize("first", ["images/b.jpg,,,,,", "images/a.jpg,4,5,24,15,cat"])
+def test_rows_of_a_table_without_a_header_are_counted_from_the_first_and_an_empty_one_has_no_box(
+    first: str, shardmill: Shardmill
+) -> None:
+    rows = [first, "images/a.jpg,4,5,24,15,cat", "images/b.jpg,,,,,", "images/c.jpg,9,9,1,1,cat"]
+    make({f"pets/images/{name}.jpg": "" for name in "abc"} | {"pets/annotations.csv": "\n".join(dict.fromkeys(rows))})
+    words = proposed(shardmill("convert", "pets", "-o", "out").err)
+    done = shardmill(*words, "--max-rejects", "1")
+    assert done.code == 0, done.err
+    assert f"box 1 (row {len({*rows})})" in done.out.replace("(id row", "(row")
+    assert records() == {"images/a.jpg": [CAT], "images/b.jpg": []}
 
 
 def run(rows: str, **more: Any) -> None:

@@ -4,6 +4,8 @@
     ImageID,LabelName,XMin,XMax,YMin,YMax              corners as parts of the picture, as Open Images has them
     image_id,x,y,w,h,class                             a corner, width and height
     image_id,width,height,bbox                         "[x, y, width, height]" in a cell
+    images/1.jpg,1,2,5,6,cat                           no header: path, corners and class, as RetinaNet's readers take
+    1.jpg,1,2,5,6,object,40,20                         and the size of the picture, as SKU-110K has it
 
 A picture may be named without its suffix, or its folder. A row without numbers says that its picture has no boxes.
 Codes of classes, as Open Images has them, get their names from a `class-descriptions*.csv` beside or above the tables.
@@ -29,7 +31,7 @@ from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...recipe.steps.objects import ID
 from ...recognise.names import kind_of, split_in_words
-from ...recognise.picture_tables import BoxColumns, box_columns
+from ...recognise.picture_tables import BoxColumns, box_columns, box_header
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from ..files.skipped_names import pictures_below
@@ -43,6 +45,7 @@ _NO_CLASS: Final = "object"
 
 @dataclass(frozen=True, slots=True)
 class _Row:
+    number: int
     picture: str
     numbers: tuple[float, ...] | None
     label: str | None
@@ -61,12 +64,12 @@ def read_boxes(entries: Sequence[SourceEntry], options: AnnotationOptions, run: 
         pictures, here = known.get(folder.path) or _pictures_in(folder.path), dict[str, Picture]()
         known[folder.path] = pictures
         table = os.path.relpath(os.fsdecode(entries[number].path), folder.path)
-        for at, row in enumerate(rows, 2):
+        for row in rows:
             name = folder.named(pictures.named(row.picture, table))
             picture = here.setdefault(name, Picture(number, name, row.picture, None if parts else row.size))
             if row.numbers is not None:
                 box = _box(row.numbers, corners=columns.corners, parts=parts)
-                picture.objects.append({ID: f"row {at}", "label": row.label} | box)
+                picture.objects.append({ID: f"row {row.number}", "label": row.label} | box)
         found += here.values()
     described = _descriptions(entries)
     for picture in found:
@@ -107,7 +110,9 @@ def _read(entry: SourceEntry, only: str) -> tuple[BoxColumns, list[_Row], list[s
     with open_listed(entry, open_file) as file:
         text = file.read().decode("utf-8-sig", "replace")
     first = text.partition("\n")[0]
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max("\t,;|", key=first.count))
+    sign = max("\t,;|", key=first.count)
+    names = box_header(next(csv.reader([first], delimiter=sign), []))
+    reader = csv.DictReader(io.StringIO(text, newline=""), names or None, delimiter=sign)
     columns = box_columns(reader.fieldnames or ())
     if columns is None:
         shown = first_names([printable(one) for one in reader.fieldnames or ()], 8)
@@ -116,12 +121,12 @@ def _read(entry: SourceEntry, only: str) -> tuple[BoxColumns, list[_Row], list[s
             f"has no columns of pictures and boxes, but {shown}; name them filename, class, xmin, ymin, xmax, ymax",
         )
     rows = []
-    for at, row in enumerate(reader, 2):
+    for at, row in enumerate(reader, 1 if names else 2):
         name = (row[columns.picture] or "").strip()
         if not name:
             raise SourceError(entry.name, f'row {at}: "{printable(columns.picture)}" is empty; name the picture')
         label = only if columns.label is None else (row[columns.label] or "").strip() or None
-        rows.append(_Row(name, _numbers(row, columns), label, _size(row, columns)))
+        rows.append(_Row(at, name, _numbers(row, columns), label, _size(row, columns)))
     others = [one for one in reader.fieldnames or () if one not in columns.all]
     return columns, rows, others
 
