@@ -25,7 +25,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 from typing import Any, Final
 
 from ..errors import InputError, SourceError
@@ -246,9 +246,9 @@ def folders_of_splits(root: str) -> list[str]:
 
 def _pairs(root: str) -> Iterator[Pair]:
     places = folders_of_splits(root)
-    for place in places:
-        yield from _beside(place)
-        yield from _in_folders(place)
+    found = [(place, pair) for place in places for pair in (*_beside(place), *_in_folders(place))]
+    yield from (pair for _, pair in found)
+    yield from _as_in_splits(root, [(place, pair) for place, pair in found if place != root])
     files = files_in(os.path.join(root, "annotations")) if places else []
     texts = [one for one in files if one.lower().endswith(".json")]
     for name in list(filter(_INSTANCES.fullmatch, texts)) or [one for one in texts if not one.startswith("panoptic")]:
@@ -256,6 +256,19 @@ def _pairs(root: str) -> Iterator[Pair]:
         last = match[1] if match else re.split("[_-]", name[: -len(".json")])[-1]
         pictures = (last, os.path.join("images", last), *PICTURES)
         yield from _coco(os.path.join(root, "annotations", name), [os.path.join(root, one) for one in pictures])
+
+
+def _as_in_splits(root: str, found: Sequence[tuple[str, Pair]]) -> Iterator[Pair]:
+    """Yield what is in other folders in the places in which folders of splits have their annotations."""
+    shapes = dict.fromkeys(
+        (one.kind, os.path.relpath(one.files, place), os.path.relpath(one.pictures, place)) for place, one in found
+    )
+    for name, (kind, *inner) in product(_folders_in(root)[:_MOST_FOLDERS] if shapes else (), shapes):
+        files, pictures = (os.path.normpath(os.path.join(root, name, one)) for one in inner)
+        texts = [files] if kind == "coco" else (os.path.join(files, one) for one in files_in(files))
+        there = any(os.path.isfile(one) and one.lower().endswith(_SUFFIXES.get(kind, ".json")) for one in texts)
+        if there and next(pictures_below(os.fsencode(pictures)), None) is not None:
+            yield Pair(kind, files, pictures)
 
 
 def _beside(place: str) -> Iterator[Pair]:

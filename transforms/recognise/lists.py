@@ -9,12 +9,12 @@
     obj_train_data/7.txt    obj.data     train = data/train.txt
     obj_train_data/7.jpg    train.txt    data/obj_train_data/7.jpg
 
-`trainval.txt` is both, and read where `train.txt` is not there; `cat_train.txt` says which pictures have a cat. In a
-`data.yaml` a split is a folder, a list of folders, or a file that lists pictures; labels are where `images` in a path
-is `labels`. The only YAML file of a folder may have another name. Names of classes are there, or in `classes.txt` or
-`obj.names`, above labels or in each folder of them; files that differ stop a run. Other lists beside pictures are
-named, with the command that reads their lines if each has a class or a text: `1.jpg cat`. Sources: the development kit
-of VOC2012, section 8; ultralytics, "object detection datasets".
+`trainval.txt` is left out where it is both; other lists beside those are splits of their names, and `cat_train.txt`
+says which pictures have a cat. In a `data.yaml` a split is a folder, a list of folders, or a file that lists pictures;
+labels are where `images` in a path is `labels`. The only YAML file of a folder may have another name. Names of classes
+are there, or in `classes.txt` or `obj.names`, above labels or in each folder of them; files that differ stop a run.
+Other lists beside pictures are named, with the command that reads their lines if each has a class or a text: `1.jpg
+cat`. Sources: the development kit of VOC2012, section 8; ultralytics, "object detection datasets".
 """
 
 from __future__ import annotations
@@ -39,11 +39,16 @@ from ..sources.contract.call import shown_path, typed_path
 from ..sources.files.formats import FORMATS, suffixes_of
 from ..sources.files.listing import beginning_of, is_there, list_file
 from ..sources.files.open_file import open_file, open_listed, read_at
-from ..sources.files.skipped_names import pictures_below
+from ..sources.files.skipped_names import SPLITS, pictures_below
 from .beside import HEAD_BYTES, MOST, YOLO_LINES, Around, as_metadata, in_splits, lines_of, rows_in, written_as
-from .names import split_in_words, split_of_folder
+from .names import as_split, kind_of, split_in_words, split_of_folder
 
 _BOTH: Final = "trainval"
+_OF_A_CLASS: Final = re.compile(rf".+_(?:{'|'.join(SPLITS)}|{_BOTH})", re.IGNORECASE)
+"""The pictures of a split, and whether they show a class: `cat_train.txt`."""
+
+_MOST_LISTS: Final = 16
+IMAGE_SETS: Final = "ImageSets/Main"
 _MOST_BYTES: Final = 64 << 20
 NAMES: Final = ("classes.txt", "obj.names", "labels.txt")
 OTHERS: Final = re.compile(
@@ -91,8 +96,12 @@ def splits_by_lists(root: str, files: Sequence[str]) -> tuple[list[str], str] | 
     listed = _lists_of_voc(root, {*stems, *map(os.path.basename, stems)})
     below, named = _split_of_each(listed, stems), _split_of_each(listed, list(map(os.path.basename, stems)))
     if any(named) or any(below):
+        sets = _image_sets(os.path.join(os.path.dirname(root), "ImageSets", "Main"))
+        said = "; ".join(filter(None, (one for *_, one in sets)))
         where = (
-            "ImageSets/Main" if _of_voc(root) else first_names([os.path.basename(path) for _, path, _ in listed], MOST)
+            f"{IMAGE_SETS}{said and f' ({said})'}"
+            if sets
+            else first_names([os.path.basename(path) for _, path, _ in listed], MOST)
         )
         return [one or other for one, other in zip(below, named, strict=True)], where
     splits, where = _splits_of_labels(root)
@@ -157,25 +166,68 @@ def _lists_of_voc(root: str, known: Container[str]) -> list[tuple[str, str, list
 
 
 def _of_voc(root: str) -> list[tuple[str, str]]:
-    folder = os.path.join(os.path.dirname(root), "ImageSets", "Main")
-    others = (name for name in sorted(os.listdir(folder)) if name.endswith(".txt")) if os.path.isdir(folder) else ()
-    return _lists_in_folder(folder) or [("", os.path.join(folder, name)) for name in others]  # CVAT's default.txt
+    found = _image_sets(os.path.join(os.path.dirname(root), "ImageSets", "Main"))
+    return [(split, path) for split, path, said in found if split or not said]
+
+
+def _image_sets(folder: str) -> list[tuple[str, str, str]]:
+    """Return the lists in a folder of Pascal VOC's: the split of each, its path, and what to say of it.
+
+    Where one has the name of a split, all are of splits. The split is "" where none has: CVAT's default.txt.
+    """
+    texts = {os.path.splitext(name)[0]: os.path.join(folder, name) for name in _texts_of(folder)}
+    lists = {stem: path for stem, path in texts.items() if not _OF_A_CLASS.fullmatch(stem)}
+    lists = {stem: path for stem, path in lists.items() if not any(stem.endswith(f"_{other}") for other in lists)}
+    kinds = {kind_of(split) for stem in lists if (split := split_of_folder(stem) or _both(stem))}
+    if not kinds:
+        return [("", path, "") for path in texts.values()]
+    found = list[tuple[str, str, str]]()
+    for stem, path in lists.items():
+        parts = [other for one, other in lists.items() if kind_of(split_of_folder(one) or "") in ("train", "val")]
+        is_union = _both(stem) and parts and {*lines_in(path)} <= {line for part in parts for line in lines_in(part)}
+        said = f"{stem}.txt, which is others together, is left out" if is_union else ""
+        split = split_of_folder(stem) or as_split(stem)
+        said = f'"{printable(stem)}" is {split}' if split != stem.lower() and not split_of_folder(stem) else said
+        found.append(("" if is_union else split, path, said))
+    return found
+
+
+def _both(stem: str) -> str:
+    return _BOTH if stem.lower() == _BOTH else ""
+
+
+def _texts_of(folder: str) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if name.endswith(".txt")) if os.path.isdir(folder) else []
 
 
 def _lists_beside(root: str) -> list[tuple[str, str]]:
-    """Return the lists of two splits or more in a folder of annotations, or the one above: `train.txt`, `val.txt`."""
-    found = map(_lists_in_folder, (root, os.path.dirname(root)) if "://" not in root else ())
-    return next((lists for lists in found if len({split for split, _ in lists}) > 1), [])
+    """Return the lists of splits in a folder of annotations, or the one above, that are two at least.
+
+    One has the name of a split, `train.txt`; another may have any, where what it lists is there: `hold_out.txt`.
+    """
+    for folder in (root, os.path.dirname(root)) if "://" not in root else ():
+        texts = [(os.path.splitext(name)[0], os.path.join(folder, name)) for name in _texts_of(folder)]
+        named = [(split, path) for stem, path in texts if (split := split_of_folder(stem))]
+        if {split for split, _ in named} == {"test"}:
+            named += [(_BOTH, path) for stem, path in texts if _both(stem)]
+        others = [
+            (as_split(stem), path)
+            for stem, path in (texts if named and len(texts) <= _MOST_LISTS else ())
+            if not (split_of_folder(stem) or _both(stem) or _OF_A_CLASS.fullmatch(stem) or OTHERS.fullmatch(path))
+            and _lists_pictures(path, root)
+        ]
+        if len({split for split, _ in (*named, *others)}) > 1:
+            return [*named, *others]
+    return []
 
 
-def _lists_in_folder(folder: str) -> list[tuple[str, str]]:
-    """Return the lists in a folder that have the names of splits; `trainval.txt` where there is no `train.txt`."""
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    texts = [(os.path.splitext(name)[0], os.path.join(folder, name)) for name in names if name.endswith(".txt")]
-    lists = [(split, path) for stem, path in texts if (split := split_of_folder(stem))]
-    if not {split for split, _ in lists} - {"test"}:
-        lists += [(_BOTH, path) for stem, path in texts if stem.lower() == _BOTH]
-    return lists
+def _lists_pictures(path: str, root: str) -> bool:
+    """Return whether the first lines of a text name pictures that are there."""
+    names = [line.strip() for line in lines_in(path)[:_LIST_LINES] if line.strip()]
+    folder, above = os.path.dirname(path), os.path.dirname(root)
+    return bool(names) and all(
+        os.path.isfile(_place(name, folder, path)) or os.path.isfile(_picture_named(above, name)) for name in names
+    )
 
 
 def _stem_below(root: str, file: str) -> str:
@@ -212,9 +264,11 @@ def _split_of_each(listed: Sequence[tuple[str, str, Sequence[str]]], wanted: Seq
         for name in names:
             if split_of.setdefault(name, split) != split:
                 other = next(os.path.basename(one) for own, one, its in listed if own == split_of[name] and name in its)
+                unused = Foreign("mv", typed_path(path), f"{typed_path(path)}.unused")
                 raise InputError(
                     f'{printable_path(path)}: "{printable(name)}" is in {other} too, and a picture is of one split; '
-                    f"take it out of one"
+                    f"take it out of one, or take this list away: {unused}; to read all files as one split: "
+                    f"{Set('input.splits', 'none')}"
                 )
     return [split_of.get(name, "") for name in wanted]
 

@@ -122,6 +122,16 @@ def split_of_folder(name: str) -> str | None:
     return match[1].lower() if match else None
 
 
+def as_split(name: str) -> str:
+    """Return the name that a split may have, for one that has another.
+
+    >>> as_split("hold out"), as_split("Extra-2"), as_split("7")
+    ('hold_out', 'extra_2', 'split_7')
+    """
+    stem = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    return stem if stem[:1].isalpha() else f"split_{stem}"
+
+
 def split_above(file: str) -> str | None:
     """Return the split whose name the folder of a file has."""
     return split_of_folder(os.path.basename(os.path.dirname(file)))

@@ -33,13 +33,14 @@ from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Recognised, SourceEntry
 from ..sources.files.skipped_names import SPLITS
 from .hugging_face import Stated, loaded_splits, saved_splits, split_named, stated_in
-from .lists import splits_by_lists
+from .lists import IMAGE_SETS, splits_by_lists
 from .names import (
     HELD_RULE,
     MAGIC,
     FileSplits,
     Globs,
     Word,
+    as_split,
     is_split_folder,
     kind_of,
     level_of,
@@ -297,9 +298,9 @@ def by_lists(seen: Seen) -> Found | Mixed | None:
         return Mixed(f"names of files state splits ({named}), and others none ({others})", words, choices=choices)
     found = None if "://" in seen.root else splits_by_lists(seen.root, seen.files)
     if found is None:
-        return None
+        return by_annotated_folders(seen) if seen.form in ("coco", "voc", "yolo") else None
     splits, where = found
-    own = by_folders(seen) if where != "ImageSets/Main" else None
+    own = by_folders(seen) if not where.startswith(IMAGE_SETS) else None
     return None if isinstance(own, Found) and len(own.kinds) > 1 else Found("lists", {}, splits, where)
 
 
@@ -351,8 +352,34 @@ def _own_split(name: str) -> str:
     >>> _own_split("instances_extra-2.json"), _own_split("7.json")
     ('extra_2', 'split_7')
     """
-    stem = re.sub(r"[^a-z0-9]+", "_", os.path.splitext(name)[0].lower()).strip("_").removeprefix("instances_")
-    return stem if stem[:1].isalpha() else f"split_{stem}"
+    return as_split(os.path.splitext(name)[0].lower().removeprefix("instances_"))
+
+
+def by_annotated_folders(seen: Seen) -> Found | Mixed | None:
+    """Annotations are in folders, some of which have names of splits: the others are splits of their own names.
+
+    It is unclear where there are more others than splits.
+    """
+    for level in range(max(map(len, seen.parts.values()), default=0)):
+        names = {parts[level] if len(parts) > level else "" for parts in seen.parts.values()}
+        words = {name for name in names if split_of_folder(name)}
+        others = sorted(names - words)
+        if words and others and "" not in names:
+            each = seen.at(level, lambda name: split_of_folder(name) or as_split(name))
+            named = ", ".join(f'"{printable(one)}" is {as_split(one)}' for one in others if as_split(one) != one)
+            where = f"the names of folders{named and f' ({named})'}"
+            if len(others) <= len(words):
+                return Found("folders", {}, [one or "" for one in each], where)
+            what = f"names of folders state splits ({first_names(sorted(words), _SHOWN)}), and others none"
+            globs = defaultdict[str, list[str]](list)
+            for name in sorted(names):
+                globs[split_of_folder(name) or as_split(name)].append(f"{'*/' * level}{escape(name)}/*")
+            said = Set("input.splits", {split: some[0] if len(some) == 1 else some for split, some in globs.items()})
+            choices = ((", ".join(sorted(globs)), (said,)), ("all files in one split", (Set("input.splits", "none"),)))
+            return Mixed(f"{what} ({first_names(others, _SHOWN)})", each, choices=choices)
+        if words:
+            return None
+    return None
 
 
 CLEAR: Final[tuple[Callable[[Seen], Found | Mixed | None], ...]] = (

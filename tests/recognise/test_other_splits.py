@@ -1,0 +1,142 @@
+"""Annotations of a split that has a name of its own, beside usual ones, are read under it, or the run stops."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ..command_line import Shardmill
+from .test_box_layouts import BOX, boxes, choices_in, coco, picture, splits_of, voc, voc_as_it_is, write, yolo
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def in_coco(folder: str) -> None:
+    picture(f"pets/{folder}/1.jpg")
+    coco(f"pets/{folder}/_annotations.coco.json", ["1.jpg"])
+
+
+def in_voc(folder: str) -> None:
+    picture(f"pets/{folder}/1.jpg")
+    voc(f"pets/{folder}/1.xml", "1.jpg")
+
+
+def in_yolo(folder: str) -> None:
+    picture(f"pets/{folder}/images/1.jpg")
+    yolo(f"pets/{folder}/labels/1.txt")
+    write("pets/data.yaml", "names: [cat, dog]\n")
+
+
+def in_ultralytics(folder: str) -> None:
+    picture(f"pets/images/{folder}/1.jpg")
+    yolo(f"pets/labels/{folder}/1.txt")
+    write("pets/data.yaml", "names: [cat, dog]\n")
+
+
+EACH = pytest.mark.parametrize("make", [in_coco, in_voc, in_yolo, in_ultralytics])
+
+
+def assert_one_each(*splits: str) -> None:
+    assert {split: boxes("out", split) for split in splits_of("out")} == {split: [(BOX, ["cat"])] for split in splits}
+
+
+@EACH
+@pytest.mark.parametrize("given", [("train", "hold_out"), ("hold out", "test", "train"), ("Extra-2", "val")])
+def test_a_folder_of_another_name_beside_those_of_splits_is_a_split_of_its_name(
+    given: tuple[str, ...], make: Callable[[str], None], shardmill: Shardmill
+) -> None:
+    for one in given:
+        make(one)
+    legal = {"hold out": "hold_out", "Extra-2": "extra_2"}
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert_one_each(*(legal.get(one, one) for one in given))
+    assert "left out" not in screen
+    assert all(f'"{one}" is {legal[one]}' in screen for one in given if one in legal)
+
+
+@EACH
+def test_more_folders_of_other_names_than_of_splits_stop_a_run_whose_commands_run(
+    make: Callable[[str], None], shardmill: Shardmill
+) -> None:
+    for one in ("train", "day", "night 2"):
+        make(one)
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    assert "names of folders state splits (train), and others none (day, night 2)" in refused.err
+    each, all_in_one = choices_in(refused.err)
+    assert shardmill(*each).code == 0
+    assert_one_each("train", "day", "night_2")
+    assert shardmill(*all_in_one, "--overwrite").code == 0
+    assert boxes("out", "train") == [(BOX, ["cat"])] * 3
+
+
+@pytest.mark.parametrize("make", [in_yolo, in_ultralytics])
+def test_a_split_without_objects_is_read_as_the_others(make: Callable[[str], None], shardmill: Shardmill) -> None:
+    for one in ("train", "val"):
+        make(one)
+    next(path for path in Path("pets").rglob("1.txt") if "val" in path.parts).write_text("")
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert {split: len(names) for split, names in splits_of("out").items()} == {"train": 1, "val": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "split"), [("hold out", "hold_out"), ("val2", "val2"), ("holdout", "holdout"), ("trainval", "trainval")]
+)
+def test_a_list_of_pascal_voc_of_another_name_is_a_split(name: str, split: str, shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    Path("pets/ImageSets/Main/trainval.txt").unlink()
+    Path("pets/ImageSets/Main/val.txt").rename(f"pets/ImageSets/Main/{name}.txt")
+    write(f"pets/ImageSets/Main/cat_{name}.txt", "2  1\n")
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert {one: len(boxes("out", one)) for one in splits_of("out")} == {"train": 2, split: 1, "test": 1}
+    assert (f'"{name}" is {split}' in screen) == (name != split)
+    assert "names are left out" not in screen
+
+
+def test_a_list_that_is_train_and_val_together_is_left_out_and_said(shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert {one: len(boxes("out", one)) for one in splits_of("out")} == {"train": 2, "val": 1, "test": 1}
+    assert "trainval.txt, which is others together, is left out" in screen
+
+
+def test_trainval_without_the_lists_of_both_is_one_split(shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    for name in ("train", "val"):
+        Path(f"pets/ImageSets/Main/{name}.txt").unlink()
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert {one: len(boxes("out", one)) for one in splits_of("out")} == {"trainval": 3, "test": 1}
+
+
+def test_lists_that_share_pictures_stop_a_run_whose_commands_run(shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    write("pets/ImageSets/Main/val2.txt", "0\n2\n")
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    assert 'pets/ImageSets/Main/val2.txt: "0" is in train.txt too' in refused.err
+    away = refused.err.partition("take this list away: ")[2].partition("; to read all")[0]
+    assert shardmill("convert", "pets", "-o", "one", *shlex.split(refused.err.strip().rpartition(": ")[2])).code == 0
+    assert {one: len(boxes("one", one)) for one in splits_of("one")} == {"train": 4}
+    subprocess.run(shlex.split(away), check=True)
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert {one: len(boxes("out", one)) for one in splits_of("out")} == {"train": 2, "val": 1, "test": 1}
+
+
+def test_a_list_of_another_name_beside_labels_is_a_split_and_other_texts_are_not(shardmill: Shardmill) -> None:
+    for name in ("1", "2"):
+        picture(f"pets/images/{name}.jpg")
+        yolo(f"pets/labels/{name}.txt")
+    write("pets/train.txt", "images/1.jpg\n")
+    write("pets/hold_out.txt", "images/2.jpg\n")
+    write("pets/notes.txt", "made up\n")
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert {one: len(boxes("out", one)) for one in splits_of("out")} == {"train": 1, "hold_out": 1}
