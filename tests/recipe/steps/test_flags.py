@@ -45,6 +45,28 @@ def test_a_table_of_flags_is_read_as_a_list_of_classes_by_the_option_on_the_scre
     assert "image/encoded" in open_dataset("out").to_arrow("train").column_names
 
 
+@pytest.mark.parametrize("suffix", ["", ".png"])
+@pytest.mark.parametrize("key", ["id", "image_id", "ImageId"])
+def test_flags_beside_a_folder_of_pictures_are_a_list_by_the_commands_on_the_screen(
+    shardmill: Shardmill, key: str, suffix: str
+) -> None:
+    Path("pets/train").mkdir(parents=True)
+    for number in (1, 2, 3):
+        Image.new("RGB", (8, 8)).save(f"pets/train/{number}.png")
+    Path("pets/train.csv").write_text(TABLE.replace("image", key).replace(".png", suffix))
+    table = shlex.split(shardmill("convert", "pets", "-o", "out").err.partition("to read its rows: shardmill ")[2])
+    screen = shardmill(*table)
+    assert screen.code == 0, screen.err
+    found = re.search(r"to make one list of classes of them: (.*)", screen.out)
+    assert found, screen.out
+    done = shardmill(*table, "--overwrite", *shlex.split(found[1]))
+    assert done.code == 0, done.err
+    assert open_dataset("out").manifest.labels == {"classes": ("cat", "dog", "yak")}
+    assert lists("classes") == [["cat", "yak"], ["dog"], []]
+    assert lists(f"{key}/filename") == ["1.png", "2.png", "3.png"]
+    assert "hold 0 and 1 alone" in shardmill("convert", "pets/train.csv", "-o", "plain").out
+
+
 @pytest.mark.parametrize(
     "text", [TABLE, TABLE.replace(",1", ",1.0"), TABLE.replace(",1", ",true").replace(",0", ",false")]
 )

@@ -7,6 +7,7 @@ keep their numbers, and new ones come at the end.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -23,7 +24,7 @@ from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.arrow_types import classes_of, plain_type
-from ...format.schema.column_types import is_string
+from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import NoColumnError, first_names
 from ...format.wording.printable import printable
@@ -346,6 +347,7 @@ def _unknown(name: str, value: object, own: Sequence[str]) -> CellError:
 
 
 _FEWEST: Final = 3
+_IDS: Final = re.compile(r"(?:\b|_)(?:id|index)$|I[dD]$")
 _MOST_OTHERS: Final = 3
 _ITEMS: Final = pa.list_(pa.field("item", pa.int64(), nullable=False))
 
@@ -400,11 +402,13 @@ class Flags(Step):
 
 
 def told_by_flags(batch: pa.RecordBatch) -> tuple[str, ...]:
-    """Return what to say of a table whose numbers are columns of 0 and 1 alone, beside a few texts."""
-    names = [name for name, one in zip(batch.schema.names, batch.columns, strict=True) if _is_flag(one)]
-    others = [batch[name].type for name in batch.schema.names if name not in names]
-    texts = all(types.is_string(one) or types.is_large_string(one) or types.is_binary(one) for one in others)
-    if len(names) < _FEWEST or not 0 < len(others) <= _MOST_OTHERS or not texts or "/" in "".join(names):
+    """Return what to say of a table whose numbers are 0 and 1 alone, beside pictures, ids, or a few texts."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    names = [name for name, one in columns.items() if _is_flag(one) and "/" not in name]
+    others = {name: one.type for name, one in columns.items() if name not in names and "/" not in name}
+    keys = all(is_string(kind) or is_binary(kind) or _IDS.search(name) for name, kind in others.items())
+    alone = len(names) == len(columns)
+    if len(names) < _FEWEST or alone or len(others) > _MOST_OTHERS or not keys:
         return ()
     option = Set("schema.classes", {"classes": names})
     return (f"columns {first_names(names, 4)} hold 0 and 1 alone; to make one list of classes of them: {option}",)
