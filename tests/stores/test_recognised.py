@@ -15,7 +15,9 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, UsageError
+from shardmill.transforms.format.encode.example_proto import Example
 from shardmill.transforms.recognise.names import FileSplits
 
 from ..command_line import Shardmill
@@ -111,10 +113,15 @@ def test_files_beside_pictures_in_a_store_are_named_with_the_commands_that_read_
     for name, text in (("train.txt", "1.jpg 0\n"), ("LICENSE", "")):
         Path("pets", name).write_text(text)
     bucket.put_folder(Path("pets"), "sets/pets")
-    done = shardmill("convert", f"{bucket.url}/sets/pets", "-o", "out", "--dry-run")
-    assert done.code == 0, done.err
-    said = " ".join(done.out.split())
     url = f"{bucket.url}/sets/pets"
+    done = shardmill("convert", url, "-o", "out", "--dry-run")
+    assert done.code == 2, "on a disk the boxes would be read"
+    said = " ".join(done.err.split())
+    assert said.endswith(f"; the pictures alone: shardmill convert {url} -o out --set input.detect=none")
+    alone = shardmill("convert", url, "-o", "alone", "--set", "input.detect=none")
+    assert (alone.code, records("alone")) == (0, {"train": 1})
+    layout = shardmill("convert", url, "-o", "layout", "--set", "input.layout=flat")
+    assert f"{url}/instances_train.json, {url}/train.txt are beside pictures in a store" in " ".join(layout.out.split())
     assert f"{url}/instances_train.json, {url}/train.txt are beside pictures in a store" in said
     copy = "aws s3 sync" if bucket.scheme == "s3" else "gcloud storage rsync --recursive"
     assert f"copy all to a disk first: {copy} {url} pets && shardmill convert pets -o out" in said
@@ -127,7 +134,7 @@ def test_files_beside_pictures_in_a_store_are_named_with_the_commands_that_read_
     Path("bin", copy.partition(" ")[0]).chmod(0o755)
     Path("pets").rename("there")
     monkeypatch.setenv("PATH", "bin", prepend=os.pathsep)
-    program, command = said.partition(" to a disk first: ")[2].split(" && ")
+    program, command = said.partition(" to a disk first: ")[2].partition("; the pictures")[0].split(" && ")
     subprocess.run(shlex.split(program), check=True)
     assert shardmill(*command.split()[1:5]).code == 0
     assert open_dataset("out").to_arrow("train")["image/object/bbox/ymax"].to_pylist() == [[0.625]]
@@ -166,3 +173,59 @@ def test_a_folder_of_tfds_in_a_store_is_read_with_its_splits_types_and_classes(b
     bucket.store.put(f"pets/1.0.0/{name}", (tmp_path / "cut" / name).read_bytes())
     with pytest.raises(DamageError, match=r"00000-of-00002 holds 2 records, and dataset_info.json states 3"):
         convert(f"{bucket.url}/pets/1.0.0/*tfrecord*", output=str(tmp_path / "cut-out"))
+
+
+@pytest.mark.parametrize("table", ["metadata.csv", "metadata.jsonl"])
+def test_pictures_in_a_store_beside_a_table_of_them_are_not_read_without_a_word(
+    bucket: Bucket, tmp_path: Path, shardmill: Shardmill, table: str
+) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "1.png")
+    bucket.store.put("pets/1.png", (tmp_path / "1.png").read_bytes())
+    rows = {"metadata.csv": b"file_name,age\n1.png,3\n", "metadata.jsonl": b'{"file_name": "1.png"}\n'}
+    bucket.store.put(f"pets/{table}", rows[table])
+    stopped = shardmill("convert", f"{bucket.url}/pets", "-o", "out", "--format", "images")
+    assert stopped.code == 2
+    assert f"pets/{table} is beside pictures in a store, and is not read; to read it, copy all to" in stopped.err
+    assert shardmill("convert", f"{bucket.url}/pets", "-o", "out", "--set", "input.metadata=none", "--format", "images")
+    assert records("out") == {"train": 1}
+
+
+def test_lists_of_splits_and_label_maps_beside_files_in_a_store_are_read(
+    bucket: Bucket, tmp_path: Path, shardmill: Shardmill
+) -> None:
+    box = "<object><name>cat</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>4</xmax><ymax>5</ymax></bndbox></object>"
+    (tmp_path / "pictures").mkdir()
+    for name in ("1", "2", "3"):
+        Image.new("RGB", (8, 8)).save(tmp_path / f"pictures/{name}.jpg")
+        size = "<size><width>8</width><height>8</height></size>"
+        text = f"<annotation><filename>{name}.jpg</filename>{size}{box}</annotation>"
+        bucket.store.put(f"pets/Annotations/{name}.xml", text.encode())
+        bucket.store.put(f"yolo/labels/{name}.txt", b"0 0.5 0.5 0.2 0.4\n")
+    for name, pictures in (("train", "12"), ("val", "3")):
+        bucket.store.put(f"pets/ImageSets/Main/{name}.txt", "\n".join(pictures).encode())
+        bucket.store.put(f"yolo/{name}.txt", "".join(f"./images/{one}.jpg\n" for one in pictures).encode())
+    bucket.store.put("pets/labelmap.txt", b"# label:color:parts:actions\ndog:::\ncat:::\n")
+    root = str(tmp_path / "pictures")
+    for kind, files in (("voc", "pets/Annotations"), ("yolo", "yolo/labels")):
+        out = str(tmp_path / kind)
+        convert(root, output=out, **{f"input__annotations__{kind}": f"{bucket.url}/{files}"})
+        assert records(out) == {"train": 2, "val": 1}
+    assert open_dataset(str(tmp_path / "voc")).labels["image/object/class/label"] == ("dog", "cat")
+    bucket.store.put("yolo/data.yaml", b"train: images\nval: images\nnames: [cat]\n")
+    words = ("convert", root, "-o", "one", "--set", f"input.annotations.yolo={bucket.url}/yolo/labels")
+    stopped = shardmill(*words)
+    assert stopped.code == 2
+    assert "data.yaml beside" in stopped.err
+    assert "or read all files as one split: --set input.splits=none" in " ".join(stopped.err.split())
+    assert shardmill(*words, "--set", "input.splits=none").code == 0
+    assert records(tmp_path / "one") == {"train": 3}
+
+
+def test_a_label_map_beside_records_in_a_store_names_their_classes(bucket: Bucket, tmp_path: Path) -> None:
+    made = Example()
+    made.features.feature["image/object/class/label"].int64_list.value.extend([1, 2])
+    write_records(tmp_path / "a.tfrecord", [made.SerializeToString()])
+    bucket.store.put("cells/cells.tfrecord", (tmp_path / "a.tfrecord").read_bytes())
+    bucket.store.put("cells/cells_label_map.pbtxt", b'item { name: "rbc" id: 1 } item { name: "wbc" id: 2 }')
+    convert(f"{bucket.url}/cells", output=str(tmp_path / "out"))
+    assert open_dataset(str(tmp_path / "out")).labels == {"image/object/class/label": ("_unused_0", "rbc", "wbc")}

@@ -23,7 +23,7 @@ import json
 import mmap
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, product
 from typing import Any, Final
@@ -35,10 +35,10 @@ from ..sources.contract.call import shown_path
 from ..sources.files.listing import beginning_of, list_file
 from ..sources.files.open_file import mapped, open_file, open_listed
 from ..sources.files.skipped_names import is_other_file, pictures_below, why_skipped
-from .beside import HEAD_BYTES, YOLO_LINES
+from .beside import HEAD_BYTES, YOLO_LINES, Around, kept_in_a_store
 from .lists import NAMES, OTHERS, PICTURES, folders_of_pictures, labels_of
 from .names import is_split_folder, kind_of, split_in_words, split_of_folder
-from .picture_tables import Resolved, annotated_section
+from .picture_tables import Resolved, annotated_section, is_picture_table
 
 _MOST_FOLDERS: Final = 64
 """A root with more folders is one of classes."""
@@ -70,7 +70,8 @@ _USUAL: Final = re.compile(
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
 _OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
 _SAID: Final = ("annotations", "metadata", "detect", "layout", "labels", "formats", "sha256")
-"""Options that say how the folders of pictures are read."""
+_OF_TABLES: Final = ("annotations", "metadata", "detect")
+"""Options that say how the folders of pictures are read; and those that say it where a table names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,6 +478,21 @@ def annotations_of(kind: str, folder: bytes, name: bytes, near: bytes | None) ->
     if (kind == "voc" and near is not None and os.path.splitext(near)[0] != stem) or (kind == "yolo" and near):
         return None
     return AnnotationFile(kind, os.path.join(folder, name), near is not None)
+
+
+def refuse_unread_in_a_store(around: Around, said: Collection[str]) -> None:
+    """Refuse pictures in a store beside annotations, or a table of them, which would be read on a disk.
+
+    Raises:
+        InputError: the user does not say how the pictures are read.
+    """
+    start, by_said = len(around.root.rstrip("/")) + 1, {*said}
+    for path in around.notable if "://" in around.root else ():
+        folder, name = os.path.split(path)
+        is_table = is_picture_table(os.fsdecode(name))
+        if not by_said & {*(_OF_TABLES if is_table else _SAID)} and (is_table or annotation_kind(folder[start:], name)):
+            alone = around.call.reading([around.root], Set("input.detect", "none"))
+            raise InputError(f"{next(kept_in_a_store(around))}; the pictures alone: {alone}")
 
 
 def _split_of_all(pictures: bytes, folders: Sequence[bytes]) -> str:

@@ -123,15 +123,12 @@ def choose_layout(
     """Return the layout, detected from the folders that hold files if it is `auto`; their paths are below the root.
 
     `hints` are proposed first where it is unclear; without `splits` no folder is one. `command` gives the command that
-    reads what a folder of the first level holds.
+    reads what a folder of the first level holds. Raises `UsageError`: the layout is unknown, or unclear.
 
     >>> choose_layout([b"cat", b"dog"], "auto"), choose_layout([b"train/cat", b"val/cat"], "auto")
     ('label', 'split_label')
     >>> choose_layout([b"train", b"test"], "auto"), choose_layout([b"cat/train", b"dog/test"], "auto")
     ('split', 'label_split')
-
-    Raises:
-        UsageError: the layout is unknown, or unclear.
     """
     chosen = next((name for name in _DRAWN if name == layout), None)
     if chosen is not None:

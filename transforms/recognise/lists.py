@@ -147,6 +147,11 @@ def _splits_of_labels(root: str) -> tuple[Mapping[str, Sequence[str]], str]:
     except SourceError:
         return {}, ""  # the reader of labels says what is wrong
     if beside.splits and any(beside.splits.values()):
+        if "://" in root:
+            raise InputError(
+                f"{beside.config} beside {root} states splits, which are read on a disk alone; copy the folder to a "
+                f"disk, and give its path; or read all files as one split: {Set('input.splits', 'none')}"
+            )
         return beside.splits, beside.config
     lists = _lists_beside(root)
     return {split: [path] for split, path in lists}, first_names([os.path.basename(path) for _, path in lists], MOST)
@@ -196,7 +201,13 @@ def _both(stem: str) -> str:
     return _BOTH if stem.lower() == _BOTH else ""
 
 
+_USUAL: Final = ("default.txt", "test.txt", "train.txt", "trainval.txt", "val.txt", "valid.txt")
+
+
 def _texts_of(folder: str) -> list[str]:
+    """Return the names of texts in a folder; a store is asked for the usual ones of lists alone."""
+    if "://" in folder:
+        return [name for name in _USUAL if is_there(os.path.join(folder, name))]
     return sorted(name for name in os.listdir(folder) if name.endswith(".txt")) if os.path.isdir(folder) else []
 
 
@@ -205,7 +216,8 @@ def _lists_beside(root: str) -> list[tuple[str, str]]:
 
     One has the name of a split, `train.txt`; another may have any, where what it lists is there: `hold_out.txt`.
     """
-    for folder in (root, os.path.dirname(root)) if "://" not in root else ():
+    is_bucket = "://" in root and root.count("/") == len("//")
+    for folder in (root,) if is_bucket else (root, os.path.dirname(root)):
         texts = [(os.path.splitext(name)[0], os.path.join(folder, name)) for name in _texts_of(folder)]
         named = [(split, path) for stem, path in texts if (split := split_of_folder(stem))]
         if {split for split, _ in named} == {"test"}:
@@ -301,6 +313,8 @@ def pictures_in_list(path: str) -> Iterator[str]:
 
 
 def lines_in(path: str) -> list[str]:
+    if "://" in path:
+        return beginning_of(path, _MOST_BYTES).decode("utf-8-sig", "replace").splitlines()
     if not os.path.isfile(path):
         return []
     with open(path, encoding="utf-8-sig", errors="replace") as file:
@@ -467,6 +481,9 @@ def _place(path: str, above: str, file: str) -> str:
 
     Roboflow writes `../train/images` for `train/images`, and CVAT `data/images/1.jpg` for `images/1.jpg`.
     """
+    if "://" in file:
+        scheme, _, rest = os.path.join(above, path).partition("://")
+        return f"{scheme}://{os.path.normpath(rest)}"
     folder = os.path.dirname(file)
     places = [os.path.join(one, path) for one in (above, folder)]
     places += [os.path.join(folder, path.partition("/")[2])]

@@ -15,14 +15,14 @@ They look at the listing that a source has made, at the parents of its paths, an
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
 
 from ..format.wording.hints import Set
 from ..format.wording.nearest import first_names
-from ..sources.contract.call import typed_path
+from ..sources.contract.call import Call, typed_path
 from ..sources.contract.source import Listing, Recognised, SourceEntry
 from .beside import (
     MOST_NAMES,
@@ -37,7 +37,7 @@ from .beside import (
     tables_of_pictures,
     tables_of_roboflow,
 )
-from .box_layouts import by_box_layout
+from .box_layouts import by_box_layout, refuse_unread_in_a_store
 from .hugging_face import stated_classes, without_caches
 from .kinds import KINDS, Paths, may_be_picture_table
 from .layout import Meaning, above_splits, choose_layout, role_of, shards_as_classes, without_images, without_words
@@ -60,7 +60,7 @@ WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 
 RULES: Final[tuple[object, ...]] = (
     *KINDS, *MEANINGS, without_caches, *REFUSED, by_lists, *CLEAR, *UNSURE, forms_for_answers, content_twice, *BESIDE,
-    *WARNED, kept_in_a_store,
+    *WARNED, kept_in_a_store, refuse_unread_in_a_store,
 )  # fmt: skip
 """Every rule, in its turn."""
 
@@ -181,8 +181,17 @@ class RecognisedPictures:
     meaning: Meaning
 
 
-def recognise_pictures(found: PictureFolders, typed: Sequence[str], layout: str, how: FileSplits) -> RecognisedPictures:
-    """Raise as `recognise` does, and `UsageError` where it is unclear what folders mean."""
+def recognise_pictures(
+    found: PictureFolders, typed: Sequence[str], layout: str, how: FileSplits, said: Collection[str] = ()
+) -> RecognisedPictures:
+    """Return what folders mean; `said` are the options of the user.
+
+    Raises:
+        InputError: as `recognise` does; or files beside pictures in a store say more of them, and `said` does not.
+        UsageError: it is unclear what folders mean.
+    """
+    if how.looks:
+        refuse_unread_in_a_store(_around(found, Meaning("flat", ()), how, how.call), said)
     given = how.wanted not in (None, "none")
     own = layout != "auto" and not given
     below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in found.below]
@@ -239,11 +248,11 @@ def beside_pictures(
     return _lines_beside(around, WARNED), (*shards, *_lines_beside(around))
 
 
-def _around(found: PictureFolders, meaning: Meaning, how: FileSplits) -> Around:
+def _around(found: PictureFolders, meaning: Meaning, how: FileSplits, call: Call | None = None) -> Around:
     layout, folders = meaning.layout, [*map(os.fsdecode, found.paths)]
     return Around(
         form="images",
-        call=how.call.afterwards,
+        call=call or how.call.afterwards,
         notable=found.notable if how.looks else (),
         texts=found.texts if how.looks else (),
         folders=folders,

@@ -296,7 +296,8 @@ def by_lists(seen: Seen) -> Found | Mixed | None:
             (f"all files in {one}", (Set("input.splits", {one: "*"}),)),
         )
         return Mixed(f"names of files state splits ({named}), and others none ({others})", words, choices=choices)
-    found = None if "://" in seen.root else splits_by_lists(seen.root, seen.files)
+    is_read = "://" not in seen.root or seen.form in ("voc", "yolo")
+    found = splits_by_lists(seen.root, seen.files) if is_read else None
     if found is None:
         return by_annotated_folders(seen) if seen.form in ("coco", "voc", "yolo") else None
     splits, where = found

@@ -143,8 +143,8 @@ def stated_of(files: Sequence[str]) -> StatedFiles:
 
 
 def _label_maps(files: Iterable[str]) -> Iterator[tuple[str, dict[str, StatedFeature]]]:
-    """Yield folders on a disk with the classes of boxes, by the map beside a file: `cells_label_map.pbtxt`."""
-    first = {os.path.dirname(one): one for one in reversed(list(files)) if "://" not in one}
+    """Yield folders with the classes of boxes, by the map beside a file: `cells_label_map.pbtxt`."""
+    first = {os.path.dirname(one): one for one in reversed(list(files))}
     for folder, file in list(first.items())[:_MOST_FOLDERS]:
         stem = os.path.basename(file).partition(".")[0]
         name = f"{stem}_label_map.pbtxt"

@@ -38,7 +38,7 @@ _NOTABLE: Final = re.compile(
     rb"(?:[a-z0-9_-]*[_-])?(?:" + "|".join(SPLITS).encode() + rb")"
     rb"(?:[_-]?(?:set|list|split|files|images))?\.(?:txt|lst|csv|tsv)|"
     rb"(?:[a-z0-9_-]*[_-])?(?:labels?|captions?|annotations?|metadata|classes|boxes|bbox|bboxes|list)\.(?:csv|tsv)|"
-    rb"(?:captions?|list|trainval)\.txt"
+    rb"metadata\.(?:jsonl|parquet)|(?:captions?|list|trainval)\.txt"
 )
 """Names, in lower case, of files that may belong to those that are read: archives, lists of splits, tables."""
 

@@ -123,7 +123,8 @@ class ImageSource(FileSource):
         """Raise `InputError`: a path matches nothing, a folder is empty or cannot be read, or two paths overlap."""
         paths, options = self.options.paths, self.options
         listing = list_images(paths, self.settings.base, ignore=options.ignore)
-        found = recognise_pictures(listing.as_found(), paths, self._layout, self.settings.splits)
+        said = [key for key in options.model_fields_set if getattr(options, key) is not None]
+        found = recognise_pictures(listing.as_found(), paths, self._layout, self.settings.splits, said)
         entries = tuple(replace(one, split=split) for one, split in zip(listing.entries, found.splits, strict=True))
         return replace(listing, entries=entries, recognised=found.recognised, above=found.above, meaning=found.meaning)
 
