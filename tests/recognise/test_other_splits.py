@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
 from .test_box_layouts import BOX, boxes, choices_in, coco, picture, splits_of, voc, voc_as_it_is, write, yolo
@@ -140,3 +141,38 @@ def test_a_list_of_another_name_beside_labels_is_a_split_and_other_texts_are_not
     write("pets/notes.txt", "made up\n")
     assert shardmill("convert", "pets", "-o", "out").code == 0
     assert {one: len(boxes("out", one)) for one in splits_of("out")} == {"train": 1, "hold_out": 1}
+
+
+@pytest.mark.parametrize("start", ["", "pets-"])
+@pytest.mark.parametrize("names", [("train", "hold_out"), ("test", "train", "hold out"), ("val", "Day", "night")])
+def test_shards_of_a_split_of_another_name_stop_a_run_whose_commands_run(
+    names: tuple[str, ...], start: str, shardmill: Shardmill
+) -> None:
+    for number, name in enumerate(names):
+        for part in range(2):
+            write(f"rows/{start}{name}-0000{part}-of-00002.csv", f"a\n{number}\n")
+    refused = shardmill("convert", "rows", "-o", "out")
+    assert refused.code == 2
+    each, all_in_one = choices_in(refused.err)
+    assert shardmill(*each).code == 0
+    splits = [name.lower().replace(" ", "_") for name in names]
+    assert {split: open_dataset("out")[split][0]["a"] for split in open_dataset("out").splits} == {
+        split: number for number, split in enumerate(splits)
+    }
+    assert shardmill(*all_in_one, "--overwrite").code == 0
+    assert list(open_dataset("out").splits) == ["train"]
+
+
+@pytest.mark.parametrize("form", ["{}.csv", "{}/a.csv"])
+def test_one_name_of_a_split_beside_another_is_a_line_whose_option_makes_two_splits(
+    form: str, shardmill: Shardmill
+) -> None:
+    for number, name in enumerate(("train", "hold out")):
+        write(f"rows/{form.format(name)}", f"a\n{number}\n")
+    screen = shardmill("convert", "rows", "-o", "one").out
+    line = next(one for one in screen.splitlines() if "alone has the name of a split" in one)
+    assert "train" in line
+    assert "hold out" in line
+    options = shlex.split(line.rpartition("which split: ")[2])
+    assert shardmill("convert", "rows", "-o", "out", *options).code == 0
+    assert {one: open_dataset("out")[one][0]["a"] for one in open_dataset("out").splits} == {"train": 0, "hold_out": 1}

@@ -73,6 +73,8 @@ def test_clear_evidence_is_read(files: list[str], splits: list[str]) -> None:
         ["train-00000-of-00001.csv", "test-00000-of-00001.csv", "extra.csv"],
         ["test-00000-of-00001.csv", "extra.csv"],
         ["train/test-00000-of-00001.csv", "test/train-00000-of-00001.csv"],
+        ["train-00000-of-00001.csv", "hold_out-00000-of-00001.csv"],
+        ["pets-train.tfrecord-00000-of-00002", "pets-hold_out.tfrecord-00000-of-00001"],
     ],
 )
 def test_mixed_evidence_stops_the_run(files: list[str]) -> None:
@@ -108,6 +110,14 @@ def test_a_word_that_may_mean_anything_changes_nothing(files: list[str]) -> None
         (("/d/train",), ["train/a.csv"], None),
         (("/d",), ["test.csv", "extra.csv"], 'one file alone has the name of a split ("test.csv")'),
         (("/d",), ["airplane/a.csv", "train/a.csv"], 'one folder alone has the name of a split ("train")'),
+        (
+            ("/d",),
+            ["train.csv", "hold_out.csv"],
+            'a split ("train.csv"), beside "hold_out.csv", and is read as any',
+        ),
+        (("/d",), ["train.csv", "hold_out.csv"], '{"hold_out": "hold_out.csv", "train": "train.csv"}'),
+        (("/d",), ["train/a.csv", "hold out/a.csv"], '{"hold_out": "hold out/*", "train": "train/*"}'),
+        (("/d",), ["train.csv", "training.csv"], None),
         (("/d",), ["test/a.csv"], "all files are of split test, from the names of folders"),
     ],
 )

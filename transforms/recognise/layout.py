@@ -160,9 +160,7 @@ def choose_layout(
     (depth, folder), *others = sorted(by_depth.items())
     if others or depth not in found:
         if command is not None and 0 not in by_depth:
-            depths = {(folder.split(b"/")[0], folder.count(b"/")) for folder in folders}
-            alone = len(depths) == len(tops)  # each folder of the first level has files of one depth
-            first = _reading(tops, command, mixed=alone and bool(others) and strange is None) + first
+            first = _reading(tops, command, mixed=bool(others) and not strange and _are_even(folders)) + first
         raise UsageError(
             f"it is unclear what the folders mean: {_why_unclear(by_depth, tops, strange)}; {first}"
             f"{_choices(splits=splits)}"
@@ -173,8 +171,15 @@ def choose_layout(
     return found[depth]
 
 
+def _are_even(folders: Sequence[bytes]) -> bool:
+    """Return whether each folder of the first level has its files at one level."""
+    return len({(one.split(b"/")[0], one.count(b"/")) for one in folders}) == len(
+        {one.split(b"/")[0] for one in folders}
+    )
+
+
 def _reading(tops: Collection[bytes], command: Callable[[bytes], str], *, mixed: bool) -> str:
-    """Return the command that reads the one folder that holds all, or of splits whose depths are `mixed` each alone."""
+    """Return the command that reads the one folder that holds all, or each split, where they are of `mixed` depths."""
     commands = [command(top) for top in sorted(tops)] if mixed or len(tops) == 1 else []
     if len(commands) == 1 and not is_split_folder(next(iter(tops))):
         return f"to read that folder alone: {commands[0]}\nor "

@@ -14,21 +14,17 @@ import os
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from glob import escape
-from itertools import chain, takewhile
+from itertools import chain, takewhile, zip_longest
 from typing import Any, Final, TypeVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ..errors import InputError
-from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable, quoted
+from ..format.wording.printable import printable
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Recognised, SourceEntry
 from ..sources.files.skipped_names import SPLITS
@@ -41,7 +37,6 @@ from .names import (
     Globs,
     Word,
     as_split,
-    is_split_folder,
     kind_of,
     level_of,
     may_name_split,
@@ -241,7 +236,30 @@ def by_names(seen: Seen) -> Found | Mixed | None:
     named = {split for split in splits if split is not None}
     if named and None not in splits:
         return Found("names", {}, [one or "" for one in splits], "the names of files")
+    if named and (others := _by_shards(seen.names, splits)):
+        return others
     return Mixed("files", splits) if {*map(kind_of, named)} - {"train"} else None
+
+
+def _by_shards(names: Sequence[str], splits: Sequence[str | None]) -> Mixed | None:
+    """Names of shards of splits are beside those of others, in the same form: train-00000-of-00002, hold_out-..."""
+    stems = [match[1] if (match := _SHARD.match(name)) else "" for name in names]
+    if not all(stems):
+        return None
+    by_stem = dict(sorted(zip(stems, splits, strict=True)))
+    begin = {stem.lower().removesuffix(split) for stem, split in by_stem.items() if split}
+    start = begin.pop() if len(begin) == 1 else ""
+    own = {stem: split or as_split(stem.lower().removeprefix(start)) for stem, split in by_stem.items()}
+    said = Set("input.splits", {split: f"{escape(stem)}[.-]*" for stem, split in own.items()})
+    choices = ((", ".join(own.values()), (said,)), ("all files in one split", (Set("input.splits", "none"),)))
+    shown = [
+        first_names([one for one, split in by_stem.items() if bool(split) == has], _SHOWN) for has in (True, False)
+    ]
+    what = f"names of shards state splits ({shown[0]}), and others none ({shown[1]})"
+    return Mixed(what, splits, choices=choices) if len({*own.values()}) == len(own) <= _MOST_COMMANDS else None
+
+
+_SHARD: Final = re.compile(r"(.+?)(?:\.[A-Za-z_.]+)?-[0-9]{5,}-of-[0-9]{5,}")
 
 
 def by_folder_words(seen: Seen) -> Mixed | None:
@@ -520,18 +538,30 @@ def _words_alone(seen: Seen, how: FileSplits) -> Iterable[str]:
         )
     if any(not one for one in seen.names):
         return  # folders of pictures, whose classes are named anyway
-    folders = {part for parts in seen.parts.values() for part in parts if is_split_folder(os.fsencode(part))}
-    named = sorted(folders) or [
-        name
-        for name, word in zip(seen.names, seen.each(word_in_name), strict=True)
-        if word is not None and len(seen.files) > 1 and not word.rest and kind_of(word.split) != "train"
-    ]
+    levels = zip_longest(*seen.parts.values(), fillvalue="")
+    names = next((level for level in map(set, levels) if any(map(split_of_folder, level))), set()) - {""}
+    kind, named = ("folder", sorted(filter(split_of_folder, names))) if names else ("file", list[str]())
+    if not names and len(seen.files) > 1:
+        names = set(seen.names)
+        words = zip(seen.names, seen.each(word_in_name), strict=True)
+        found = [(name, kind_of(word.split)) for name, word in words if word is not None and not word.rest]
+        named = [name for name, split in found if split != "train" or len(found) < len(names)]
     if named:
-        kind = "folder" if folders else "file"
+        others = sorted(names - {*named})
+        beside = f', beside "{printable(others[0])}"' if others else ""
         yield (
-            f'one {kind} alone has the name of a split ("{printable(named[0])}"), and is read as any other; to say '
-            f"which files are of which split: input.splits"
+            f'one {kind} alone has the name of a split ("{printable(named[0])}"){beside}, and is read as any other; to '
+            f"say which files are of which split: {_each_by_its_name(names, kind) or 'input.splits'}"
         )
+
+
+def _each_by_its_name(names: Collection[str], kind: str) -> Set | None:
+    """Return the option by which each of a few files, or folders, is a split of its name."""
+    splits = {name: split_in_words(name) or as_split(name.partition(".")[0]) for name in sorted(names)}
+    if not 1 < len({*splits.values()}) == len(splits) <= _SHOWN:
+        return None
+    end = "/*" if kind == "folder" else ""
+    return Set("input.splits", {split: f"{escape(name)}{end}" for name, split in splits.items()})
 
 
 def _by_words_of(seen: Seen) -> list[str]:
@@ -723,51 +753,3 @@ def _named(files: Sequence[str], others: Sequence[str]) -> list[str]:
     globs = list(dict.fromkeys(f"{folder}/{re.sub('[0-9]+', '*', name)}" for folder, name in places))
     taken = any(fnmatch.fnmatchcase(file, glob) for glob in globs for file in others)
     return list(files) if taken or len(globs) > _SHOWN or any(MAGIC.search(file) for file in files) else globs
-
-
-def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
-    """Return what to say of the first column of names of splits, of two at least, or as `is_train` and `fold` are."""
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if told := _told_by_flag(name, column):
-            return told
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)) or not len(column):
-            continue
-        # as bytes: the encoder refuses those that are not UTF-8
-        if split_of_folder(_texts(column.slice(0, 1))[0]) is None:
-            continue
-        values = _texts(pc.unique(column.cast(pa.large_binary())))
-        if len(values) < 2 or len(values) > _MOST_SPLITS or None in map(split_of_folder, values):
-            continue
-        names = [] if all(map(is_split_name, values)) else [Set("split.names", {one: one.lower() for one in values})]
-        said = f"column {quoted(name)} holds names of splits: {', '.join(values)}; to split by it"
-        return (f"{said}: {Add(Set('split.column', name), *names)}",)
-    return ()
-
-
-def _told_by_flag(name: str, column: pa.Array) -> tuple[str, ...]:
-    """Return what to say of a column that tells the rows of one split from others, or the folds of rows from 0 on."""
-    flag = re.fullmatch(r"is_?(train|val|test)", name.lower())
-    if column.null_count or not len(column):
-        return ()
-    if flag is not None and pa.types.is_boolean(column.type):
-        names = {"true": flag[1], "false": "test" if flag[1] == "train" else "train"}
-        said = f"tells the rows of {flag[1]} from others"
-    elif name.lower() in ("fold", "kfold") and pa.types.is_integer(column.type):
-        folds = sorted(pc.unique(column).to_pylist())
-        if folds != list(range(len(folds))) or not 2 <= len(folds) <= _MOST_FOLDS:
-            return ()
-        names = {str(fold): "train" if fold else "val" for fold in folds}
-        said = f"holds folds, 0 to {folds[-1]}"
-    else:
-        return ()
-    options = Add(Set("split.column", name), Set("split.names", names))
-    return (f"column {quoted(name)} {said}; to split by it: {options}",)
-
-
-_MOST_FOLDS: Final = 20
-_MOST_SPLITS: Final = 8
-
-
-def _texts(column: pa.Array) -> list[str]:
-    """Return the texts of a column as they are shown; a null is empty."""
-    return [(value or b"").decode("utf-8", "replace") for value in column.cast(pa.large_binary()).to_pylist()]
