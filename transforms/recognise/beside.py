@@ -33,7 +33,7 @@ from ..sources.files.listing import beginning_of
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
 from .names import is_form_for_answers, kind_of, split_in_words, split_of_folder
-from .picture_tables import box_columns, box_header
+from .picture_tables import box_columns, box_header, class_map
 
 MOST: Final = 8
 MOST_FOLDERS: Final = 1000
@@ -217,7 +217,7 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         yield f"{first_names([*map(shown_path, forms)], MOST)}: a form for answers, whose rows are no data; not read"
         all_tables = [one for one in all_tables if one not in forms]
     for number, path in enumerate(all_tables[:MOST_FOLDERS]):
-        found = _picture_column(path, around)
+        found = None if class_map(rows_in(path)) else _picture_column(path, around)
         if found is None:
             if around.others and number < MOST:
                 yield f"{shown_path(path)} is a table beside pictures, and is not read"

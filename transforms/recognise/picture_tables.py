@@ -194,6 +194,19 @@ def box_header(first: Sequence[str]) -> tuple[str, ...]:
     return _WITHOUT_HEADER[: len(first)] if known and (numbers or not any(sides)) else ()
 
 
+def class_map(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the classes of a table of their names and numbers, 0 to n - 1, without a header; nothing for others.
+
+    >>> class_map([["dog", "1"], ["cat", "0"]]), class_map([["id", "n"], ["a", "0"]])
+    (['cat', 'dog'], [])
+    """
+    if not all(len(row) == 2 and row[1].strip().isdecimal() and row[0].strip() for row in rows):
+        return []
+    found = {int(row[1]): row[0].strip() for row in rows}
+    right = [*sorted(found)] == [*range(len(rows))] and len({*found.values()}) == len(rows)
+    return [found[number] for number in range(len(rows))] if right else []
+
+
 def box_columns(names: Iterable[str | None]) -> BoxColumns | None:
     """Return which columns say where the box of each row is; None where they are of no boxes.
 

@@ -175,6 +175,30 @@ def test_rows_of_a_table_without_a_header_are_counted_from_the_first_and_an_empt
     assert records() == {"images/a.jpg": [CAT], "images/b.jpg": []}
 
 
+@pytest.mark.parametrize(
+    ("text", "classes"),
+    [
+        ("yak,0\ndog,1\ncat,2\n", ("yak", "dog", "cat")),
+        ("yak,1\ndog,0\n", ("cat", "dog")),
+        ("dog,1\ncat,2\n", ("cat", "dog")),
+        ("name,number\ndog,0\ncat,1\n", ("cat", "dog")),
+    ],
+)
+def test_a_file_of_names_and_numbers_beside_tables_numbers_their_classes(
+    text: str, classes: tuple[str, ...], shardmill: Shardmill
+) -> None:
+    make({f"pets/images/{name}.jpg": "" for name in "01"} | {"pets/class_map.csv": text})
+    Path("pets/train.csv").write_text("images/0.jpg,4,5,24,15,cat\nimages/1.jpg,0,0,20,10,dog\n")
+    told = shardmill("convert", "pets", "-o", "out")
+    assert "class_map.csv names" not in told.err or not text.startswith("yak"), "its numbers name no pictures"
+    done = shardmill(*proposed(told.err))
+    assert done.code == 0, done.err
+    assert open_dataset("out").labels == {"image/object/class/label": classes}
+    said = "classes in the order of pets/class_map.csv, with those that no object has"
+    assert (said in done.out) == (classes[0] == "yak")
+    assert records() == {"images/0.jpg": [CAT], "images/1.jpg": [DOG]}
+
+
 def run(rows: str, **more: Any) -> None:
     make({"pics/a.jpg": "", "pics/b.jpg": "", "boxes.csv": f"filename,xmin,ymin,xmax,ymax,class\n{rows}"})
     convert("pics", output="out", input__annotations={"boxes": "boxes.csv"}, **more)

@@ -6,6 +6,7 @@
     image_id,width,height,bbox                         "[x, y, width, height]" in a cell
     images/1.jpg,1,2,5,6,cat                           no header: path, corners and class, as RetinaNet's readers take
     1.jpg,1,2,5,6,object,40,20                         and the size of the picture, as SKU-110K has it
+    cat,0                                              in a file beside: the classes by number, for RetinaNet's readers
 
 A picture may be named without its suffix, or its folder. A row without numbers says that its picture has no boxes.
 Codes of classes, as Open Images has them, get their names from a `class-descriptions*.csv` beside or above the tables.
@@ -22,7 +23,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -31,16 +32,19 @@ from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...recipe.steps.objects import ID
 from ...recognise.names import kind_of, split_in_words
-from ...recognise.picture_tables import BoxColumns, box_columns, box_header
+from ...recognise.picture_tables import BoxColumns, box_columns, box_header, class_map
+from ..contract.call import shown_path
 from ..contract.source import ParallelMap, SourceEntry
+from ..files.listing import beginning_of
 from ..files.open_file import open_file, open_listed
 from ..files.skipped_names import pictures_below
-from .rows import Annotated, AnnotationOptions, Picture, annotated
+from .rows import MOST_BYTES, Annotated, AnnotationOptions, Picture, annotated
 from .voc import number_by_names
 
 _PART: Final = 1.5
 _DESCRIBED: Final = "class-descriptions*.csv"
 _NO_CLASS: Final = "object"
+_MOST_MAPS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +79,28 @@ def read_boxes(entries: Sequence[SourceEntry], options: AnnotationOptions, run: 
     for picture in found:
         for one in picture.objects:
             one["label"] = described.get(one["label"], one["label"])
-    classes, warnings = number_by_names(found, options)
+    order, notes = _class_map(entries, found) if options.names is None and not options.numeric else ([], ())
+    classes, warnings = number_by_names(found, options, order)
     unread = Counter(name for _, _, others in tables for name in others)
     warnings += [f"columns of boxes that are not read: {first_names(list(unread), 8)}"] if unread else []
-    return annotated(found, len(entries), classes, warnings=warnings)
+    read = annotated(found, len(entries), classes, warnings=warnings)
+    return replace(read, notes=(*read.notes, *notes))
+
+
+def _class_map(entries: Sequence[SourceEntry], pictures: Sequence[Picture]) -> tuple[list[str], tuple[str, ...]]:
+    """Return the classes in the only file beside the tables that numbers those of all boxes, and what to say of it."""
+    tables = {os.fsdecode(one.path) for one in entries}
+    folders = dict.fromkeys(os.path.dirname(one) for one in tables)
+    files = [file for one in folders for file in sorted(glob.glob(os.path.join(glob.escape(one), "*.csv")))]
+    named, maps = {one["label"] for picture in pictures for one in picture.objects} - {None}, dict[str, list[str]]()
+    for file in [one for one in files if one not in tables][:_MOST_MAPS]:
+        text = beginning_of(file, MOST_BYTES).decode("utf-8-sig", "replace")
+        names = class_map([*csv.reader(io.StringIO(text, newline=""))])
+        maps |= {file: names} if named and named <= {*names} else {}
+    if len(maps) != 1:
+        return [], ()
+    ((file, names),) = maps.items()
+    return names, (f"classes in the order of {shown_path(file)}, with those that no object has",)
 
 
 def _descriptions(entries: Sequence[SourceEntry]) -> dict[str, str]:
