@@ -176,3 +176,58 @@ def test_one_name_of_a_split_beside_another_is_a_line_whose_option_makes_two_spl
     options = shlex.split(line.rpartition("which split: ")[2])
     assert shardmill("convert", "rows", "-o", "out", *options).code == 0
     assert {one: open_dataset("out")[one][0]["a"] for one in open_dataset("out").splits} == {"train": 0, "hold_out": 1}
+
+
+def in_four_folders() -> None:
+    for split in ("train", "valid", "test"):
+        picture(f"pets/{split}/images/{split}.jpg")
+        yolo(f"pets/{split}/labels/{split}.txt")
+
+
+@pytest.mark.parametrize(
+    ("places", "splits"),
+    [
+        ("train: [train/images, valid/images]\nval: test/images\n", {"train": ["train", "valid"], "val": ["test"]}),
+        ("train: ../valid/images\nval: ../train/images\n", {"train": ["valid"], "val": ["train"], "test": ["test"]}),
+        ("train: train/images\nval: [test/images, valid/images]\n", {"train": ["train"], "val": ["test", "valid"]}),
+    ],
+)
+def test_a_data_yaml_with_other_splits_than_the_names_of_folders_is_right(
+    places: str, splits: dict[str, list[str]], shardmill: Shardmill
+) -> None:
+    in_four_folders()
+    write("pets/data.yaml", f"{places}names: [cat, dog]\n")
+    screen = shardmill("convert", "pets", "-o", "out").out
+    found = splits_of("out")
+    assert {one: sorted(Path(name).stem for name in names) for one, names in found.items()} == splits
+    assert "from data.yaml, not from folders" in screen
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        "train: train/images\nval: valid/images\n",
+        "train: train/images\nval: train/images\n",
+        "train: a/images\nval: b/images\n",
+    ],
+)
+def test_a_data_yaml_that_says_nothing_else_leaves_the_names_of_folders(places: str, shardmill: Shardmill) -> None:
+    in_four_folders()
+    write("pets/data.yaml", f"{places}names: [cat, dog]\n")
+    assert "from the names of folders" in shardmill("convert", "pets", "-o", "out").out
+    assert set(splits_of("out")) == {"train", "valid", "test"}
+
+
+@pytest.mark.parametrize("named", [2, 3])
+def test_lists_of_a_data_yaml_take_the_pictures_that_they_name_alone(named: int, shardmill: Shardmill) -> None:
+    for split in ("train", "val"):
+        for name in ("a/1", "2", "3"):
+            picture(f"pets/images/{split}/{name}.jpg")
+            yolo(f"pets/labels/{split}/{name}.txt")
+    write("pets/train.txt", "".join(f"./images/train/{name}.jpg\n" for name in ("a/1", "2", "3")[:named]))
+    write("pets/val.txt", "".join(f"./images/val/{name}.jpg\n" for name in ("a/1", "2", "3")))
+    write("pets/data.yaml", "train: train.txt\nval: val.txt\nnames: [cat, dog]\n")
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert {one: len(names) for one, names in splits_of("out").items()} == {"train": named, "val": 3}
+    assert ("1 file that no list of a split names is left out" in screen) == (named == 2)
+    assert "name none of these files" not in screen

@@ -264,7 +264,11 @@ def _by_config(splits: Mapping[str, Sequence[str]], root: str, files: Sequence[s
         if place.endswith(".txt")
     ]
     found = _split_of_each(listed, [os.path.splitext(one)[0].removeprefix(start) for one in files])
-    folders = [(f"{labels_of(place)}/", split) for split, place in places if not place.endswith(".txt")]
+    splits_of = defaultdict[str, set[str]](set)
+    for split, place in places:
+        splits_of[place].add(split)
+    # the innermost first; a folder of two splits says nothing
+    folders = sorted((f"{labels_of(place)}/", split) for split, place in places if len(splits_of[place]) == 1)[::-1]
     for number, file in enumerate(files):
         found[number] = found[number] or next((split for start, split in folders if file.startswith(start)), "")
     return found
@@ -735,6 +739,6 @@ _OF_VOC: Final = "lists of Pascal VOC, without Annotations, are"
 def lists_of_annotations(around: Around) -> Iterator[str]:
     """Lists of splits beside annotations of Pascal VOC or YOLO, none of whose names is one of their files."""
     lists = _lists_beside(around.root) if around.form in ("voc", "yolo") and not any(around.splits) else []
-    if lists:
+    if lists and "://" not in around.root and splits_by_lists(around.root, around.files) is None:
         names = first_names([shown_path(os.fsencode(path)) for _, path in lists], MOST)
         yield f"{names}: lists of splits that name none of these files, and are not read"

@@ -320,7 +320,13 @@ def by_lists(seen: Seen) -> Found | Mixed | None:
         return by_annotated_folders(seen) if seen.form in ("coco", "voc", "yolo") else None
     splits, where = found
     own = by_folders(seen) if not where.startswith(IMAGE_SETS) else None
-    return None if isinstance(own, Found) and len(own.kinds) > 1 else Found("lists", {}, splits, where)
+    if isinstance(own, Found) and len(own.kinds) > 1:
+        known = set(map(kind_of, {*splits} - {""}))
+        pairs = list(zip(splits, own.splits, strict=True))
+        if all(kind_of(one) == kind_of(other) if one else kind_of(other) not in known for one, other in pairs):
+            return None  # folders say the same, and have the names
+        splits, where = [one or ("" if kind_of(it) in known else it) for one, it in pairs], f"{where}, not from folders"
+    return Found("lists", {}, splits, where)
 
 
 def _by_pictures(seen: Seen, how: FileSplits) -> Found | None:
