@@ -44,7 +44,7 @@ from .layout import Meaning, above_splits, choose_layout, role_of, shards_as_cla
 from .lists import lists_of_annotations, lists_of_classes, lists_of_splits
 from .names import FileSplits, split_of_folder
 from .picture_tables import Resolved, by_given_annotations, by_metadata
-from .splits import CLEAR, OFF, UNSURE, UNUSED, Seen, by_lists, find_splits
+from .splits import CLEAR, OFF, UNSURE, UNUSED, Seen, by_annotated_folders, by_lists, find_splits
 from .strangers import MOST_HEADS, REFUSED, content_twice, forms_for_answers, refuse_other_sets
 from .tfds import missing_files
 
@@ -59,8 +59,8 @@ WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 """The rules that say a line each, and those that warn."""
 
 RULES: Final[tuple[object, ...]] = (
-    *KINDS, *MEANINGS, without_caches, *REFUSED, by_lists, *CLEAR, *UNSURE, forms_for_answers, content_twice, *BESIDE,
-    *WARNED, kept_in_a_store, refuse_unread_in_a_store,
+    *KINDS, *MEANINGS, without_caches, *REFUSED, by_lists, by_annotated_folders, *CLEAR, *UNSURE, forms_for_answers,
+    content_twice, *BESIDE, *WARNED, kept_in_a_store, refuse_unread_in_a_store,
 )  # fmt: skip
 """Every rule, in its turn."""
 

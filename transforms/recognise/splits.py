@@ -542,12 +542,12 @@ def _words_alone(seen: Seen, how: FileSplits) -> Iterable[str]:
             f'the folder "{printable(os.path.basename(seen.root))}" has the name of a split, and its rows go to '
             f"{how.split}; to write them as {root}: {Set('output.split', root)}"
         )
-    if any(not one for one in seen.names):
+    if "" in seen.names:
         return  # folders of pictures, whose classes are named anyway
     levels = zip_longest(*seen.parts.values(), fillvalue="")
     names = next((level for level in map(set, levels) if any(map(split_of_folder, level))), set()) - {""}
     kind, named = ("folder", sorted(filter(split_of_folder, names))) if names else ("file", list[str]())
-    if not names and len(seen.files) > 1:
+    if not names and len(seen.files) > 1 and seen.shapes:
         names = set(seen.names)
         words = zip(seen.names, seen.each(word_in_name), strict=True)
         found = [(name, kind_of(word.split)) for name, word in words if word is not None and not word.rest]
