@@ -392,3 +392,25 @@ def test_members_of_an_archive_with_boxes_are_samples_where_nothing_is_to_be_det
     assert "unpack it first" in shardmill("convert", "pets.tar", "-o", "out").err
     type_in("convert pets.tar -o out --set input.detect=none", shardmill)
     assert reds("train", "xml") == {0: VOC.format(0).encode()}
+
+
+@pytest.mark.parametrize("place", ["ImageSets/Main/", "", "Annotations/"])
+def test_a_picture_that_only_a_list_beside_voc_names_stops_the_run(place: str, shardmill: Shardmill) -> None:
+    make({f"d/JPEGImages/{n}.png": n for n in range(3)} | {f"d/Annotations/{n}.xml": VOC.format(n) for n in range(3)})
+    make({f"d/{place}train.txt": "0\n1\n9\n", f"d/{place}val.txt": "2\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert f"d/{place}train.txt: names d/JPEGImages/9, which is not there" in screen.err
+    Path(f"d/{place}train.txt").write_text("0\n1\n")
+    type_in("convert d -o out", shardmill)
+    assert {split: [*reds(split, "image/source_id")] for split in ("train", "val")} == {"train": [0, 1], "val": [2]}
+
+
+@pytest.mark.parametrize("config", ["data.yaml", "classes.txt"])
+def test_a_picture_that_only_a_list_beside_yolo_names_stops_the_run(config: str, shardmill: Shardmill) -> None:
+    names = "train: train.txt\nval: val.txt\nnames: [cat]\n" if config == "data.yaml" else "cat\n"
+    make({f"d/images/{n}.png": n for n in range(3)} | {f"d/labels/{n}.txt": "0 0.5 0.5 1 1\n" for n in range(3)})
+    lists = {"d/train.txt": "./images/0.png\n./images/1.png\n./images/9.png\n", "d/val.txt": "./images/2.png\n"}
+    make({f"d/{config}": names, **lists})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "d/train.txt: names d/images/9.png, which is not there" in screen.err
+    assert not Path("out").exists()

@@ -160,14 +160,23 @@ def _splits_of_labels(root: str) -> tuple[Mapping[str, Sequence[str]], str]:
 def _lists_of_voc(root: str, known: Container[str]) -> list[tuple[str, str, list[str]]]:
     """Return the lists beside a folder of annotations: the split of each, its path, and the names in it.
 
-    Lists outside of `ImageSets/Main` may be of another kind: what they name beside its files is left out.
+    Lists outside of `ImageSets/Main` may be of another kind: what they name beside its files is left out, unless it is
+    missing from a list of pictures that are there.
     """
     if lists := _of_voc(root):
         return [(split, path, _names_in_list(path, known)) for split, path in lists]
+    above = os.path.dirname(root)
     return [
-        (split, path, [name for name in _names_in_list(path, known) if name in known])
+        (split, path, _known_or_missing(_names_in_list(path, known), above, known))
         for split, path in _lists_beside(root)
     ]
+
+
+def _known_or_missing(names: Sequence[str], above: str, known: Container[str]) -> list[str]:
+    """Return the names of files, and where most others are pictures that are there, those that are not."""
+    missing = [one for one in names if one not in known and not os.path.isfile(_picture_named(above, one))]
+    lost = {*missing} if 2 * len(missing) < len(names) else set()
+    return [one for one in names if one in known or one in lost]
 
 
 def _of_voc(root: str) -> list[tuple[str, str]]:
