@@ -414,3 +414,56 @@ def test_a_picture_that_only_a_list_beside_yolo_names_stops_the_run(config: str,
     screen = shardmill("convert", "d", "-o", "out")
     assert "d/train.txt: names d/images/9.png, which is not there" in screen.err
     assert not Path("out").exists()
+
+
+FOOD = {
+    "pies/0": "train.txt", "pies/1": "test.txt", "soups/2": "train.txt",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["", ".png"], ids=["stems", "names"])
+def test_the_lists_of_splits_of_food_101_give_splits_and_classes(suffix: str, shardmill: Shardmill) -> None:
+    make({f"d/images/{path}.png": number for number, path in enumerate(FOOD)} | {"d/meta/notes.txt": "by hand\n"})
+    for name in ("train.txt", "test.txt"):
+        make({f"d/meta/{name}": "".join(f"{path}{suffix}\n" for path, its in FOOD.items() if its == name)})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "\nnothing above reads d/meta/notes.txt\n" in screen.err
+    follow(screen, "d/meta/test.txt, d/meta/train.txt say the splits", shardmill)
+    assert {split: reds(split, "class") for split in ("train", "test")} == {
+        "train": {0: "pies", 2: "soups"}, "test": {1: "pies"},
+    }  # fmt: skip
+
+
+def test_lists_of_splits_beside_folders_of_classes_give_the_splits(shardmill: Shardmill) -> None:
+    make({f"d/{path}.png": number for number, path in enumerate(FOOD)})
+    for name in ("train.txt", "test.txt"):
+        make({f"d/{name}": "".join(f"{path}.png\n" for path, its in FOOD.items() if its == name)})
+    follow(shardmill("convert", "d", "-o", "out"), "d/test.txt, d/train.txt say the splits", shardmill)
+    assert {split: reds(split, "class") for split in ("train", "test")} == {
+        "train": {0: "pies", 2: "soups"}, "test": {1: "pies"},
+    }  # fmt: skip
+
+
+def test_the_lists_of_cub_give_splits_and_classes(shardmill: Shardmill) -> None:
+    names = [f"{path.replace('/', '/x_')}.png" for path in FOOD]
+    make({f"d/CUB_200_2011/images/{name}": number for number, name in enumerate(names)})
+    make({"d/CUB_200_2011/images.txt": "".join(f"{at} {name}\n" for at, name in enumerate(names, 1))})
+    make({"d/CUB_200_2011/train_test_split.txt": "3 1\n2 0\n1 1\n", "d/CUB_200_2011/sizes.txt": "1 5\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "\nnothing above reads d/CUB_200_2011/sizes.txt\n" in screen.err
+    follow(screen, "d/CUB_200_2011/images.txt, d/CUB_200_2011/train_test_split.txt say", shardmill)
+    assert {split: reds(split, "class") for split in ("train", "test")} == {
+        "train": {0: "pies", 2: "soups"}, "test": {1: "pies"},
+    }  # fmt: skip
+
+
+def test_the_pictures_of_tiny_imagenet_get_the_classes_of_the_list_of_one_split(shardmill: Shardmill) -> None:
+    make({"d/train/n01/images/n01_0.png": 0, "d/train/n02/images/n02_1.png": 1, "d/val/images/val_0.png": 2})
+    make({"d/train/n01/n01_boxes.txt": "n01_0.png\t0\t0\t2\t2\n", "d/test/images/test_0.png": 9})
+    make({"d/val/val_annotations.txt": "val_0.png\tn02\t0\t0\t2\t2\n", "d/words.txt": "n01\tfish\nn02\tfrog\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert re.search(r"\nnothing above reads .*d/words.txt", screen.err)
+    follow(screen, "d/val/val_annotations.txt says the classes", shardmill)
+    assert {split: reds(split, "class") for split in open_dataset("out").splits} == {
+        "train": {0: "n01", 1: "n02"}, "val": {2: "n02"},
+    }  # fmt: skip

@@ -318,12 +318,12 @@ def in_splits(names: Iterable[str]) -> bool:
     return bool(kinds - {"train"})
 
 
-def as_metadata(call: Call, folder: str, frame: str, options: Sequence[Add]) -> str:
+def as_metadata(call: Call, folder: str, frame: str, options: Sequence[Add], what: str = "its rows") -> str:
     """Return what writes an expression of pandas as the table of the pictures below a folder, and reads these."""
     place = typed_path(folder)
     write = Python(f"{frame}.to_csv({os.path.join(place, 'metadata.csv')!r}, index=False)")
     read = call.plain([place], Set("input.format", "images"), *options)
-    return f"to read its rows, write them to metadata.csv in Python: {write}; then: {read}"
+    return f"to read {what}, write them to metadata.csv in Python: {write}; then: {read}"
 
 
 def _has_more_of(folder: str, names: Container[str], root: str) -> bool:
@@ -510,3 +510,61 @@ def rows_in(path: bytes) -> list[list[str]]:
     rows = [*csv.reader(lines, delimiter=sign)] or [[]]
     names = box_header(rows[0])
     return [list(names), *rows] if names else rows
+
+
+# Sets of pictures as they were published, whose splits or classes are in lists: a table for all is written from these.
+#
+# Food-101          meta/train.txt            apple_pie/1000                    images/apple_pie/1000.jpg
+# CUB-200           images.txt                1 001.Albatross/a.jpg             images/001.Albatross/a.jpg
+#                   train_test_split.txt      1 0                               0 is the test split
+# Tiny ImageNet     val/val_annotations.txt   val_0.JPEG n01443537 0 10 20 40   val/images/val_0.JPEG
+
+
+AS_LABELS: Final = set_column("class", "label", True)
+BY_SPLIT: Final = Set("split.column", "split")
+
+
+def published_sets(around: Around) -> Iterator[str]:
+    """Lists beside pictures say their splits, or the classes of one split."""
+    if around.form != "images" or "://" in around.root:
+        return
+    for place in dict.fromkeys([around.root, *around.above, *map(os.path.dirname, around.above)]):
+        yield from _cub(place, around)
+        yield from _tiny_imagenet(place, around)
+
+
+def _cub(place: str, around: Around) -> Iterator[str]:
+    files = [os.path.join(place, name) for name in ("images.txt", "train_test_split.txt")]
+    pictures = os.path.join(place, "images")
+    if not all(map(os.path.isfile, files)) or not os.path.isdir(pictures):
+        return
+    names, splits = map(typed_path, files)
+    frame = (
+        f"pandas.read_csv({names!r}, sep=' ', names=['id', 'file_name'], dtype=str)"
+        f".merge(pandas.read_csv({splits!r}, sep=' ', names=['id', 'split'], dtype=str))"
+        ".assign(split=lambda rows: rows['split'].map({'1': 'train', '0': 'test'}), "
+        "**{'class': lambda rows: rows['file_name'].str.rpartition('/')[0]})"
+    )
+    yield said_by_lists([names, splits], around, pictures, frame, [AS_LABELS, BY_SPLIT])
+
+
+def _tiny_imagenet(place: str, around: Around) -> Iterator[str]:
+    file = os.path.join(place, "val", "val_annotations.txt")
+    if not os.path.isfile(file) or not os.path.isdir(os.path.join(place, "train")):
+        return
+    root = typed_path(place)
+    frame = (
+        "pandas.concat([pandas.DataFrame({'file_name': str(path.relative_to("
+        f"{root!r})), 'class': path.parts[-3]}} for path in sorted(pathlib.Path({root!r}).glob('train/*/images/*'))), "
+        f"pandas.read_csv({typed_path(file)!r}, sep='\\t', header=None, usecols=[0, 1], names=['file_name', 'class'])"
+        ".assign(file_name=lambda rows: 'val/images/' + rows['file_name'])])"
+    )
+    yield said_by_lists([typed_path(file)], around, place, frame, [AS_LABELS])
+
+
+def said_by_lists(files: list[str], around: Around, folder: str, frame: str, options: Sequence[Add]) -> str:
+    how = as_metadata(around.call, folder, frame, options, "the pictures with what they say")
+    say = "say the splits" if BY_SPLIT in options else "says the classes"
+    return (
+        f"{first_names([*map(shown_path, files)], MOST)} {say}, and {'are' if len(files) > 1 else 'is'} not read; {how}"
+    )

@@ -154,7 +154,7 @@ def choose_layout(
     if splits and level_of(parts_of(folders)) == (1, True) and by_depth.keys() == {2}:
         return "label_split"
     strange = next((top for top in tops if not (splits and is_split_folder(top))), None)
-    if by_depth.keys() == {1} and strange is None:
+    if strange is None and (by_depth.keys() == {1} or (by_depth.keys() == {2} and _hold_pictures(names))):
         return "split"
     found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
     (depth, folder), *others = sorted(by_depth.items())
@@ -165,8 +165,6 @@ def choose_layout(
             f"it is unclear what the folders mean: {_why_unclear(by_depth, tops, strange)}; {first}"
             f"{_choices(splits=splits)}"
         )
-    if strange is None and len(names) == 1 and _OF_PICTURES.fullmatch(next(iter(names))):
-        return "split"
     _refuse_parts([name for name in names if _is_part(name)], names, (), first, splits=splits)
     return found[depth]
 
@@ -176,6 +174,10 @@ def _are_even(folders: Sequence[bytes]) -> bool:
     return len({(one.split(b"/")[0], one.count(b"/")) for one in folders}) == len(
         {one.split(b"/")[0] for one in folders}
     )
+
+
+def _hold_pictures(names: Collection[bytes]) -> bool:
+    return len(names) == 1 and all(map(_OF_PICTURES.fullmatch, names))
 
 
 def _reading(tops: Collection[bytes], command: Callable[[bytes], str], *, mixed: bool) -> str:

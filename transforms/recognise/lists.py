@@ -40,7 +40,20 @@ from ..sources.files.formats import FORMATS, suffixes_of
 from ..sources.files.listing import beginning_of, is_there, list_file
 from ..sources.files.open_file import open_file, open_listed, read_at
 from ..sources.files.skipped_names import SPLITS, pictures_below
-from .beside import HEAD_BYTES, MOST, YOLO_LINES, Around, as_metadata, in_splits, lines_of, rows_in, written_as
+from .beside import (
+    AS_LABELS,
+    BY_SPLIT,
+    HEAD_BYTES,
+    MOST,
+    YOLO_LINES,
+    Around,
+    as_metadata,
+    in_splits,
+    lines_of,
+    rows_in,
+    said_by_lists,
+    written_as,
+)
 from .names import as_split, kind_of, split_in_words, split_of_folder
 
 _BOTH: Final = "trainval"
@@ -716,16 +729,9 @@ def _texts_with_names(around: Around) -> list[bytes]:
 _FIRST_LINES: Final = 3
 
 
-def lists_of_splits(around: Around) -> Iterator[str]:
-    """Lists such as train.txt are not read, where pictures are in no splits; others are named wherever they are."""
+def other_lists(around: Around) -> Iterator[str]:
+    """Texts that name pictures are not read, nor lists of Pascal VOC without its annotations."""
     notable = [one for one in _lists_in(around) if _list_in(one, around) is None]
-    names = [os.path.basename(os.fsdecode(one)) for one in notable]
-    lists = [name for name in names if split_in_words(name) is not None]
-    if lists and not around.splits:
-        yield (
-            f"{first_names(lists, MOST)}: may list the pictures of splits; lists are not read, and all pictures go to "
-            f"one split; to have splits, put pictures into folders such as train/ and test/"
-        )
     others = [
         shown_path(one)
         for one in notable
@@ -751,3 +757,43 @@ def lists_of_annotations(around: Around) -> Iterator[str]:
     if lists and "://" not in around.root and splits_by_lists(around.root, around.files) is None:
         names = first_names([shown_path(os.fsencode(path)) for _, path in lists], MOST)
         yield f"{names}: lists of splits that name none of these files, and are not read"
+
+
+def lists_of_splits(around: Around) -> Iterator[str]:
+    """Lists such as train.txt have a picture in each line; those that are not read by a command are named."""
+    notable = [one for one in _lists_in(around) if _list_in(one, around) is None] if not around.splits else []
+    names = [name for one in notable if split_in_words(name := os.path.basename(os.fsdecode(one))) is not None]
+    read = list(_with_their_lists(notable, around))
+    yield from read
+    if names and not read:
+        yield (
+            f"{first_names(names, MOST)}: may list the pictures of splits; lists are not read, and all pictures go to "
+            f"one split; to have splits, put pictures into folders such as train/ and test/"
+        )
+
+
+def _with_their_lists(notable: Sequence[bytes], around: Around) -> Iterator[str]:
+    """Yield how pictures are read with lists of splits, if none has a picture of another."""
+    found = defaultdict[tuple[str, str], dict[str, list[str]]](dict)
+    for path in dict.fromkeys(notable):
+        lines = [line.strip() for line in lines_in(os.fsdecode(path)) if line.strip()]
+        split = split_in_words(os.path.basename(os.fsdecode(path)))
+        place = _place_of(lines[0], path, around) if lines and split else None
+        if place is not None:
+            found[place][os.fsdecode(path)] = lines
+    for (folder, suffix), lists in found.items():
+        names = [name for lines in lists.values() for name in lines]
+        splits = {path: split_in_words(os.path.basename(path)) or "" for path in lists}
+        if len({*splits.values()}) < 2 or len({*names}) < len(names):
+            continue
+        each = [
+            f"pandas.read_csv({typed_path(path)!r}, sep='\\t', header=None, names=['file_name'], dtype=str)"
+            f".assign(split={splits[path]!r})"
+            for path in lists
+        ]
+        more = [f"file_name=lambda rows: rows['file_name'] + {suffix!r}"] if suffix else []
+        has_classes = all("/" in name for name in names)
+        more += ["**{'class': lambda rows: rows['file_name'].str.rpartition('/')[0]}"] if has_classes else []
+        frame = f"pandas.concat([{', '.join(each)}])" + (f".assign({', '.join(more)})" if more else "")
+        options = [AS_LABELS, BY_SPLIT] if has_classes else [BY_SPLIT]
+        yield said_by_lists([*map(typed_path, lists)], around, folder, frame, options)

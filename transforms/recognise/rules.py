@@ -20,11 +20,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
 
+from ..errors import UsageError
 from ..format.wording.hints import Set
 from ..format.wording.nearest import first_names
-from ..sources.contract.call import Call, typed_path
+from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Listing, Recognised, SourceEntry
 from .beside import (
+    MOST,
     MOST_NAMES,
     Around,
     archives_beside,
@@ -33,6 +35,7 @@ from .beside import (
     kept_in_a_store,
     lines_of_roboflow,
     names_of_tables,
+    published_sets,
     sidecars,
     tables_of_pictures,
     tables_of_roboflow,
@@ -41,7 +44,7 @@ from .box_layouts import by_box_layout, refuse_unread_in_a_store
 from .hugging_face import stated_classes, without_caches
 from .kinds import KINDS, Paths, may_be_picture_table
 from .layout import Meaning, above_splits, choose_layout, role_of, shards_as_classes, without_images, without_words
-from .lists import lists_of_annotations, lists_of_classes, lists_of_splits
+from .lists import lists_of_annotations, lists_of_classes, lists_of_splits, other_lists
 from .names import FileSplits, split_of_folder
 from .picture_tables import Resolved, by_given_annotations, by_metadata
 from .splits import CLEAR, OFF, UNSURE, UNUSED, Seen, by_annotated_folders, by_lists, find_splits
@@ -52,8 +55,8 @@ MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout, refuse_othe
 """The rules of what a section `input` means where files name pictures."""
 
 BESIDE: Final = (
-    sidecars, tables_of_pictures, lists_of_classes, lists_of_splits, lists_of_annotations, archives_beside,
-    classes_of_folders, names_of_tables, classes_in_names,
+    sidecars, tables_of_pictures, published_sets, lists_of_classes, lists_of_splits, other_lists, lists_of_annotations,
+    archives_beside, classes_of_folders, names_of_tables, classes_in_names,
 )  # fmt: skip
 WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 """The rules that say a line each, and those that warn."""
@@ -210,7 +213,10 @@ def recognise_pictures(
 
 
 def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
-    hints = [*lists_of_classes(_around(found, Meaning("label", ()), how)), *found.hints]
+    around = replace(_around(found, Meaning("label", ()), how), call=how.call)
+    hints = list(published_sets(around)) or list(lists_of_classes(around))
+    hints = hints or [text for text in lists_of_splits(around) if "; then: " in text]
+    hints += found.hints
 
     def command(top: bytes) -> str:
         """Return the command that reads a folder alone, a split into a dataset of its own."""
@@ -223,7 +229,15 @@ def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
         options = [Set("output.split", split)] if split not in (None, "train") else []
         return str((how.call.apart(split) if split else how.call).reading([typed_path(folder)], *options))
 
-    return Meaning.of(without_images(found.below), layout, hints, splits=how.wanted != "none", command=command)
+    try:
+        return Meaning.of(without_images(found.below), layout, hints, splits=how.wanted != "none", command=command)
+    except UsageError as error:
+        left = [
+            one for one in map(shown_path, dict.fromkeys([*around.notable, *around.texts])) if one not in str(error)
+        ]
+        if not left:
+            raise
+        raise UsageError(f"{error}\nnothing above reads {first_names(left, MOST)}") from None
 
 
 def _by_rule(found: PictureFolders, layout: str, by: Recognised, splits: Sequence[str | None]) -> Meaning:
