@@ -109,3 +109,19 @@ def test_splits_with_folders_of_pictures_beside_pictures_are_given_no_command_th
     refused = shardmill("convert", "pets", "-o", "out")
     assert refused.code == 2
     assert "shardmill convert" not in refused.err
+
+
+@pytest.mark.parametrize("end", ["", ".0", ".0000"])
+def test_numbers_of_classes_that_are_written_as_parts_are_read_as_whole_ones(end: str, shardmill: Shardmill) -> None:
+    roboflow_yolo("pets")
+    for path in Path("pets").rglob("labels/*.txt"):
+        number, *box = path.read_text().split()
+        path.write_text(" ".join([f"{number}{end}", *box]))
+    assert_all_splits(shardmill("convert", "pets", "-o", "out").out)
+    assert [label for _, label in boxes("out", "train")] == [["cat"], ["dog"]]
+
+
+def test_a_number_of_a_class_that_is_no_whole_one_is_a_reject(shardmill: Shardmill) -> None:
+    roboflow_yolo("pets")
+    write("pets/valid/labels/0.txt", "0.5 0.35 0.5 0.5 0.5\n")
+    assert "3 written, 1 rejected" in shardmill("convert", "pets", "-o", "out", "--max-rejects", "1").out

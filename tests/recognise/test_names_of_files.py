@@ -77,7 +77,7 @@ def test_the_kinds_of_pictures_of_cyclegan_are_datasets_by_the_commands_on_the_s
 
 
 def test_shapes_of_labelme_are_read_as_boxes_by_the_lines_on_the_screen(shardmill: Shardmill) -> None:
-    pictures("d/1.jpg", "d/2.jpg")
+    pictures("d/1.jpg", "d/2.png")
     shapes = [
         {"label": "cat", "points": [[4, 5], [1, 1]], "shape_type": "rectangle"},
         {"label": "a, dog", "points": [[0, 0], [2, 0], [1, 6]], "shape_type": "polygon"},
@@ -88,7 +88,7 @@ def test_shapes_of_labelme_are_read_as_boxes_by_the_lines_on_the_screen(shardmil
             "version": "5.4",
             "flags": {},
             "shapes": shapes[: 3 * (2 - number) + 1],
-            "imagePath": f"{number}.jpg",
+            "imagePath": {1: "1.jpg", 2: r"..\d\2.png"}[number],
         }
         Path(f"d/{number}.json").write_text(json.dumps(document))
     done = follow(shardmill("convert", "d", "-o", "out"), shardmill)

@@ -45,7 +45,7 @@ _UNPACK: Final = {
     ".7z": ("7z", "x", "{file}", "-o{folder}"),
     ".rar": ("unrar", "x", "{file}", "{folder}/"),
 }
-YOLO_LINES: Final = re.compile(rb"(?:[0-9]+(?:\.0)?(?:[ \t]+[01]?\.?[0-9eE.+-]+){4,}[ \t]*(?:\r?\n|\Z))+")
+YOLO_LINES: Final = re.compile(rb"(?:[0-9]+(?:\.0+)?(?:[ \t]+[01]?\.?[0-9eE.+-]+){4,}[ \t]*(?:\r?\n|\Z))+")
 
 MOST_NAMES: Final = 1000
 """So many names of files are looked at for classes."""
@@ -98,7 +98,7 @@ def sidecars(around: Around) -> Iterator[str]:
             read = call.plain([place], Set("input.annotations.yolo", place))
             yield f"{what}: it looks like boxes of YOLO; to read them: {read}"
         elif suffix == ".json" and _LABELME.search(beginning_of(path, HEAD_BYTES)):
-            how = "" if several else f"; {_boxes_of_labelme(shown, picture, call)}"
+            how = "" if several else f"; {_boxes_of_labelme(shown, call)}"
             yield f"{what}: it looks like shapes of labelme{how}"
         elif around.flat and not is_object(path):
             tar = f"{shown.rstrip('/')}.tar"
@@ -112,14 +112,15 @@ def sidecars(around: Around) -> Iterator[str]:
 _LABELME: Final = re.compile(rb'"shapes"\s*:\s*\[')
 
 
-def _boxes_of_labelme(folder: str, picture: bytes, call: Call) -> str:
+def _boxes_of_labelme(folder: str, call: Call) -> str:
     """Return what writes the boxes of the shapes of labelme to a table, and reads it."""
-    table, end = os.path.join(folder, "boxes.csv"), os.path.splitext(os.fsdecode(picture))[1]
+    table = os.path.join(folder, "boxes.csv")
     write = Python(
-        f"pandas.DataFrame([{{'filename': path.stem + {end!r}, 'class': shape['label'], 'xmin': min(x), "
-        f"'ymin': min(y), 'xmax': max(x), 'ymax': max(y)}} for path in sorted(pathlib.Path({folder!r}).glob('*.json')) "
-        "for shape in json.loads(path.read_bytes())['shapes'] if shape['shape_type'] in ('rectangle', 'polygon') "
-        f"for x, y in [zip(*shape['points'])]]).to_csv({table!r}, index=False)"
+        "pandas.DataFrame([{'filename': pathlib.PureWindowsPath(one['imagePath']).name, 'class': shape['label'], "
+        "'xmin': min(x), 'ymin': min(y), 'xmax': max(x), 'ymax': max(y)} for one in [json.loads(path.read_bytes()) "
+        f"for path in sorted(pathlib.Path({folder!r}).glob('*.json'))] for shape in one['shapes'] "
+        "if shape['shape_type'] in ('rectangle', 'polygon') for x, y in [zip(*shape['points'])]])"
+        f".to_csv({table!r}, index=False)"
     )
     read = call.plain([folder], Set("input.annotations.boxes", table))
     return f"to read the boxes of its rectangles and polygons, write them to a table in Python: {write}; then: {read}"

@@ -551,6 +551,7 @@ class _Form:
 _FORMS: Final = (
     _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<(?:version|meta)\b",
           "cvat", boxes=rb"<(?:box|poly|points|mask|ellipse|cuboid)", classes=rb"<tag "),
+    _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<image\s[^>]*\bwidth="),
     _Form("annotations of LabelMe", ("Annotations",), r".+\.xml", rb"<annotation>[\s\S]*<(?:nrows|polygon)>"),
     _Form("annotations of LabelMe", ("annotations", "labels"), r".+\.json", rb'"shapes"[\s\S]*"imagePath"'),
     _Form("annotations of Datumaro", ("annotations",), r".+\.json", rb'"dm_format_version"', "datumaro",

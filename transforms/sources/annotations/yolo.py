@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections import defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -35,6 +36,9 @@ _ABOVE: Final = 2
 """Folders above all labels that may be part of the names of pictures: `train`, `part/train`."""
 
 _BOX: Final = 5
+_ZEROS: Final = re.compile(r"\.0+$")
+"""Tables of numbers are written with classes as 2.0 and 2.0000."""
+
 _CORNERS: Final = 3
 
 
@@ -146,7 +150,7 @@ def _read(entry: SourceEntry, wanted: AnnotationOptions, keypoints: int) -> tupl
 
 def _object(words: Sequence[str], wanted: AnnotationOptions) -> dict[str, Any] | None:
     try:
-        category, numbers = int(words[0].removesuffix(".0")), [float(word) for word in words[1:]]
+        category, numbers = int(_ZEROS.sub("", words[0])), [float(word) for word in words[1:]]
     except ValueError:
         return None
     if not 0 <= category < 1 << 31 or not all(map(math.isfinite, numbers)):
