@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Listing
+from ..sources.files.documents import document_in, rows_of_document
 from ..sources.files.formats import FORMATS, format_of_name
 from ..sources.files.listing import beginning_of
 from ..sources.files.open_file import is_object
@@ -39,6 +40,7 @@ MOST: Final = 8
 MOST_FOLDERS: Final = 1000
 HEAD_BYTES: Final = 8 << 10
 _TABLES: Final = (".csv", ".tsv")
+_OF_TABLES: Final = tuple(map(str.encode, _TABLES))
 _ARCHIVES: Final = re.compile(ARCHIVE + rb"$", re.IGNORECASE)
 _UNPACK: Final = {
     ".zip": ("unzip", "{file}", "-d", "{folder}"),
@@ -170,7 +172,8 @@ _SAYS_NOTHING: Final = ("part", "data", "file", "chunk", "shard", "table", "old"
 
 def tables_of_pictures(around: Around) -> Iterator[str]:
     """The first row of a table beside pictures names one, in its folder, the root, or one of pictures."""
-    return _tables(around, [one for one in around.notable if not is_of_roboflow(one)])
+    texts = [one for one in around.texts if one.lower().endswith(_OF_TABLES)][:_MOST_HEADS]
+    return _tables(around, [one for one in (*around.notable, *texts) if not is_of_roboflow(one)])
 
 
 def tables_of_roboflow(around: Around) -> Iterator[str]:
@@ -220,7 +223,7 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
     for number, path in enumerate(all_tables[:MOST_FOLDERS]):
         found = None if class_map(rows_in(path)) else _picture_column(path, around)
         if found is None:
-            if around.others and number < MOST:
+            if around.others and number < MOST and path in around.notable and _of_table(path, around) is None:
                 yield f"{shown_path(path)} is a table beside pictures, and is not read"
             continue
         column, root, suffix = found
@@ -250,7 +253,8 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         header, row = rows_in(os.fsencode(group[0]))[:2]
         options += written_as(row[header.index(column)] + suffix)
         stem = os.path.splitext(os.path.basename(group[0]))[0]
-        split = next(filter(None, map(split_of_folder, (stem, _folder_name(group[0]), os.path.basename(root)))), "")
+        words = (row[header.index(column)].rpartition("/")[0].partition("/")[0], stem, _folder_name(group[0]))
+        split = next(filter(None, map(split_of_folder, (*words, os.path.basename(root)))), "")
         options += [Set("output.split", split)] if len(group) == 1 and split not in ("", "train") else []
         names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
         shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
@@ -293,7 +297,8 @@ def _in_several_folders(path: bytes, column: str, root: str, suffix: str, around
     """Return how a table is read whose pictures are in several folders, or in those of splits; empty for others."""
     header, *rows = _rows_of(path)
     names = {row[header.index(column)] + suffix for row in rows if len(row) == len(header)}
-    of_splits, above = in_splits(names), any("/" in one for one in names)
+    above = any("/" in one for one in names)
+    of_splits = in_splits(names) and len({one.partition("/")[0] for one in names}) > 1
     folders = [one for one in around.below if one == root or _has_more_of(one, names, root)]
     if not around.root or "://" in around.root:
         return ""
@@ -335,6 +340,7 @@ def _has_more_of(folder: str, names: Container[str], root: str) -> bool:
 
 
 _FIRST_FILES: Final = 16
+_MOST_HEADS: Final = 16
 
 
 def _rows_of(path: bytes) -> list[list[str]]:
@@ -569,3 +575,190 @@ def said_by_lists(files: list[str], around: Around, folder: str, frame: str, opt
     return (
         f"{first_names([*map(shown_path, files)], MOST)} {say}, and {'are' if len(files) > 1 else 'is'} not read; {how}"
     )
+
+
+# Files of any name whose contents name pictures: JSON, and tables of other programs.
+
+
+_MOST_VALUES: Final = 8
+_MOST_PLACES: Final = 200
+_LINES: Final = (b".jsonl", b".ndjson")
+_ENDS: Final = (b".json", *_LINES, *_OF_TABLES)
+_NUMBER: Final = re.compile(r"-?[0-9]+")
+_SIGNS: Final = re.compile(r'["\t\r\n,;|]')
+_READ: Final = "json.loads(path.read_bytes())"
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """How a file names pictures: `pairs` are an expression of Python of each name, and its row; `what` holds them.
+
+    Names begin in the folder `top`, or have their last part in common with a picture below it, and lack the `suffix`.
+    """
+
+    pairs: str
+    what: str
+    top: str
+    last: bool
+    suffix: str
+
+
+def files_of_labels(around: Around) -> Iterator[str]:
+    """Files of JSON, and tables that no other rule reads, name the pictures beside them.
+
+    {"0.jpg": "cat"}  [{"image": "0.jpg"}]  {"all": [{"image": "0.jpg"}]}    keys, or a value of each row
+    {"columns": ["image"], "data": [[{"path": "0.png"}]]}                    a table of Weights & Biases
+    {"0": "cat", "1": "dog"}                                                 names of numbers, no pictures
+    /data/upload/1/0.jpg,Cat                                                 the last part of a path or URL
+    """
+    if around.form != "images" or "://" in around.root:
+        return
+    beside = {path for path, _ in around.pairs}
+    files = [
+        one
+        for one in (*around.notable, *around.texts)
+        if one.lower().endswith(_ENDS) and one not in beside and not is_of_roboflow(one)
+    ]
+    files = [one for one in files if not one.lower().endswith(_OF_TABLES) or _picture_column(one, around) is None]
+    forms = defaultdict[_Names, list[bytes]](list)
+    for path in files[:_MOST_HEADS]:
+        table = path.lower().endswith(_OF_TABLES)
+        found = None if table else _of_json(path, around)
+        if isinstance(found, _Names):
+            forms[found].append(path)
+        elif told := _of_table(path, around) if table else found:
+            yield f"{shown_path(path)} {told}"
+        elif (not table or path not in around.notable) and _names_any(path, around):
+            yield f"{shown_path(path)} names pictures, and is not read"
+    for found, group in forms.items():
+        names, are, its = ("names", "is", "its") if len(group) == 1 else ("name", "are", "their")
+        what = f"{first_names([shown_path(one) for one in group], MOST)} {names} pictures in {its} {found.what}"
+        yield f"{what}, and {are} not read; {_as_lines(group, found, its, around)}"
+
+
+def _as_lines(group: Sequence[bytes], found: _Names, its: str, around: Around) -> str:
+    """Return what writes the rows of files as lines of JSON beside the pictures that they name, and reads these."""
+    files = [typed_path(os.fsdecode(one)) for one in group]
+    folder = typed_path(found.top or os.path.dirname(files[0]))
+    place = folder if found.top or len(files) == 1 else typed_path(around.root)
+    target = f"pathlib.Path({os.path.join(folder, _LINES_OF)!r})" if found.top else f"path.with_name({_LINES_OF!r})"
+    name = f"name + {found.suffix!r}" if found.suffix else "name"
+    name = f"where.get(({name}).rpartition('/')[2], name)" if found.last else name
+    text = f"''.join(json.dumps({{'file_name': {name}, **row}}) + '\\n' for name, row in {found.pairs})"
+    where = f" for where in [{_places_below(folder)}]" if found.last else ""
+    write = Python(f"[{target}.write_text({text}) for path in map(pathlib.Path, {files}){where}]")
+    split = split_of_folder(os.path.basename(os.path.abspath(place)))
+    options = [Set("output.split", split)] if split not in (None, "train") else []
+    read = around.call.plain([place], Set("input.format", "images"), *options)
+    return f"to read {its} rows, write them to {_LINES_OF} in Python: {write}; then: {read}"
+
+
+_LINES_OF: Final = "metadata.jsonl"
+
+
+def _places_below(folder: str) -> str:
+    paths = f"sorted(pathlib.Path({folder!r}).rglob('*'))"
+    return f"{{one.name: one.relative_to({folder!r}).as_posix() for one in {paths}}}"
+
+
+def _of_table(path: bytes, around: Around) -> str | None:
+    """Say how a table is read that names pictures by the last part of a path."""
+    header, *rows = rows_in(path)
+    for at, column in enumerate(header):
+        place = _place_of([row[at] for row in rows[:_MOST_VALUES] if len(row) > at], path, around) if column else None
+        if place is None:
+            continue
+        sign = max("\t,;|", key=lines_of(path)[0].count)
+        read = f"pandas.read_csv({typed_path(os.fsdecode(path))!r}, sep={sign!r}, dtype=str, keep_default_na=False)"
+        top, (_, _, suffix) = typed_path(around.root), place
+        last = f"(rows['file_name']{f' + {suffix!r}' if suffix else ''}).str.rpartition('/')[2]"
+        renamed = f"{read}.rename(columns={{{column!r}: 'file_name'}})"
+        frame = f"{renamed}.assign(file_name=lambda rows: {last}.map({_places_below(top)}))"
+        what = f'names pictures in its column "{printable(column)}", and is not read'
+        return f"{what}; {as_metadata(around.call, top, frame, [])}"
+    return None
+
+
+def _of_json(path: bytes, around: Around) -> _Names | str | None:
+    """Return how a file of JSON names pictures, or what else it says; None where it says nothing of them."""
+    if path.lower().endswith(_LINES):
+        rows = [row for line in lines_of(path)[:_MOST_VALUES] if isinstance(row := _parsed(line), dict)]
+        return _of_rows(rows, "map(json.loads, path.read_bytes().splitlines())", path, around)
+    document: Any = document_in(path)
+    if isinstance(document, dict):
+        names, place = _names_of_numbers(document), _place_of([*document][:_MOST_VALUES], path, around)
+        if place is not None and (not names or len(document) >= len(around.files)):
+            row = "row" if all(isinstance(one, dict) for one in document.values()) else "{'class': row}"
+            return _Names(f"((name, {row}) for name, row in {_READ}.items())", "keys", *place)
+        if names:
+            return f"gives numbers their names ({first_names(names, MOST)}), and is not read"
+        columns, data = document.get("columns"), document.get("data")
+        if isinstance(columns, list) and isinstance(data, list) and all(isinstance(one, list) for one in data):
+            pairs = f"[dict(zip(table['columns'], one)) for table in [{_READ}] for one in table['data']]"
+            return _of_rows([dict(zip(columns, one, strict=False)) for one in data[:_MOST_VALUES]], pairs, path, around)
+    expression = rows_of_document(document, _READ)
+    if expression.startswith(_READ):
+        lists: list[Any] = [document] if isinstance(document, list) else list(document.values())
+        rows = next(one for one in lists if isinstance(one, list) and one and isinstance(one[0], dict))
+        return _of_rows(rows[:_MOST_VALUES], expression, path, around)
+    return None
+
+
+def _names_any(path: bytes, around: Around) -> bool:
+    """Return whether the last part of a text at the beginning of a file is the name of a picture."""
+    head = beginning_of(path, HEAD_BYTES).decode("utf-8", "replace")
+    lasts = dict.fromkeys(one.rpartition("/")[2] for one in _SIGNS.split(head) if one.lower().endswith(_PICTURES))
+    names = [one for one in [*lasts][:_MOST_VALUES] if "\0" not in one and len(one) < _LONGEST]
+    return any(os.path.isfile(os.path.join(folder, one)) for one in names for folder in around.below[:_MOST_PLACES])
+
+
+def _of_rows(rows: Sequence[dict[str, Any]], expression: str, path: bytes, around: Around) -> _Names | None:
+    for key in rows[0] if rows else ():
+        values: list[Any] = [row.get(key) for row in rows]
+        inner = "['path']" if all(isinstance(one, dict) and isinstance(one.get("path"), str) for one in values) else ""
+        texts = [one["path"] if inner else one for one in values]
+        if all(isinstance(one, str) for one in texts) and (place := _place_of(texts, path, around)) is not None:
+            pairs = f"((row.pop({key!r}){inner}, row) for row in {expression})"
+            return _Names(pairs, f'key "{printable(key)}"', *place)
+    return None
+
+
+def _parsed(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None  # a line of something else
+
+
+def _names_of_numbers(document: dict[str, Any]) -> list[str]:
+    """Return the names in an object whose keys are numbers, or whose values are; none of others."""
+    pairs = [(str(key), one) for key, one in document.items() if isinstance(one, str | int)]
+    for numbers, names in ((0, 1), (1, 0)):
+        if len(pairs) == len(document) > 1 and all(_NUMBER.fullmatch(str(pair[numbers])) for pair in pairs):
+            return [one for pair in pairs if isinstance(one := pair[names], str) and not _NUMBER.fullmatch(one)]
+    return []
+
+
+def _place_of(values: Iterable[object], path: bytes, around: Around) -> tuple[str, bool, str] | None:
+    """Return the folder in which the first of some names is a picture, empty for that of the file.
+
+    It is the root, and the second value true, where only the last part of a path is a picture's, of one folder.
+    """
+    texts = [one for one in values if isinstance(one, str) and one and "\0" not in one and len(one) < _LONGEST]
+    own, below = os.path.dirname(os.fsdecode(path)), around.below[:_MOST_PLACES]
+    near = dict.fromkeys(filter(None, (own, around.root, *(below if len(below) == 1 else ()))))
+    for suffix in ("", *_PICTURES):
+        names = [text + suffix for text in texts if (text + suffix).lower().endswith(_PICTURES)]
+        for name in names:
+            for folder in near:
+                if os.path.isfile(os.path.join(folder, name)):
+                    return "" if folder == own else folder, False, suffix
+        lasts = [name.rpartition("/")[2] for name in names]
+        found = [sum(os.path.isfile(os.path.join(folder, last)) for folder in below) for last in lasts]
+        if any(found):
+            return (around.root, True, suffix) if max(found) == 1 else None
+    return None
+
+
+_LONGEST: Final = 1000
+_PICTURES: Final = FORMATS["images"].suffixes

@@ -34,7 +34,15 @@ from ..sources.files.formats import (
 from ..sources.files.listing import glob_of_files, list_file, some_paths
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..sources.files.skipped_names import is_other_file, notes_among, pictures_below
-from .beside import Around, archives_beside, is_archive, kept_in_a_store, tables_of_pictures
+from .beside import (
+    MOST_NAMES,
+    Around,
+    archives_beside,
+    files_of_labels,
+    is_archive,
+    kept_in_a_store,
+    tables_of_pictures,
+)
 from .names import split_in_words
 from .picture_tables import by_metadata, is_picture_table
 from .strangers import refuse_mnist, refuse_other_sets
@@ -174,11 +182,20 @@ def several_kinds(paths: Paths) -> None:
             one = paths.typed[0] if len(paths.typed) == 1 else ""
             root = one if "://" in one else os.path.join(paths.base, one)
             root = root if one and ("://" in one or os.path.isdir(root)) else ""
+            texts = sorted(glob.glob(os.path.join(glob.escape(root), "*.json"))) if root else []
+            pictures = islice(pictures_below(os.fsencode(root)), MOST_NAMES) if os.path.isdir(root) else ()
             around = Around(
-                form="images", call=paths.call, notable=tables, folders=list(folders), root=root, others=False
+                form="images",
+                call=paths.call,
+                notable=tables,
+                texts=[*map(os.fsencode, texts)],
+                folders=list(folders),
+                root=root,
+                files=[os.path.basename(os.fsdecode(path)) for path in pictures],
+                others=False,
             )
-            rule = kept_in_a_store if "://" in root else tables_of_pictures
-            fix += "".join(f"\n  {line}" for line in rule(around))
+            rules = (kept_in_a_store,) if "://" in root else (tables_of_pictures, files_of_labels)
+            fix += "".join(f"\n  {line}" for rule in rules for line in rule(around))
         raise UnclearFormat(f"the paths hold several kinds of files ({found}); {fix}")
 
 

@@ -717,8 +717,9 @@ def _texts_with_names(around: Around) -> list[bytes]:
     """Return the texts, whatever they are called, of which one of the first lines begins with the name of a picture."""
     return [
         path
-        for path in around.texts
-        if any(
+        for path in sorted(around.texts)
+        if path.lower().endswith(_ENDINGS)
+        and any(
             ("/" in name or name.lower().endswith(FORMATS["images"].suffixes))
             and _place_of(name, path, around) is not None
             for name in (re.split(r"[\s,;]", line, maxsplit=1)[0].strip('"') for line in lines_of(path)[:_FIRST_LINES])

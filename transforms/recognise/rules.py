@@ -32,6 +32,7 @@ from .beside import (
     archives_beside,
     classes_in_names,
     classes_of_folders,
+    files_of_labels,
     kept_in_a_store,
     lines_of_roboflow,
     names_of_tables,
@@ -55,7 +56,8 @@ MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout, refuse_othe
 """The rules of what a section `input` means where files name pictures."""
 
 BESIDE: Final = (
-    sidecars, tables_of_pictures, published_sets, lists_of_classes, lists_of_splits, other_lists, lists_of_annotations,
+    sidecars, tables_of_pictures, published_sets, files_of_labels, lists_of_classes, lists_of_splits, other_lists,
+    lists_of_annotations,
     archives_beside, classes_of_folders, names_of_tables, classes_in_names,
 )  # fmt: skip
 WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
@@ -232,12 +234,11 @@ def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
     try:
         return Meaning.of(without_images(found.below), layout, hints, splits=how.wanted != "none", command=command)
     except UsageError as error:
-        left = [
-            one for one in map(shown_path, dict.fromkeys([*around.notable, *around.texts])) if one not in str(error)
-        ]
-        if not left:
-            raise
-        raise UsageError(f"{error}\nnothing above reads {first_names(left, MOST)}") from None
+        lines = [str(error), *tables_of_pictures(around), *files_of_labels(around)]
+        text = "\n".join(line for at, line in enumerate(lines) if not at or line not in lines[0])
+        files = map(shown_path, dict.fromkeys([*around.notable, *around.texts]))
+        left = [one for one in files if one not in text]
+        raise UsageError(f"{text}\nnothing above reads {first_names(left, MOST)}" if left else text) from None
 
 
 def _by_rule(found: PictureFolders, layout: str, by: Recognised, splits: Sequence[str | None]) -> Meaning:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import Final
 
 _JUNK: Final = {
@@ -42,8 +43,11 @@ _NOTABLE: Final = re.compile(
 )
 """Names, in lower case, of files that may belong to those that are read: archives, lists of splits, tables."""
 
-_TEXTS: Final = (b".txt", b".lst")
+TEXTS: Final = (b".txt", b".lst", b".csv", b".tsv", b".json", b".jsonl", b".ndjson")
+"""Suffixes of files whose contents may name pictures beside them."""
+
 _MOST_TEXTS: Final = 64
+_MANY_TEXTS: Final = 1 << 12
 
 _OTHER_SUFFIXES: Final = frozenset(
     b"." + suffix
@@ -114,14 +118,19 @@ def pictures_below(root: bytes) -> Iterator[bytes]:
 class LeftOut:
     """What a listing leaves out: how many of each kind, and the paths of files that may belong to what is read.
 
-    `texts` are the first ones whose names do not say so, and whose lines may.
+    `texts` are others whose names do not say so, and whose contents may, the largest first: captions and boxes beside
+    each picture are small.
 
     Kinds are suffixes (`.txt`), and reasons: hidden, hidden folder, junk, @eaDir, ignored, dataset, links, empty.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     notable: list[bytes] = field(default_factory=list)
-    texts: list[bytes] = field(default_factory=list)
+    _sized: list[tuple[int, bytes]] = field(default_factory=list)
+
+    @property
+    def texts(self) -> list[bytes]:
+        return [path for _, path in nsmallest(_MOST_TEXTS, self._sized)]
 
     def skip(self, kind: str, path: bytes = b"") -> None:
         """Leave out something; of hidden files those that Roboflow writes beside pictures are kept for a warning."""
@@ -132,20 +141,22 @@ class LeftOut:
         if is_of_roboflow(path) and len(self.notable) < _MOST_NOTABLE:
             self.notable.append(path)
 
-    def skip_file(self, path: bytes) -> None:
+    def skip_file(self, path: bytes, size: int = 0) -> None:
         """Leave out a file of another kind."""
         name = path[path.rfind(b"/") + 1 :].lower()
         found = _SUFFIX.search(name)
         self.counts[f".{found[1].decode()}" if found else "without a suffix"] += 1
         if _NOTABLE.fullmatch(name) and len(self.notable) < _MOST_NOTABLE:
             self.notable.append(path)
-        elif name.endswith(_TEXTS) and len(self.texts) < _MOST_TEXTS:
-            self.texts.append(path)
+        elif name.endswith(TEXTS):
+            self._sized.append((-size, path))
+            if len(self._sized) > _MANY_TEXTS:
+                self._sized = nsmallest(_MOST_TEXTS, self._sized)
 
     def add(self, more: LeftOut) -> None:
         self.counts += more.counts
         self.notable += more.notable
-        self.texts += more.texts[: _MOST_TEXTS - len(self.texts)]
+        self._sized = nsmallest(_MOST_TEXTS, self._sized + more._sized)
 
     def by_kind(self) -> dict[str, int]:
         """Return the counts as a manifest has them: of many suffixes the most common ones, and the others together."""

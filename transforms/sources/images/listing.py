@@ -342,7 +342,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
             for pair in sorted(walk.sidecars.values())
             if not any(one.path.rpartition(b".")[2] == pair[0].rpartition(b".")[2] for one in walk.annotations.values())
         ),
-        texts=tuple(sorted(walk.left.texts)),
+        texts=tuple(walk.left.texts),
         empty=tuple(walk.empty),
     )
 

@@ -26,7 +26,7 @@ from ...recognise.box_layouts import AnnotationFile, annotation_kind, annotation
 from ..files.below_root import is_inside
 from ..files.listing import holds_dataset
 from ..files.open_file import is_object
-from ..files.skipped_names import Ignored, LeftOut, is_other_file, why_skipped
+from ..files.skipped_names import TEXTS, Ignored, LeftOut, is_other_file, why_skipped
 from .table import ImageColumns, ImageTable
 
 NOT_READABLE: Final = -1
@@ -197,7 +197,8 @@ class ImageWalk:
                         self.left.skip("ignored")
                     elif not entry.is_dir(follow_symlinks=False):
                         if is_other_file(name):
-                            self.left.skip_file(entry.path)
+                            size = entry.stat(follow_symlinks=False).st_size if name.lower().endswith(TEXTS) else 0
+                            self.left.skip_file(entry.path, size)
                             self._note(notes, folder, name)
                             suffix = name[name.rfind(b".") :].lower()
                             others[suffix] = min(name, others.get(suffix, name))
