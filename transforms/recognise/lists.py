@@ -740,7 +740,8 @@ def other_lists(around: Around) -> Iterator[str]:
     ]
     if others:
         its, are = ("its", "is") if len(others) == 1 else ("their", "are")
-        yield f"{first_names(others, MOST)} {are} not read, and {its} lines begin with names of pictures"
+        what = f"{first_names(others, MOST)} {are} not read, and {its} lines begin with names of pictures"
+        yield f"{what}; to read {its} rows, write them to metadata.csv beside the pictures, with a column file_name"
     local = around.form == "images" and "://" not in around.root
     voc = [one for one in around.notable if local and _is_of_voc(one) and one.lower().endswith(_ENDINGS)]
     voc = [one for one in voc if not os.path.isdir(os.path.join(one.rsplit(b"/", 3)[0], b"Annotations"))]
