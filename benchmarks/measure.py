@@ -68,8 +68,8 @@ def tree_pss(pid: int) -> int:
 def _descendants(pid: int) -> list[int]:
     """Return the processes that a process and its descendants started, as the kernel lists them for each thread."""
     found = []
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # it ended between the listing and the reading
+    with contextlib.suppress(OSError):  # it ended between the listing and the reading
+        for listing in Path(f"/proc/{pid}/task").glob("*/children"):
             children = [int(child) for child in listing.read_text().split()]
             found += [each for child in children for each in (child, *_descendants(child))]
     return found

@@ -1,7 +1,8 @@
-"""What the launcher does for millions of images and tens of thousands of shards: bounded memory, linear time.
+"""Memory is bounded, and time linear, in every direction in which an input can be large.
 
-The simulation is `benchmarks/scale.py`, at sizes that a test has time for; its figures for ten million images, and a
-hundred thousand shards, stand in `benchmarks/RESULTS.md`.
+Millions of images and tens of thousands of shards are simulated by `benchmarks/scale.py`; rows, columns, keys, files
+and annotations are converted by `benchmarks/directions.py`. Both at sizes that a test has time for: their figures for
+large ones stand in `benchmarks/RESULTS.md`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 import pytest
 
-BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "scale.py"
+BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
+BENCHMARK = BENCHMARKS / "scale.py"
 SMALL, LARGE = 500_000, 2_000_000
 
 MEMORY_LIMIT = 1e9
@@ -28,7 +30,7 @@ GRAPH_BYTES = 350_000
 The pieces of ten million images would take 550 MB.
 """
 
-pytestmark = [pytest.mark.thorough("two sizes of a dataset of many images are simulated"), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.thorough("two sizes of many large inputs are converted"), pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +95,48 @@ def test_a_manifest_of_a_hundred_thousand_shards_is_read_in_parts(runs: tuple[di
         in_parts = run["shards"] // 10_000 * 10_000
         assert run["part_bytes"] < 120 * in_parts + 1000
         assert run["manifest_bytes"] < 120 * (run["shards"] - in_parts) + classes + 6000
+
+
+DIRECTIONS = (
+    "rows_of_csv", "rows_of_parquet", "rows_of_jsonl", "columns_of_csv", "columns_of_parquet", "keys_of_jsonl",
+    "sparse_keys_of_jsonl", "files_of_csv", "files_of_jsonl", "files_of_parquet", "objects_of_coco",
+)  # fmt: skip
+TIMES = 4
+MOST_GROWTH = 1.5 * TIMES
+"""Four times as much takes at most six times the CPU, start-up left out: a square would take sixteen."""
+
+LEAST_SECONDS = 0.5
+"""What start-up varies by: a small input is counted as taking so much."""
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_four_times_as_much_takes_about_four_times_the_time_and_less_than_600_megabytes(
+    direction: str, tmp_path: Path
+) -> None:
+    growth, peak = growth_of(direction, tmp_path)
+    if growth > MOST_GROWTH or peak >= 600e6:  # once more, on a machine that was busy
+        again = growth_of(direction, tmp_path)
+        growth, peak = min(growth, again[0]), min(peak, again[1])
+    assert growth <= MOST_GROWTH
+    assert peak < 600e6
+
+
+def growth_of(direction: str, work: Path) -> tuple[float, float]:
+    """Return how many times the CPU of the small size the large one takes, and the memory of the large one."""
+    command = [
+        sys.executable,
+        str(BENCHMARKS / "directions.py"),
+        direction,
+        "--share",
+        "0.25",
+        "--json",
+        "--work",
+        work,
+    ]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    small, large = found["runs"]
+    assert large["size"] == TIMES * small["size"]
+    beyond = [one["cpu"] - found["start"]["cpu"] for one in (small, large)]
+    return beyond[1] / max(beyond[0], LEAST_SECONDS), large["peak"]
