@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -231,3 +232,34 @@ def test_lists_of_a_data_yaml_take_the_pictures_that_they_name_alone(named: int,
     assert {one: len(names) for one, names in splits_of("out").items()} == {"train": named, "val": 3}
     assert ("1 file that no list of a split names is left out" in screen) == (named == 2)
     assert "name none of these files" not in screen
+
+
+@pytest.mark.parametrize("folder", ["images", "{}"])
+def test_instances_of_names_that_are_no_splits_stop_a_run_whose_commands_run(folder: str, shardmill: Shardmill) -> None:
+    for first, name in enumerate(("day", "night", "rain-2")):
+        picture(f"pets/{folder.format(name)}/{name}.jpg")
+        coco(f"pets/annotations/instances_{name}.json", [f"{name}.jpg"], first=first)
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    assert "may state splits (instances_day.json, instances_night.json, instances_rain-2.json)" in refused.err
+    each, all_in_one = choices_in(refused.err)
+    assert shardmill(*each).code == 0
+    assert_one_each("day", "night", "rain_2")
+    assert shardmill(*all_in_one, "--overwrite").code == 0
+    assert len(boxes("out", "train")) == 3
+
+
+@pytest.mark.parametrize("classes", [[(0, "dog"), (1, "cat")], [(5, "cat"), (6, "dog")]])
+def test_one_class_of_coco_with_two_numbers_stops_a_run(classes: list[tuple[int, str]], shardmill: Shardmill) -> None:
+    for one in ("train", "val"):
+        in_coco(one)
+    path = Path("pets/val/_annotations.coco.json")
+    document = json.loads(path.read_text())
+    document["categories"] = [{"id": number, "name": name} for number, name in classes]
+    document["annotations"][0]["category_id"] = classes[0][0]
+    path.write_text(json.dumps(document))
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 1
+    assert "pets/val/_annotations.coco.json: the category " in refused.err
+    assert "give files with one list of categories" in refused.err
+    assert not Path("out/dataset.json").exists()

@@ -52,6 +52,7 @@ T = TypeVar("T")
 
 _ZEROS: Final = str.maketrans("123456789", "000000000")
 _MOST_COMMANDS: Final = 20
+_INSTANCES: Final = re.compile(r"instances[_-].+\.json", re.IGNORECASE)
 _LISTING: Final = {"boxes": "the names of tables", "coco": "the names of files"}
 _SHOWN: Final = 6
 """A command names so many files; of more it has globs."""
@@ -303,17 +304,19 @@ def by_lists(seen: Seen) -> Found | Mixed | None:
     words = [split_in_words(name) or "" for name in seen.names] if seen.form in _LISTING else []
     if (len(words) > 1 or (seen.form == "coco" and words != ["train"])) and all(words):
         return Found("lists", {}, words, _LISTING[seen.form])
-    if seen.form == "coco" and any(words) and len(words) > 1:
+    instances = len({*seen.names}) == len(seen.names) and all(map(_INSTANCES.fullmatch, seen.names))
+    if seen.form == "coco" and len(words) > 1 and (any(words) or instances):
         named = first_names([name for name, word in zip(seen.names, words, strict=True) if word], _SHOWN)
         others = first_names([name for name, word in zip(seen.names, words, strict=True) if not word], _SHOWN)
         each = [word or _own_split(name) for name, word in zip(seen.names, words, strict=True)]
         splits = sorted({*words} - {""})
         one = splits[0] if len(splits) == 1 else "train"
+        what = f"state splits ({named}), and others none ({others})" if named else f"may state splits ({others})"
         choices = (
             (", ".join(dict.fromkeys(each)), (_said(seen, each),)),
             (f"all files in {one}", (Set("input.splits", {one: "*"}),)),
         )
-        return Mixed(f"names of files state splits ({named}), and others none ({others})", words, choices=choices)
+        return Mixed(f"names of files {what}", words, choices=choices)
     is_read = "://" not in seen.root or seen.form in ("voc", "yolo")
     found = splits_by_lists(seen.root, seen.files) if is_read else None
     if found is None:

@@ -125,11 +125,19 @@ class _Known:
 
 
 def _add_classes(entry: SourceEntry, categories: Iterable[Any], classes: dict[int, str]) -> None:
-    """Raise `SourceError` where a class has another name in a file before."""
+    """Raise `SourceError` where a class has another name, or another number, in a file before."""
+    known = {name: number for number, name in classes.items()}
+    numbers = {*classes}
     for one in categories:
         number, name = (_key(one.get("id")), one.get("name")) if isinstance(one, dict) else (None, None)
         if type(number) is not int or not isinstance(name, str):
             continue
+        if number not in numbers and name in known:
+            raise SourceError(
+                entry.name,
+                f'the category "{printable(name)}" is {number}, and {known[name]} before: a class has one number; give '
+                f"files with one list of categories",
+            )
         before = classes.setdefault(number, name)
         if before != name:
             raise SourceError(
