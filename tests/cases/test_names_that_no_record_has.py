@@ -108,3 +108,41 @@ def test_folders_are_named_where_their_names_tell_files_apart(
     assert done.code == 0, done.err
     lines = [line.removeprefix(f"Detected: {FOLDERS}") for line in lines_with(FOLDERS, done.out)]
     assert [line.partition(";")[0] for line in lines] == shown
+
+
+NAMES = {
+    "classes below splits": (["train/sports.jsonl", "train/politics.jsonl", "test/sports.jsonl"], "politics, sports"),
+    "devices": (["sensor_01_Küche.csv", "sensor_02_Küche.csv"], "sensor_01, sensor_02"),
+    "a word at the end": (["full_numpy_bitmap_cat.npy", "full_numpy_bitmap_dog.npy"], "cat, dog"),
+    "languages": (["corpus.en", "corpus.de"], "de, en"),
+    "polarity": (["neg.txt", "pos.txt"], "neg, pos"),
+    "words beside a number": (["AAPL_2024.csv", "MSFT_2023.csv"], "AAPL, MSFT"),
+    "parts": (["part-00000.csv", "part-00001.csv"], ""),
+    "dates": (["2024-01-01.csv", "2024-01-02.csv"], ""),
+    "numbers": (["chunk_3.csv", "chunk_4.csv", "sales_1.csv"], ""),
+    "hashes": (["x1f2e3d4.csv", "b-0a1b2c3d.csv"], ""),
+    "parts of Spark": (["part-00000-1f2e3d4c-aaaa.c000.csv", "part-00001-1f2e3d4c-bbbb.c000.csv"], ""),
+    "a word that says nothing": (["old.csv", "sales.csv"], ""),
+    "one letter": (["a.csv", "b.csv"], ""),
+    "one file": (["sports.csv"], ""),
+    "folders of something else": (["x/sports.csv", "y/politics.csv"], ""),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_names_of_files_are_said_where_they_are_words(case: str, shardmill: Shardmill) -> None:
+    files, names = NAMES[case]
+    for file in files:
+        write(file)
+    done = shardmill(
+        "convert",
+        "d/*" if "." in files[0][-3:] else "d",
+        "-o",
+        "out",
+        *(("--format", "txt") if "." in files[0][-3:] else ()),
+    )
+    assert done.code == 0, done.err
+    shown = [
+        one for one in done.out.splitlines() if "file names do not become" in one or "names of the files are" in one
+    ]
+    assert [one.partition(": ")[2].partition(": ")[2].partition(";")[0] for one in shown] == [names] * bool(names)

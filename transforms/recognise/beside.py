@@ -129,20 +129,45 @@ def _boxes_of_labelme(folder: str, call: Call) -> str:
 
 
 def names_of_tables(around: Around) -> Iterator[str]:
-    """Each table may be of what its name says, which no record has: AAPL.csv and MSFT.csv."""
-    names = [os.path.splitext(os.path.basename(one))[0] for one in around.files]
-    odd = any(not _WORD.fullmatch(one) or one.lower() in _SAYS_NOTHING or split_in_words(one) for one in names)
-    apart = len({os.path.dirname(one) for one in around.files}) > 1 or "://" in around.root
-    if around.form not in _WITH_COLUMNS or odd or apart or not 1 < len({*names}) == len(names):
+    """Each file may be of what its name says, which no record has: AAPL.csv and MSFT.csv, or train.en and train.de."""
+    folders = {os.path.dirname(one) for one in around.files}
+    own = _words_apart([os.path.basename(one) for one in around.files]) if around.form in _WITH_NAMES else []
+    below = len(folders) > 1 and not (
+        any(around.splits) and all(split_of_folder(os.path.basename(one)) for one in folders)
+    )
+    if not own or below:
         return
+    shown = first_names(sorted({*own}), _FEW_NAMES)
     first = min(around.files)
-    stem, inner = os.path.splitext(os.path.basename(first))[0], typed_path(os.path.dirname(first))
-    folder = os.path.join(inner, f"name={stem}")
+    stem = os.path.splitext(os.path.basename(first))[0]
+    if around.form not in _WITH_COLUMNS or split_in_words(stem) or "://" in around.root:
+        yield f"the names of the files are not read: {shown}"
+        return
+    folder = os.path.join(typed_path(os.path.dirname(first)), f"name={stem}")
     move = f"{Foreign('mkdir', folder)} && {Foreign('mv', typed_path(first), folder)}"
     yield (
-        f"file names do not become part of the records: {first_names(sorted(names), _FEW_NAMES)}; to get them as a "
-        f"column, put each file into a folder, such as: {move}"
+        f"file names do not become part of the records: {shown}; to get them as a column, put each file into a folder, "
+        f"such as: {move}"
     )
+
+
+def _words_apart(names: Sequence[str]) -> list[str]:
+    """Return the words of each name that are not in all, or the number of its device; none of names without such."""
+    stems = [os.path.splitext(one)[0] if _format_in(one) else one for one in names]
+    words = [[word for word in _WORDS.findall(one) if split_in_words(word) is None] for one in stems]
+    common = set(words[0]).intersection(*words) if words else set()
+    own = [[word for word in each if word not in common] for each in words]
+    if all(own):
+        says = all(len(word) > 1 and word.lower() not in _SAYS_NOTHING for each in own for word in each)
+        found = [" ".join(each) for each in own] if says and not any(map(_HASH.search, stems)) else []
+    else:
+        devices = [_DEVICE.search(one) for one in stems]
+        found = [one[0] for one in devices if one] if all(devices) else []
+    return found if len({*found}) > 1 else []
+
+
+def _format_in(name: str) -> bool:
+    return format_of_name(name) is not None
 
 
 def classes_in_names(around: Around) -> Iterator[str]:
@@ -165,9 +190,16 @@ def classes_in_names(around: Around) -> Iterator[str]:
 
 
 _FEW_NAMES: Final = 4
-_WORD: Final = re.compile(r"[A-Za-z]{2,}")
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+_HASH: Final = re.compile(r"(?<![^\W_])(?=[a-f]*[0-9])[0-9a-f]{7,}(?![^\W_])")
+_DEVICE: Final = re.compile(
+    r"(?:sensor|device|station|subject|patient|participant|user|machine|engine|node|camera|room|site)[ _-]?[0-9]+", re.I
+)
 _NUMBERED: Final = re.compile(r"([A-Za-z]{2,})[._-]?[0-9]+")
-_SAYS_NOTHING: Final = ("part", "data", "file", "chunk", "shard", "table", "old", "new", "copy", "more", "extra")
+_SAYS_NOTHING: Final = (
+    "part", "data", "file", "chunk", "shard", "table", "old", "new", "copy", "more", "extra", "images", "labels",
+    "features", "targets", "final", "full", "first", "second", "last", "sample", "backup", "readme", "license",
+)  # fmt: skip
 
 
 def tables_of_pictures(around: Around) -> Iterator[str]:
@@ -443,6 +475,7 @@ def _apart(paths: list[list[tuple[int, str]]]) -> list[list[tuple[int, str]]]:
     return paths
 
 
+_WITH_NAMES: Final = ("csv", "jsonl", "parquet", "arrow", "txt", "numpy")
 _WITH_COLUMNS: Final = ("csv", "jsonl", "parquet", "arrow")
 """Formats whose folders may be columns (`input.partitions`)."""
 
