@@ -746,11 +746,9 @@ def other_lists(around: Around) -> Iterator[str]:
     voc = [one for one in around.notable if local and _is_of_voc(one) and one.lower().endswith(_ENDINGS)]
     voc = [one for one in voc if not os.path.isdir(os.path.join(one.rsplit(b"/", 3)[0], b"Annotations"))]
     if voc:
-        what = "a list of Pascal VOC, without Annotations, is" if len(voc) == 1 else _OF_VOC
-        yield f"{first_names([*map(shown_path, voc)], MOST)}: {what} not read"
-
-
-_OF_VOC: Final = "lists of Pascal VOC, without Annotations, are"
+        what, are = ("a list", "is") if len(voc) == 1 else ("lists", "are")
+        shown = first_names([*map(shown_path, voc)], MOST)
+        yield f"{shown}: {what} of Pascal VOC, without Annotations, {are} not read"
 
 
 def lists_of_annotations(around: Around) -> Iterator[str]:
