@@ -115,17 +115,16 @@ def test_rows_of_two_lengths_name_the_columns_to_keep(desk: Any) -> None:
 
 @pytest.mark.parametrize("rows", ["true", "false"])
 @pytest.mark.parametrize("form", ["{0}_{1}.npy", "{1}/{0}.npy", "data/{1}-{0}.npy"])
-def test_pairs_of_files_are_refused_with_the_page_that_converts_them(desk: Any, rows: str, form: str) -> None:
+def test_pairs_of_files_are_refused_with_the_calls_that_convert_them(desk: Any, rows: str, form: str) -> None:
     names = [form.format(*name.split("_")) for name in MNIST]
     for name, array in zip(names, MNIST.values(), strict=True):
         (desk.root / name).parent.mkdir(exist_ok=True)
         np.save(desk.root / name, array)
     screen = desk.convert(*names, "--set", f"input.rows={rows}", "--set", "input.splits=names")
     assert screen.code == 2
-    assert screen.err.startswith(f"error: {names[0]} and {names[1]}: 6 rows each, of different types; {names[2]} and")
-    assert screen.err.endswith(
-        "separate files are not joined; convert them together, in Python: docs/guide.md, NumPy\n"
-    )
+    assert screen.err.startswith(f"error: {names[2]}, {names[3]}: features and their answers in two arrays, whose rows")
+    train, test = (f"{{'x': numpy.load('{x}'), 'y': numpy.load('{y}')}}" for x, y in (names[:2], names[2:]))
+    assert f"convert(data={train}, output='out'); append(data={test}, output='out', output__split='test')" in screen.err
 
 
 def test_labels_of_another_length_are_no_record_beside_their_arrays(desk: Any) -> None:
@@ -142,4 +141,5 @@ def test_an_append_of_pairs_is_refused_alike(desk: Any) -> None:
     convert(data={"x": X, "y": Y}, output="out")
     with pytest.raises(SystemExit):
         main(["append", "x.npy", "y.npy", "-o", "out"])
-    assert "convert them together, in Python" in desk.capsys.readouterr().err
+    call = "append(data={'x': numpy.load('x.npy'), 'y': numpy.load('y.npy')}, output='out')"
+    assert call in desk.capsys.readouterr().err
