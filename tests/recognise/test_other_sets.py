@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -190,3 +191,13 @@ def test_a_set_of_coco_is_not_taken_for_another_by_its_name(shardmill: Shardmill
     picture("gt/images/0.jpg")
     coco("gt/annotations/instances_default.json", ["0.jpg"])
     assert shardmill("convert", "gt", "-o", "out").code == 0
+
+
+def test_an_export_of_datumaro_to_arrow_is_refused_and_read_as_it_is_where_it_is_meant(shardmill: Shardmill) -> None:
+    schema = pa.schema([("id", pa.string())], {"signature": "signature:datumaro_arrow"})
+    with pa.OSFile("datum-0.arrow", "wb") as file, pa.ipc.new_stream(file, schema) as writer:
+        writer.write_table(pa.table({"id": ["1"]}, schema))
+    refused = shardmill("convert", "datum-0.arrow", "-o", "out")
+    assert refused.code == 2
+    assert "datum-0.arrow: is an export of Datumaro to Arrow" in refused.err
+    assert shardmill("convert", "datum-0.arrow", "-o", "out", "--set", "input.detect=none").code == 0

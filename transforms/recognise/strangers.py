@@ -405,7 +405,22 @@ def _sign_of(file: str) -> str:
     return max(",\t;|", key=first.count)
 
 
-REFUSED: Final = (refuse_strangers, refuse_tables, refuse_several, refuse_missing, refuse_answers_apart)
+def refuse_datumaro(seen: Seen) -> None:
+    """Raises `InputError` where files of Arrow are Datumaro's, whose annotations and classes have a form of its own."""
+    if seen.form == "arrow" and seen.files and _OF_DATUMARO in beginning_of(seen.files[0], _SET_HEAD):
+        what = "is an export of Datumaro to Arrow, whose annotations are in bytes of its own; with Datumaro"
+        raise InputError(f"{shown_path(seen.files[0])}: {what}, {_EXPORT}{_MEANT}")
+
+
+_OF_DATUMARO: Final = b"signature:datumaro_arrow"
+REFUSED: Final = (
+    refuse_strangers,
+    refuse_tables,
+    refuse_several,
+    refuse_missing,
+    refuse_answers_apart,
+    refuse_datumaro,
+)
 
 
 def _folders(files: Sequence[str], roots: Iterable[str]) -> Iterator[str]:
