@@ -205,22 +205,19 @@ def _image_sets(folder: str) -> list[tuple[str, str, str]]:
     texts = {os.path.splitext(name)[0]: os.path.join(folder, name) for name in _texts_of(folder)}
     lists = {stem: path for stem, path in texts.items() if not _OF_A_CLASS.fullmatch(stem)}
     lists = {stem: path for stem, path in lists.items() if not any(stem.endswith(f"_{other}") for other in lists)}
-    kinds = {kind_of(split) for stem in lists if (split := split_of_folder(stem) or _both(stem))}
-    if not kinds:
+    if not any(split_of_folder(stem) or stem.lower() == _BOTH for stem in lists):
         return [("", path, "") for path in texts.values()]
     found = list[tuple[str, str, str]]()
     for stem, path in lists.items():
         parts = [other for one, other in lists.items() if kind_of(split_of_folder(one) or "") in ("train", "val")]
-        is_union = _both(stem) and parts and {*lines_in(path)} <= {line for part in parts for line in lines_in(part)}
+        is_union = (
+            stem.lower() == _BOTH and parts and {*lines_in(path)} <= {line for part in parts for line in lines_in(part)}
+        )
         said = f"{stem}.txt, which is others together, is left out" if is_union else ""
         split = split_of_folder(stem) or as_split(stem)
         said = f'"{printable(stem)}" is {split}' if split != stem.lower() and not split_of_folder(stem) else said
         found.append(("" if is_union else split, path, said))
     return found
-
-
-def _both(stem: str) -> str:
-    return _BOTH if stem.lower() == _BOTH else ""
 
 
 _USUAL: Final = ("default.txt", "test.txt", "train.txt", "trainval.txt", "val.txt", "valid.txt")
@@ -243,11 +240,13 @@ def _lists_beside(root: str) -> list[tuple[str, str]]:
         texts = [(os.path.splitext(name)[0], os.path.join(folder, name)) for name in _texts_of(folder)]
         named = [(split, path) for stem, path in texts if (split := split_of_folder(stem))]
         if {split for split, _ in named} == {"test"}:
-            named += [(_BOTH, path) for stem, path in texts if _both(stem)]
+            named += [(_BOTH, path) for stem, path in texts if stem.lower() == _BOTH]
         others = [
             (as_split(stem), path)
             for stem, path in (texts if named and len(texts) <= _MOST_LISTS else ())
-            if not (split_of_folder(stem) or _both(stem) or _OF_A_CLASS.fullmatch(stem) or OTHERS.fullmatch(path))
+            if not (
+                split_of_folder(stem) or stem.lower() == _BOTH or _OF_A_CLASS.fullmatch(stem) or OTHERS.fullmatch(path)
+            )
             and _lists_pictures(path, root)
         ]
         if len({split for split, _ in (*named, *others)}) > 1:
