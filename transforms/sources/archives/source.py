@@ -197,22 +197,28 @@ class ArchiveSource(FileSource):
 
     def _named_by_classes(self, entries: Sequence[SourceEntry], found: Found) -> Iterator[str]:
         """Yield how pictures without classes get them, where each archive may be named by a class: cat.tar, dog.tar."""
-        names = {os.path.basename(os.fsdecode(one.path)): one for one in entries}
-        stems = {name.partition(".")[0] for name in names}
+        paths = [os.fsdecode(one.path) for one in entries]
+        alone = [one for one in paths if sum(os.path.dirname(one) == os.path.dirname(other) for other in paths) == 1]
+        alone = [] if len(alone) == len(paths) else alone
+        others = [one for one in paths if one in alone or split_in_words(os.path.basename(one).partition(".")[0])]
+        paths = [one for one in paths if one not in others]
+        stems = {os.path.basename(one).partition(".")[0] for one in paths}
         words = {re.sub("[0-9]", "", one) for one in stems}
         classes = len(stems) == len(words) > 1 or (len(stems) > 1 and all(map(_SYNSET.fullmatch, stems)))
         plain = found.folders == {b""} and not found.json.columns and set(found.columns) == set(found.pictures)
-        if not classes or not plain or any(map(split_in_words, stems)) or is_object(entries[0].path):
+        if not classes or not plain or is_object(entries[0].path):
             return
-        first = typed_path(os.fsdecode(entries[0].path))
+        first = typed_path(paths[0])
         folder = first.partition(".")[0] if first[0] != "." else first.rpartition(".")[0]
         into = "-C" if self.options.format == "tar" else "-d"
         unpack = Foreign(*_UNPACK[self.options.format], first, into, folder)
         roots = self.options.paths if all(map(os.path.isdir, self.options.paths)) else [os.path.dirname(first) or "."]
+        roots = sorted({os.path.dirname(typed_path(one)) or "." for one in paths}) if others else roots
         read = self.settings.call.afterwards.reading(roots, Set("input.ignore", [f"*.{self.options.format}"]))
+        left = f" (which leaves out {first_names([typed_path(one) for one in others], 8)})" if others else ""
         yield (
             f"the names of the archives are not read: {first_names(sorted(stems), 8)}; if they are classes, unpack "
-            f"each into a folder of its name: {Foreign('mkdir', folder)} && {unpack}; then: {read}"
+            f"each into a folder of its name{left}: {Foreign('mkdir', folder)} && {unpack}; then: {read}"
         )
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
