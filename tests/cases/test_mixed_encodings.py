@@ -6,7 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill, need_program
@@ -70,3 +72,24 @@ def test_text_in_utf8_that_is_read_in_another_encoding_is_said(
     Path("b.csv").write_text("\ufeffcity\nZürich\n")
     error = shardmill("convert", "b.csv", "-o", "marked", *windows).err
     assert "b.csv: is UTF-8 by its byte order mark, not cp1252; declare it: --set input.encoding=utf-8" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (b'report\nn;city\n"";K\xf6ln\n5;Bern\n', ["skip_lines=1", "encoding=cp1252", "delimiter=;"]),
+        (b"n,city\n'',K\xf6ln\n# no row\n5,Bern\n", ["quote='", "encoding=cp1252", "comment=#"]),
+        (b'k,where\n"",K\xf6ln\n5,Bern\n', ["encoding=cp1252", "names=[n, city]", "header=true"]),
+    ],
+)
+def test_a_line_of_python_in_place_of_a_run_keeps_the_options_of_the_run(
+    text: bytes, options: list[str], shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_bytes(text)
+    shown = shardmill("convert", "a.csv", "-o", "out", *(word for one in options for word in ("--set", f"input.{one}")))
+    call = re.search(r"in Python: (convert\(.*?\))(?:; |$)", shown.out, re.M)
+    assert call is not None, shown.out + shown.err
+    exec(call[1], {"convert": convert, "pandas": pd})
+    rows = [(row["n"], row["city"]) for row in open_dataset("out").to_arrow("train").to_pylist()]
+    assert rows == [(None, "Köln"), (5.0, "Bern")]

@@ -52,7 +52,7 @@ from .header import (
     title_lines,
     with_plain_quotes,
 )
-from .hints import PandasCall, no_such_column, numbered_notes
+from .hints import PandasCall, given_to_pandas, no_such_column, numbered_notes
 from .obstacles import GROUPED, ROWS, Obstacles, grouped_notes, look_notes, obstacle_notes
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
 from .record_starts import FileScan, fold_blocks
@@ -217,7 +217,8 @@ class CsvSource(TableSource):
         named = options.header and options.names is None
         files = tuple(entry.name for entry in listing.entries)
         afterwards = self.settings.call.afterwards
-        call = PandasCall(files, options.delimiter, options.encoding, None if named else names, afterwards)
+        own = None if named else names
+        call = PandasCall(files, options.delimiter, options.encoding, own, afterwards, given_to_pandas(options))
         skipped = Add(Set("input.skip_lines", options.skip_lines + 1), Set("input.names", names))
         without_first = str(skipped) if named and len(files) == 1 else ""
         return (
