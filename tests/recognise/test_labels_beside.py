@@ -6,6 +6,8 @@ import json
 import pathlib
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +181,19 @@ def test_a_file_that_names_pictures_of_several_folders_alike_gets_no_line_that_m
     make({f"{kind}/{n}.png": n for kind in ("a", "b") for n in range(2)} | {"urls.json": [{"u": one} for one in names]})
     shown = shardmill("convert", "d", "-o", "out").out
     assert "Detected: d/urls.json names pictures, and is not read\n" in shown
+
+
+@pytest.mark.parametrize("end", ["zip", "tar"])
+def test_an_archive_of_tables_beside_few_pictures_is_unpacked_by_the_command_of_its_refusal(
+    end: str, shardmill: Shardmill
+) -> None:
+    make({f"images/{n}.png": n for n in range(3)} | {"train.csv": "id,kind\n0,cat\n1,dog\n", "test.csv": "id\n2\n"})
+    shutil.make_archive("all", end, "d")
+    error = shardmill("convert", f"all.{end}", "-o", "out").err
+    assert (
+        f"all.{end}: holds .csv tables beside pictures, read from folders alone; unpack it first: mkdir -p all" in error
+    )
+    *steps, read = error.partition("unpack it first: ")[2].partition("; to read")[0].split(" && ")
+    for step in steps:
+        assert subprocess.run(shlex.split(step), check=False).returncode == 0
+    assert "all/train.csv names pictures" in shardmill(*shlex.split(read.removeprefix("shardmill "))).err

@@ -106,9 +106,12 @@ def _tables(found: Found) -> Iterator[ColumnEvidence]:
 
 
 def table_beside(found: Found) -> str:
-    """Return the suffix of tables that no sample has for itself, beside pictures; empty without such."""
+    """Return the suffix of tables that are few, or in no sample with a picture; empty without such, or pictures."""
     pictures = sum(found.columns[name].count for name in found.pictures)
-    return next((one.suffix for one in _tables(found) if 2 * one.count <= pictures), "")
+    tables = _tables(found) if pictures else ()
+    return next(
+        (one.suffix for one in tables if 2 * one.count <= pictures or one.count + pictures <= found.samples), ""
+    )
 
 
 def check_kind(found: Found, name: str, unpack: Foreign) -> None:
