@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Set
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable, quoted
 from ..contract.call import Call
-
-if TYPE_CHECKING:
-    from .options import CsvInput
 
 _MOST_NAMES: Final = 20
 """A list of more names is not a command that anybody reads."""
@@ -118,25 +115,6 @@ class PandasCall:
             return f"pandas.read_csv({self.files[0]!r}{text})"
         files = list(self.files) if len(self.files) <= _MOST_FILES else "files"
         return f"pandas.concat(pandas.read_csv(file{text}) for file in {files})"
-
-
-def given_to_pandas(options: CsvInput) -> dict[str, object]:
-    """Return the options of pandas by which it reads lines as they are read here.
-
-    >>> from .options import CsvInput
-    >>> given_to_pandas(CsvInput(paths=["a.csv"], skip_lines=1, quote=None))
-    {'skiprows': 1, 'quoting': 3}
-    """
-    given = {
-        "skiprows": options.skip_lines or None,
-        "header": 0 if options.header and options.names is not None else None,
-        "quoting": 3 if options.quote is None else None,
-        "quotechar": options.quote if options.quote != '"' else None,
-        "escapechar": options.escape,
-        "comment": options.comment,
-        "skipinitialspace": options.trim or None,
-    }
-    return {key: value for key, value in given.items() if value is not None}
 
 
 def numbered_notes(features: Sequence[Feature], names: Sequence[str], call: PandasCall) -> tuple[str, ...]:

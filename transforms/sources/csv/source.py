@@ -52,7 +52,7 @@ from .header import (
     title_lines,
     with_plain_quotes,
 )
-from .hints import PandasCall, given_to_pandas, no_such_column, numbered_notes
+from .hints import PandasCall, no_such_column, numbered_notes
 from .obstacles import GROUPED, ROWS, Obstacles, grouped_notes, look_notes, obstacle_notes
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
 from .record_starts import FileScan, fold_blocks
@@ -218,7 +218,7 @@ class CsvSource(TableSource):
         files = tuple(entry.name for entry in listing.entries)
         afterwards = self.settings.call.afterwards
         own = None if named else names
-        call = PandasCall(files, options.delimiter, options.encoding, own, afterwards, given_to_pandas(options))
+        call = PandasCall(files, options.delimiter, options.encoding, own, afterwards, _given_to_pandas(options))
         skipped = Add(Set("input.skip_lines", options.skip_lines + 1), Set("input.names", names))
         without_first = str(skipped) if named and len(files) == 1 else ""
         return (
@@ -299,6 +299,20 @@ def _header_only(
     names = [head.name for index, head in enumerate(heads) if head.names is not None and index not in full]
     if names:
         yield f"{first_and_more(names)}: holds a header only, and no row"
+
+
+def _given_to_pandas(options: CsvInput) -> dict[str, object]:
+    """Return the options of pandas by which it reads lines as they are read here."""
+    given = {
+        "skiprows": options.skip_lines or None,
+        "header": 0 if options.header and options.names is not None else None,
+        "quoting": 3 if options.quote is None else None,
+        "quotechar": options.quote if options.quote != '"' else None,
+        "escapechar": options.escape,
+        "comment": options.comment,
+        "skipinitialspace": options.trim or None,
+    }
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def _read_otherwise(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence], encoding: str) -> Iterator[str]:
