@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
+from shardmill.transforms.errors import SourceError
 from shardmill.transforms.sources.contract.source import Stamp, Task
 from shardmill.transforms.sources.csv import chunks
 from shardmill.transforms.sources.csv.chunks import StreamLimits, cut_stream, run_scan
@@ -303,7 +304,14 @@ def test_a_file_in_small_pieces_gives_the_rows_and_the_lines_of_the_rejects_that
     )
     if all(len(row) > 2 for row in walk.rows):
         return  # nothing to read, or refused as a whole
-    survey = source.survey(source.list_files(), lambda function, items, *, heavy=False: [function(i) for i in items])
+    try:
+        survey = source.survey(
+            source.list_files(), lambda function, items, *, heavy=False: [function(i) for i in items]
+        )
+    except SourceError as refused:  # the header looks like a title above wider rows
+        if "looks like a title" in str(refused) and 2 * sum(len(row) > 2 for row in walk.rows) >= len(walk.rows):
+            return
+        raise
     parts = list(source.read(Task(0, survey.pieces), survey.frozen))
     rows = [
         [None if cell is None else cell.encode() for cell in row.values()] for p in parts for row in p.batch.to_pylist()
