@@ -81,6 +81,59 @@ def test_more_folders_of_other_names_than_of_splits_stop_a_run_whose_commands_ru
     assert boxes("out", "train") == [(BOX, ["cat"])] * 3
 
 
+@EACH
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"training set": "training", "validation set": "validation", "Test Set": "test"},
+        {"train_set": "train", "val-set": "val"},
+        {"training_v2": "training", "testing_v2": "testing"},
+        {"train": "train", "test set": "test"},
+        {"train set": "train", "hold out": "hold_out"},
+    ],
+)
+def test_a_folder_of_the_set_of_a_split_is_read_with_its_boxes_as_that_split(
+    given: dict[str, str], make: Callable[[str], None], shardmill: Shardmill
+) -> None:
+    for one in given:
+        make(one)
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert_one_each(*given.values())
+    assert "left out" not in screen
+    assert all(f'"{one}" is {split}' in screen for one, split in given.items() if one != split)
+
+
+@EACH
+def test_two_sets_of_one_split_stop_a_run_whose_commands_run(make: Callable[[str], None], shardmill: Shardmill) -> None:
+    for one in ("train_v1", "train_v2", "test_v2"):
+        make(one)
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    assert "names of folders may mean splits (test_v2, train_v1, train_v2)" in refused.err
+    each, all_in_one = choices_in(refused.err)
+    assert shardmill(*each).code == 0
+    assert_one_each("test_v2", "train_v1", "train_v2")
+    assert shardmill(*all_in_one, "--overwrite").code == 0
+    assert boxes("out", "train") == [(BOX, ["cat"])] * 3
+
+
+@pytest.mark.parametrize("others", [[], ["extra/cat"]])
+@pytest.mark.parametrize("inner", ["{0}/cat", "{0}/{0}/cat"])
+def test_sets_of_splits_of_classes_stop_a_run_whose_command_reads_both(
+    inner: str, others: list[str], shardmill: Shardmill
+) -> None:
+    for one in (*map(inner.format, ("training_set", "test_set")), *others):
+        picture(f"pets/{one}/1.jpg")
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    assert shardmill(*choices_in(refused.err)[0]).code == 0
+    rows = {split: list(open_dataset("out")[split]) for split in open_dataset("out").splits}
+    assert {split: [row["image/class/text"] for row in found] for split, found in rows.items()} == {
+        "training": ["cat"],
+        "test": ["cat"],
+    }
+
+
 @pytest.mark.parametrize("make", [in_yolo, in_ultralytics])
 def test_a_split_without_objects_is_read_as_the_others(make: Callable[[str], None], shardmill: Shardmill) -> None:
     for one in ("train", "val"):

@@ -37,7 +37,7 @@ from ..sources.files.open_file import mapped, open_file, open_listed
 from ..sources.files.skipped_names import is_other_file, pictures_below, why_skipped
 from .beside import HEAD_BYTES, YOLO_LINES, Around, kept_in_a_store
 from .lists import NAMES, OTHERS, PICTURES, folders_of_pictures, labels_of
-from .names import is_split_folder, kind_of, split_in_words, split_of_folder
+from .names import is_split_folder, kind_of, split_in_words, split_of_folder, split_of_set
 from .picture_tables import Resolved, annotated_section, is_picture_table
 
 _MOST_FOLDERS: Final = 64
@@ -161,7 +161,7 @@ def _alike(one: Pair, other: Pair, root: str) -> bool:
 def _split_of(path: str, root: str) -> str:
     """Return the split that the name of a file or folder states, or else that of the next folder below the root."""
     *folders, name = os.path.relpath(path, root).split(os.sep)
-    words = (split_in_words(name), *map(split_of_folder, reversed(folders)))
+    words = (split_in_words(name), *map(split_of_set, reversed(folders)))
     return kind_of(next(filter(None, words), ""))
 
 
@@ -240,7 +240,7 @@ def folders_of_splits(root: str) -> list[str]:
     folders = _folders_in(root)
     if len(folders) > _MOST_FOLDERS:
         return []
-    splits = [one for one in folders if is_split_folder(os.fsencode(one))]
+    splits = list(filter(split_of_set, folders))
     of_cvat = [one for one in folders if _OF_CVAT.fullmatch(one)]
     return [root, *(os.path.join(root, one) for one in (*splits, *of_cvat))]
 

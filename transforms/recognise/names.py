@@ -34,6 +34,8 @@ _ANY: Final = "|".join(SPLITS)
 _FOLDER: Final = re.compile(rf"(?:split[-=])?({_ANY})(?:_?[0-9]{{4}})?", re.IGNORECASE)
 """`Split-train` is what TFX writes, `split=train` what Spark, DuckDB and polars do, `train2017` what COCO does."""
 
+_OF_SET: Final = re.compile(rf"({_ANY})[ _-]?(?:set|data|v[0-9]+)", re.IGNORECASE)
+
 _SUFFIX: Final = r"(?:\.[a-z_][a-z0-9_]*)+"
 _FILE: Final = re.compile(
     rf"(?P<one>{_ANY})-[0-9]{{5,}}(?:-of-[0-9]+)?(?:-[0-9a-f]{{16}})?{_SUFFIX}|"
@@ -125,6 +127,16 @@ def split_of_folder(name: str) -> str | None:
     """
     match = _FOLDER.fullmatch(name)
     return match[1].lower() if match else None
+
+
+def split_of_set(name: str) -> str | None:
+    """Return the split of a folder with annotations: its name may also be that of the set of pictures of a split.
+
+    >>> split_of_set("Train"), split_of_set("validation set"), split_of_set("training_v2"), split_of_set("test images")
+    ('train', 'validation', 'training', None)
+    """
+    match = _OF_SET.fullmatch(name)
+    return match[1].lower() if match else split_of_folder(name)
 
 
 def as_split(name: str) -> str:

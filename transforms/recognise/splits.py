@@ -44,6 +44,7 @@ from .names import (
     split_in_name,
     split_in_words,
     split_of_folder,
+    split_of_set,
     word_in_name,
 )
 from .tfds import INFO, tfds_folders
@@ -386,27 +387,34 @@ def _own_split(name: str) -> str:
 def by_annotated_folders(seen: Seen) -> Found | Mixed | None:
     """Annotations are in folders, some of which have names of splits: the others are splits of their own names.
 
-    It is unclear where there are more others than splits.
+    It is unclear where there are more others than splits, or two sets of one split, as `train_v1` and `train_v2`.
     """
     for level in range(max(map(len, seen.parts.values()), default=0)):
-        names = {parts[level] if len(parts) > level else "" for parts in seen.parts.values()}
-        words = {name for name in names if split_of_folder(name)}
-        others = sorted(names - words)
-        if words and others and "" not in names:
-            each = seen.at(level, lambda name: split_of_folder(name) or as_split(name))
-            named = ", ".join(f'"{printable(one)}" is {as_split(one)}' for one in others if as_split(one) != one)
-            where = f"the names of folders{named and f' ({named})'}"
-            if len(others) <= len(words):
-                return Found("folders", {}, [one or "" for one in each], where)
-            what = f"names of folders state splits ({first_names(sorted(words), _SHOWN)}), and others none"
-            globs = defaultdict[str, list[str]](list)
-            for name in sorted(names):
-                globs[split_of_folder(name) or as_split(name)].append(f"{'*/' * level}{escape(name)}/*")
-            said = Set("input.splits", {split: some[0] if len(some) == 1 else some for split, some in globs.items()})
-            choices = ((", ".join(sorted(globs)), (said,)), ("all files in one split", (Set("input.splits", "none"),)))
-            return Mixed(f"{what} ({first_names(others, _SHOWN)})", each, choices=choices)
-        if words:
-            return None
+        names = sorted({parts[level] if len(parts) > level else "" for parts in seen.parts.values()})
+        own = {name: split_of_set(name) or as_split(name) for name in names}
+        words = [name for name in names if split_of_set(name)]
+        others = [name for name in names if not split_of_folder(name)]
+        if not words or not others or "" in names:
+            if words:
+                return None
+            continue
+        twice = len({kind_of(own[name]) for name in words}) < len(words) and not all(map(split_of_folder, words))
+        if twice:
+            own = {name: split_of_folder(name) or as_split(name) for name in names}
+        changed = ", ".join(f'"{printable(one)}" is {own[one]}' for one in others if own[one] != one)
+        each = seen.at(level, own.get)
+        if len(names) <= 2 * len(words) and not twice:
+            where = f"the names of folders{changed and f' ({changed})'}"
+            return Found("folders", {}, [one or "" for one in each], where)
+        what = f"names of folders state splits ({first_names(words, _SHOWN)}), and others none"
+        what = f"names of folders may mean splits ({first_names(names, _SHOWN)})" if twice else what
+        rest = [] if twice else [name for name in names if name not in words]
+        globs = defaultdict[str, list[str]](list)
+        for name in names:
+            globs[own[name]].append(f"{'*/' * level}{escape(name)}/*")
+        said = Set("input.splits", {split: some[0] if len(some) == 1 else some for split, some in globs.items()})
+        choices = ((", ".join(sorted(globs)), (said,)), ("all files in one split", (Set("input.splits", "none"),)))
+        return Mixed(f"{what} ({first_names(rest, _SHOWN)})" if rest else what, each, choices=choices)
     return None
 
 
@@ -689,7 +697,8 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
         what = f"names of folders may mean splits: {shown}"
     else:
         what = f"{shown_path(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
-    first = _command(how, named, *([Set("input.splits", "names")] if mixed.words else []))
+    both = named if stray or not mixed.words else seen.typed
+    first = _command(how, both, *([Set("input.splits", "names")] if mixed.words else []))
     return _choice(
         what,
         (", ".join(splits), first),

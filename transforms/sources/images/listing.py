@@ -28,7 +28,7 @@ from ...format.buffers.arrow_memory import array_of, true_mask
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ...recognise.layout import Meaning
-from ...recognise.names import is_split_folder
+from ...recognise.names import is_split_folder, split_in_words
 from ...recognise.rules import PictureFolders
 from ...stores.object_store import Level, ObjectInfo, number_of, store_at
 from ...stores.store_url import parse_store_url
@@ -328,7 +328,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         OF_FOLDERS,
         folders=tuple(found[number].folder for number in order),
         images=images.with_folders(moved[images.folders]),
-        as_one=apex is not None and any(_is_part(facts.folder) for facts in found),
+        as_one=apex is not None and _are_parts([facts.folder for facts in found]),
         hints=tuple(
             one.hint([entry.path for entry in entries])
             for _, one in sorted(walk.annotations.items())
@@ -347,9 +347,11 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
     )
 
 
-def _is_part(folder: ImageFolder) -> bool:
-    """Return whether a folder shows that its root is a class or a split, and not a folder of classes."""
-    return folder.path == folder.root or is_split_folder(os.path.basename(folder.root))
+def _are_parts(folders: Sequence[ImageFolder]) -> bool:
+    """Return whether folders show that a root is a class or a split, and not a folder of classes, or all roots do."""
+    names = {os.path.basename(folder.root) for folder in folders}
+    own = any(folder.path == folder.root for folder in folders) or any(map(is_split_folder, names))
+    return own or all(split_in_words(os.fsdecode(name)) for name in names)
 
 
 _MANIFEST, _GENERATIONS = "manifest.json", "manifests/"
