@@ -412,13 +412,20 @@ def type_text(feature: Feature) -> str:
     return f"{text}[{', '.join(map(str, feature.shape))}]" if feature.shape else text
 
 
+_BOX: Final = "/object/bbox/xmin"
+
+
 def nulls_text(schema: Schema, choices: Sequence[Choice] = ()) -> str | None:
     """Return which features have nulls, and what that is in a record; None if there are none.
 
     Where `choices` counted the nulls, only those that were found are meant: a sample cannot prove that there are none.
+    Of pictures without boxes nothing is said: their lists of boxes and classes are empty in every reader.
     """
     counts = {choice.column: choice.nulls for choice in choices}
-    names = [feature.name for feature in schema if feature.nullable and counts.get(feature.name) != 0]
+    ends = [feature.name.removesuffix(_BOX) for feature in schema if feature.name.endswith(_BOX)]
+    boxed = tuple(f"{image}/object/" for image in ends)
+    nullable = [one.name for one in schema if one.nullable and not (one.shape == (-1,) and one.name.startswith(boxed))]
+    names = [name for name in nullable if counts.get(name) != 0]
     if not names:
         return None
     where = "in" if all(counts.get(name) for name in names) else "possible in"

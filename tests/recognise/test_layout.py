@@ -35,7 +35,8 @@ def test_auto_tells_the_layout_by_the_folders_that_hold_files(folders: list[byte
         ([b"train/cat/black"], 'there are files 3 levels down (in "train/cat/black")'),
         ([b"train", b"val/cat"], 'there are files in "train" and in "val/cat"'),
         ([b"images", b"Masks"], '"Masks", "images" look like parts of each example, not classes'),
-        ([b"images"], '"images" looks like a part of each example, not a class'),
+        ([b"images"], '"images" is the name of a folder for all pictures, not of a class; read that folder by its own'),
+        ([b"masks"], '"masks" looks like a part of each example, not a class'),
         ([b"train/images", b"train/labels", b"val/images"], '"images", "labels" look like parts of each example'),
     ],
 )

@@ -39,7 +39,7 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
         "Annotations/a/0.xml", "<annotation><object><polygon></polygon></object></annotation>", "Images/a/0.jpg",
         "as COCO",
     ),
-    "LabelMe's JSON": ("labels/0.json", '{"shapes": [], "imagePath": "0.jpg"}', "images/0.jpg", "export the set"),
+    "LabelMe's JSON": ("labels/0.json", '{"shapes": [], "imagePath": "0.jpg"}', "images/0.jpg", "in Python: python -c"),
     "Datumaro": ("annotations/train.json", json.dumps(MARKS), "images/train/0.jpg", "datumaro"),
     "Datumaro's records": ("annotations/train.datum", "\0", "images/train/0.jpg", "export the set"),
     "Segment Anything": ("0.json", '{"annotations": [{"crop_box": []}]}', "0.jpg", "in Python: python -c"),
@@ -80,8 +80,7 @@ def test_a_set_of_another_form_is_refused_by_name_with_what_reads_it(form: str, 
     assert how in said
     alone = re.search(r"the pictures alone: (shardmill .+)", refused.err)
     assert alone is not None
-    words = ["out" if word == "OUT" else word for word in shlex.split(alone[1])[1:]]
-    assert shardmill(*words).code == 0
+    assert shardmill(*shlex.split(alone[1])[1:]).code == 0
     assert [row["image/width"] for row in open_dataset("out").to_arrow("train").to_pylist()] == [40]
 
 
@@ -106,7 +105,7 @@ def follow(screen: str, shardmill: Shardmill) -> None:
     proposed = re.search(r"in Python: python (-c .+) && shardmill (.+?); the pictures alone", screen)
     assert proposed is not None, screen
     subprocess.run([sys.executable, *shlex.split(proposed[1])], check=True)
-    done = shardmill(*["out" if word == "OUT" else word for word in shlex.split(proposed[2])])
+    done = shardmill(*shlex.split(proposed[2]))
     assert done.code == 0, done.err
 
 
@@ -131,12 +130,43 @@ def test_boxes_of_segment_anything_are_read(shardmill: Shardmill) -> None:
     assert boxes("out", "train") == [(BOX, ["object"])] * 2
 
 
+@pytest.mark.parametrize(
+    ("image", "file", "path"),
+    [
+        ("{}/1.jpg", "{}/1.json", "1.jpg"),
+        ("{}/images/é 1.jpg", "{}/labels/é 1.json", "..\\images\\é 1.jpg"),
+        ("{}/images/1.jpg", "{}/annotations/1.json", "1.jpg"),
+        ("{}/images/1.jpg", "{}/images/1.json", "1.jpg"),
+        ("images/{}/1.jpg", "labels/{}/1.json", "1.jpg"),
+        ("images/{}/1.jpg", "Annotations/{}/1.json", "../../images/{}/1.jpg"),
+        ("images/{}/1.jpg", "images/{}/1.json", "1.jpg"),
+        ("{} set/1.jpg", "{} set/1.json", "1.jpg"),
+    ],
+)
+def test_shapes_of_labelme_in_several_splits_are_read_as_boxes(
+    image: str, file: str, path: str, shardmill: Shardmill
+) -> None:
+    for split, label in (("train", "cat"), ("val", "dog")):
+        picture(f"pets/{image.format(split)}")
+        shapes = [
+            {"label": label, "points": [[24, 15], [4, 5]], "shape_type": "rectangle"},
+            {"label": "a, b", "points": [[0, 0], [4, 0], [2, 10]], "shape_type": "polygon"},
+            {"label": "point", "points": [[0, 0]], "shape_type": "point"},
+        ]
+        write(f"pets/{file.format(split)}", json.dumps({"shapes": shapes, "imagePath": path.format(split)}))
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    follow(refused.err, shardmill)
+    for split, label in (("train", "cat"), ("val", "dog")):
+        assert boxes("out", split) == [([0.1, 0.0, 0.25, 0.0, 0.6, 0.1, 0.75, 0.5], [label, "a, b"])]
+
+
 def test_rotated_boxes_of_cvat_become_polygons_that_end_at_the_edge(shardmill: Shardmill) -> None:
     picture("pets/images/0.jpg")
     write("pets/train.xml", XML.format("<box label='cat' rotation=\"20\"/>"))
     refused = shardmill("convert", "pets", "-o", "out")
     assert "datumaro.Polygon(sum(map(list, one.as_polygon()), []), label=one.label)" in refused.err
-    assert "shardmill convert pets-coco -o OUT --set schema.boxes=clip" in refused.err
+    assert "shardmill convert pets-coco -o out --set schema.boxes=clip" in refused.err
     assert "all but points, lines and cuboids with Datumaro" in refused.err
     picture("pets-coco/images/0.jpg")  # what Datumaro writes of it
     coco("pets-coco/annotations/instances_default.json", ["0.jpg"])
@@ -144,7 +174,7 @@ def test_rotated_boxes_of_cvat_become_polygons_that_end_at_the_edge(shardmill: S
     path.write_text(path.read_text().replace("[4, 5, 20, 10]", "[-4, 5, 20, 10]"))
     command = re.search(r"shardmill (convert pets-coco .+?);", refused.err)
     assert command is not None
-    assert shardmill(*["out" if word == "OUT" else word for word in shlex.split(command[1])]).code == 0
+    assert shardmill(*shlex.split(command[1])).code == 0
 
 
 def test_annotations_that_are_read_come_before_those_that_are_not(shardmill: Shardmill) -> None:

@@ -134,6 +134,18 @@ def test_sets_of_splits_of_classes_stop_a_run_whose_command_reads_both(
     }
 
 
+def test_nulls_are_said_of_columns_and_not_of_the_boxes_of_pictures_without_boxes(shardmill: Shardmill) -> None:
+    for one in ("train", "val"):
+        in_yolo(one)
+    Path("pets/val/labels/1.txt").write_text("")
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert "image/object/bbox/xmin" in screen
+    assert "Nulls" not in screen + shardmill("info", "out").out
+    assert boxes("out", "train") == [(BOX, ["cat"])]
+    write("rows.jsonl", '{"words": ["a"], "sold": null}\n{"words": null, "sold": 3}\n')
+    assert "Nulls possible in sold, words: " in shardmill("convert", "rows.jsonl", "-o", "rows").out
+
+
 @pytest.mark.parametrize("make", [in_yolo, in_ultralytics])
 def test_a_split_without_objects_is_read_as_the_others(make: Callable[[str], None], shardmill: Shardmill) -> None:
     for one in ("train", "val"):

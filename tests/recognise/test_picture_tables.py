@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,17 @@ def test_the_folders_of_pictures_give_the_splits_of_one_table_and_a_picture_in_n
     (reject,) = map(json.loads, Path("out/rejects/00000001.jsonl").read_text().splitlines())
     assert reject["row"] == 2
     assert "in no folder of a split (train, val)" in reject["errors"][0]["message"]
+
+
+def test_a_picture_in_no_folder_of_a_split_is_read_by_the_option_of_its_error(shardmill: Shardmill) -> None:
+    pictures("d/train/0.png", "d/val/1.png", "d/2.png")
+    table("d/metadata.jsonl", [{"file_name": name} for name in ("train/0.png", "val/1.png", "2.png")])
+    refused = shardmill("convert", "d", "-o", "out")
+    assert refused.code == 4
+    option = re.search("read all rows as one split: --set ([a-z.=]+)", refused.err.replace("\n", " "))
+    assert option is not None, refused.err
+    assert shardmill("convert", "d", "-o", "one", "--set", option[1]).code == 0
+    assert len(records(path="one")) == 3
 
 
 def test_other_columns_name_pictures_of_other_features_and_lists_of_them() -> None:

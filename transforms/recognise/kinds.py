@@ -171,7 +171,7 @@ def several_kinds(paths: Paths) -> None:
     by_format = paths.by_format
     if len(by_format) > 1:
         if "images" in by_format:
-            refuse_other_sets({"format": "images"}, paths.typed, paths.base)
+            refuse_other_sets({"format": "images"}, paths.typed, paths.base, paths.call)
         found = ", ".join(f"{shown_path(path)} is {kind}" for kind, path in by_format.items())
         options = " or ".join(f"{Set('input.format', kind)}" for kind in by_format)
         named = any(os.path.isfile(os.path.join(paths.base, path)) for path in paths.typed)  # read whatever the format

@@ -251,8 +251,10 @@ def _why_unclear(by_depth: Mapping[int, bytes], tops: Mapping[bytes, bytes], str
     return f'"{_shown(strange)}" is not the name of a split (in "{_shown(tops[strange])}")'
 
 
-def _parts_text(names: Iterable[bytes]) -> str:
+def _parts_text(names: Collection[bytes]) -> str:
     listed = ", ".join(f'"{_shown(name)}"' for name in sorted(names))
+    if len(names) == 1 and _hold_pictures(names):
+        return f"{listed} is the name of a folder for all pictures, not of a class; read that folder by its own path"
     if "," not in listed:
         return f"{listed} looks like a part of each example, not a class; read that folder by its own path"
     return f"{listed} look like parts of each example, not classes; read one of these folders by its own path"

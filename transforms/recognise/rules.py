@@ -52,7 +52,7 @@ from .splits import CLEAR, OFF, UNSURE, UNUSED, Seen, by_annotated_folders, by_l
 from .strangers import MOST_HEADS, REFUSED, content_twice, forms_for_answers, refuse_other_sets
 from .tfds import missing_files
 
-MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout, refuse_other_sets)
+MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 """The rules of what a section `input` means where files name pictures."""
 
 BESIDE: Final = (
@@ -64,8 +64,8 @@ WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 """The rules that say a line each, and those that warn."""
 
 RULES: Final[tuple[object, ...]] = (
-    *KINDS, *MEANINGS, without_caches, *REFUSED, by_lists, by_annotated_folders, *CLEAR, *UNSURE, forms_for_answers,
-    content_twice, *BESIDE, *WARNED, kept_in_a_store, refuse_unread_in_a_store,
+    *KINDS, *MEANINGS, refuse_other_sets, without_caches, *REFUSED, by_lists, by_annotated_folders, *CLEAR, *UNSURE,
+    forms_for_answers, content_twice, *BESIDE, *WARNED, kept_in_a_store, refuse_unread_in_a_store,
 )  # fmt: skip
 """Every rule, in its turn."""
 
@@ -90,7 +90,10 @@ class Look(Paths):
         """
         none = "known" in vars(self) and not self.ignore and not any(map(may_be_picture_table, self.known))
         rules = (rule for rule in MEANINGS if not (none and rule is by_metadata))  # which would walk all folders again
-        return next(filter(None, (rule(section, self.typed, self.base) for rule in rules)), None)
+        found = next(filter(None, (rule(section, self.typed, self.base) for rule in rules)), None)
+        if found is None:
+            refuse_other_sets(section, self.typed, self.base, self.call)
+        return found
 
 
 def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits) -> Listing:

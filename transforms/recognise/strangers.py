@@ -543,13 +543,15 @@ _TABLE: Final = "read both from a table, metadata.csv with the columns file_name
 _EXPORT: Final = "export the set as COCO, Pascal VOC or YOLO"
 _CREATE_ML: Final = "CreateML"
 _SEGMENTS: Final = "Segment Anything"
+_LABELME: Final = "labelme"
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
     """What annotations are called, the folders of their files, the names of these, and how their first bytes look.
 
-    Datumaro reads them as `importer`. Where heads have `classes` and no `boxes`, pictures have a class each.
+    Datumaro reads them as `importer`. Where heads have `classes` and no `boxes`, pictures have a class each. Some are
+    looked for `in_splits` alone.
     """
 
     called: str
@@ -561,14 +563,17 @@ class _Form:
     boxes: bytes = b""
     classes: bytes = b"(?!)"
     exact: bool = True
+    in_splits: bool = False
 
 
+_SHAPES: Final = rb'"shapes"[\s\S]*"imagePath"'
 _FORMS: Final = (
     _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<(?:version|meta)\b",
           "cvat", boxes=rb"<(?:box|poly|points|mask|ellipse|cuboid)", classes=rb"<tag "),
     _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<image\s[^>]*\bwidth="),
     _Form("annotations of LabelMe", ("Annotations",), r".+\.xml", rb"<annotation>[\s\S]*<(?:nrows|polygon)>"),
-    _Form("annotations of LabelMe", ("annotations", "labels"), r".+\.json", rb'"shapes"[\s\S]*"imagePath"'),
+    _Form("annotations of LabelMe", ("Annotations", "annotations", "labels"), r".+\.json", _SHAPES, _LABELME),
+    _Form("annotations of LabelMe", ("", "images"), r".+\.json", _SHAPES, _LABELME, in_splits=True),
     _Form("annotations of Datumaro", ("annotations",), r".+\.json", rb'"dm_format_version"', "datumaro",
           boxes=rb'"type":"(?:bbox|polygon|polyline|mask)"', classes=rb'"type":"label"'),
     _Form("annotations of Datumaro", ("annotations",), r".+\.datum"),
@@ -591,20 +596,21 @@ _FORMS: Final = (
 )  # fmt: skip
 
 
-def refuse_other_sets(given: Mapping[str, Any], paths: Sequence[str], base: str) -> None:
+def refuse_other_sets(given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> None:
     """Raises `InputError` where a folder of pictures has annotations of a form that is not read."""
     root = root_of(given, paths, base)
     places = folders_of_splits(root) if root else []
+    splits = [*places[1:], *folders_of_splits(os.path.join(root, "images"))[1:]] if root else []
 
     @cache
     def files_of(folder: str) -> list[str]:
         return [os.path.join(folder, one) for one in files_in(folder)] if folder in places else files_below(folder)
 
     for form in _FORMS:
-        for place in places:
+        for place in splits if form.in_splits else places:
             heads = dict(_heads_of(form, place, files_of))
             if heads:
-                raise InputError(_what_to_do(form, paths[0], root if form.exact else place, root, heads))
+                raise InputError(_what_to_do(form, paths[0], root if form.exact else place, root, heads, call))
 
 
 def _heads_of(form: _Form, place: str, files_of: Callable[[str], list[str]]) -> Iterator[tuple[str, bytes]]:
@@ -643,11 +649,30 @@ _TO_COCO: Final = {
         'for folder, files in itertools.groupby(sorted(pathlib.Path(ROOT).rglob("[!_]*.json")), lambda it: it.parent) '
         "for sets in [[json.loads(one.read_bytes()) for one in files]]]"
     ),
+    _LABELME: (  # its paths may be of before the pictures were moved
+        "import json, os, pathlib, re; root = pathlib.Path(ROOT); sets = {}; "
+        '[sets.setdefault(place, []).extend([(os.path.relpath(picture, place), [it for it in one["shapes"] '
+        'if it["shape_type"] in ("rectangle", "polygon")])]) for path in sorted(root.rglob("*.json")) '
+        'for one in [json.loads(path.read_bytes())] if isinstance(one, dict) and "shapes" in one '
+        'for name in [pathlib.PureWindowsPath(one["imagePath"])] '
+        'for beside in [root / re.sub("labels|[Aa]nnotations", "images", str(path.parent.relative_to(root)))] '
+        "for some in [[path.parent / name.as_posix(), path.parent / name.name, beside / name.name]] "
+        "for picture in [next((it for it in some if it.is_file()), some[0])] "
+        'for place in [root / re.sub("(^|/)images$", "", os.path.relpath(picture.parent, root))]]; '
+        'names = sorted({it["label"] for rows in sets.values() for _, shapes in rows for it in shapes}); '
+        '[place.joinpath("_annotations.coco.json").write_bytes(json.dumps({'
+        '"images": [{"id": at, "file_name": name} for at, (name, _) in enumerate(rows)], '
+        '"categories": [{"id": at, "name": name} for at, name in enumerate(names)], '
+        '"annotations": [{"id": n, "image_id": at, "category_id": names.index(label), '
+        '"bbox": [min(x), min(y), max(x) - min(x), max(y) - min(y)]} for n, (at, label, x, y) in enumerate('
+        '(at, it["label"], *zip(*it["points"])) for at, (_, shapes) in enumerate(rows) for it in shapes)]}, '
+        "ensure_ascii=False).encode()) for place, rows in sets.items()]"
+    ),
 }
 """What writes a file of COCO's beside the pictures of each folder."""
 
 
-def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mapping[str, bytes]) -> str:
+def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mapping[str, bytes], call: Call) -> str:
     has_boxes = any(re.search(form.boxes, head) for head in heads.values())
     has_classes = any(re.search(form.classes, head) for head in heads.values())
     how = form.advice
@@ -665,12 +690,16 @@ def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mappin
         )
         clip = [Set("schema.boxes", "clip")] if any(b' rotation="' in head for head in heads.values()) else []
         left = "all but points, lines and cuboids " if form.boxes and kind == "coco" else ""
-        how = f"{left}with Datumaro: {Foreign('python', '-c', line)} && {Command('convert', made, '-o', 'OUT', *clip)}"
+        how = f"{left}with Datumaro: {Foreign('python', '-c', line)} && {call.reading([made], *clip)}"
     if form.importer in _TO_COCO:
         write = Foreign("python", "-c", _TO_COCO[form.importer].replace("ROOT", _text(typed_path(root))))
-        how = f"in Python: {write} && {Command('convert', typed, '-o', 'OUT')}"
+        made, what = typed, ""
+        if form.importer == _LABELME:
+            inner, what = os.path.join(root, "images"), "the boxes of rectangles and polygons "
+            made = os.path.join(typed, "images") if folders_of_splits(inner)[1:] else typed
+        how = f"{what}in Python: {write} && {call.reading([made])}"
     means = Set("input.layout", "split") if _in_splits_alone(root) else Set("input.detect", "none")
-    alone = Command("convert", typed, "-o", "OUT", Set("input.format", "images"), means)
+    alone = call.reading([typed], Set("input.format", "images"), means)
     also = "" if form.advice is _TABLE else f"; the pictures alone: {alone}"  # masks are pictures too
     return f"{shown_path(next(iter(heads)))}: {form.called}, which are not read; {how}{also}"
 

@@ -23,6 +23,7 @@ from ...format.buffers.arrow_memory import binary_array
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
+from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
 from ...recognise.names import split_above, split_of_folder
 from ...sources.contract.source import Listing
@@ -65,7 +66,10 @@ class FolderSplits(Step):
     def _no_split(self, path: object) -> CellError:
         shown = "null" if not path else printable(str(path))
         known = ", ".join(self.splits)
-        text = f'"{shown}" is in no folder of a split ({known}), as other pictures are; move it into one'
+        text = (
+            f'"{shown}" is in no folder of a split ({known}), as other pictures are; move it into one, or read all '
+            f"rows as one split: {Set('input.splits', 'none')}"
+        )
         return CellError(self.column, "DECLARED_NOT_NULL", shown, "a picture in a split folder", text)
 
 
