@@ -349,7 +349,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
 
 def _are_parts(folders: Sequence[ImageFolder]) -> bool:
     """Return whether folders show that a root is a class or a split, and not a folder of classes, or all roots do."""
-    names = {os.path.basename(folder.root) for folder in folders}
+    names = [*map(os.path.basename, {folder.root for folder in folders})]
     own = any(folder.path == folder.root for folder in folders) or any(map(is_split_folder, names))
     return own or all(split_in_words(os.fsdecode(name)) for name in names)
 
