@@ -53,7 +53,8 @@ class MadeUpImages(ImageSource):
     made_up: int = 0
 
     def list_files(self) -> ImageListing:
-        return list_images(self.options.paths, "", MadeUpFolders(os.fsencode(self.options.paths[0]), self.made_up))
+        folders = MadeUpFolders(os.fsencode(self.options.paths[0]), self.made_up)
+        return self.recognised(list_images(self.options.paths, "", folders))
 
 
 class Hole:

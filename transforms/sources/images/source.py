@@ -121,8 +121,11 @@ class ImageSource(FileSource):
 
     def list_files(self) -> Listing:
         """Raise `InputError`: a path matches nothing, a folder is empty or cannot be read, or two paths overlap."""
+        return self.recognised(list_images(self.options.paths, self.settings.base, ignore=self.options.ignore))
+
+    def recognised(self, listing: ImageListing) -> ImageListing:
+        """Return a listing with what its folders mean, and the split of each entry."""
         paths, options = self.options.paths, self.options
-        listing = list_images(paths, self.settings.base, ignore=options.ignore)
         said = [key for key in options.model_fields_set if getattr(options, key) is not None]
         found = recognise_pictures(listing.as_found(), paths, self._layout, self.settings.splits, said)
         entries = tuple(replace(one, split=split) for one, split in zip(listing.entries, found.splits, strict=True))
