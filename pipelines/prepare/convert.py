@@ -15,7 +15,7 @@ from ...transforms.format.flow.rows import Block, Rows
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.recipe.steps.label import told_by_flags
 from ...transforms.recognise.beside import told_by_paths
-from ...transforms.recognise.names import told_by_column
+from ...transforms.recognise.rules import told_by_column
 from ...transforms.sources.contract.planning import Plan, make_plan
 from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Survey

@@ -10,19 +10,26 @@
     beside           files that may belong to the data, one content in two       a line, or a warning
 
 They look at the listing that a source has made, at the parents of its paths, and at the first bytes of a few files.
+Of the rows that were sampled a column may tell the splits, which is a line.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ..errors import UsageError
-from ..format.wording.hints import Set
+from ..format.manifest.naming import is_split_name
+from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
+from ..format.wording.printable import quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Listing, Recognised, SourceEntry
 from .beside import (
@@ -281,3 +288,51 @@ def _around(found: PictureFolders, meaning: Meaning, how: FileSplits, call: Call
         pairs=found.pairs if how.looks else (),
         flat=layout == "flat" and len(folders) == 1,
     )
+
+
+def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
+    """Return what to say of the first column of names of splits, of two at least, or as `is_train` and `fold` are."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if told := _told_by_flag(name, column):
+            return told
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)) or not len(column):
+            continue
+        # as bytes: the encoder refuses those that are not UTF-8
+        if split_of_folder(_texts(column.slice(0, 1))[0]) is None:
+            continue
+        values = _texts(pc.unique(column.cast(pa.large_binary())))
+        if len(values) < 2 or len(values) > _MOST_SPLITS or None in map(split_of_folder, values):
+            continue
+        names = [] if all(map(is_split_name, values)) else [Set("split.names", {one: one.lower() for one in values})]
+        said = f"column {quoted(name)} holds names of splits: {', '.join(values)}; to split by it"
+        return (f"{said}: {Add(Set('split.column', name), *names)}",)
+    return ()
+
+
+def _told_by_flag(name: str, column: pa.Array) -> tuple[str, ...]:
+    """Return what to say of a column that tells the rows of one split from others, or the folds of rows from 0 on."""
+    flag = re.fullmatch(r"is_?(train|val|test)", name.lower())
+    if column.null_count or not len(column):
+        return ()
+    if flag is not None and pa.types.is_boolean(column.type):
+        names = {"true": flag[1], "false": "test" if flag[1] == "train" else "train"}
+        said = f"tells the rows of {flag[1]} from others"
+    elif name.lower() in ("fold", "kfold") and pa.types.is_integer(column.type):
+        folds = sorted(pc.unique(column).to_pylist())
+        if folds != list(range(len(folds))) or not 2 <= len(folds) <= _MOST_FOLDS:
+            return ()
+        names = {str(fold): "train" if fold else "val" for fold in folds}
+        said = f"holds folds, 0 to {folds[-1]}"
+    else:
+        return ()
+    options = Add(Set("split.column", name), Set("split.names", names))
+    return (f"column {quoted(name)} {said}; to split by it: {options}",)
+
+
+_MOST_FOLDS: Final = 20
+_MOST_SPLITS: Final = 8
+
+
+def _texts(column: pa.Array) -> list[str]:
+    """Return the texts of a column as they are shown; a null is empty."""
+    return [(value or b"").decode("utf-8", "replace") for value in column.cast(pa.large_binary()).to_pylist()]
