@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..format.wording.hints import Add, Foreign, Python, Set, set_column
+from ..format.wording.hints import Add, Foreign, Python, Set, read_csv, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
@@ -345,7 +345,7 @@ def _in_several_folders(path: bytes, column: str, root: str, suffix: str, around
     else:
         return ""
     sign = max("\t,;|", key=lines_of(path)[0].count)
-    read = f"pandas.read_csv({typed_path(os.fsdecode(path))!r}, sep={sign!r}, dtype=str, keep_default_na=False)"
+    read = read_csv(repr(typed_path(os.fsdecode(path))), sign)
     frame = f"{read}.assign(file_name=lambda rows: {value})"
     return as_metadata(around.call, top, frame, written_as(suffix or next(iter(names))))
 
@@ -560,6 +560,7 @@ def rows_in(path: bytes) -> list[list[str]]:
 # Tiny ImageNet     val/val_annotations.txt   val_0.JPEG n01443537 0 10 20 40   val/images/val_0.JPEG
 
 
+TAB: Final = "\t"
 AS_LABELS: Final = set_column("class", "label", True)
 BY_SPLIT: Final = Set("split.column", "split")
 
@@ -580,8 +581,8 @@ def _cub(place: str, around: Around) -> Iterator[str]:
         return
     names, splits = map(typed_path, files)
     frame = (
-        f"pandas.read_csv({names!r}, sep=' ', names=['id', 'file_name'], dtype=str)"
-        f".merge(pandas.read_csv({splits!r}, sep=' ', names=['id', 'split'], dtype=str))"
+        f"{read_csv(repr(names), ' ', names=['id', 'file_name'])}"
+        f".merge({read_csv(repr(splits), ' ', names=['id', 'split'])})"
         ".assign(split=lambda rows: rows['split'].map({'1': 'train', '0': 'test'}), "
         "**{'class': lambda rows: rows['file_name'].str.rpartition('/')[0]})"
     )
@@ -596,7 +597,7 @@ def _tiny_imagenet(place: str, around: Around) -> Iterator[str]:
     frame = (
         "pandas.concat([pandas.DataFrame({'file_name': str(path.relative_to("
         f"{root!r})), 'class': path.parts[-3]}} for path in sorted(pathlib.Path({root!r}).glob('train/*/images/*'))), "
-        f"pandas.read_csv({typed_path(file)!r}, sep='\\t', header=None, usecols=[0, 1], names=['file_name', 'class'])"
+        f"{read_csv(repr(typed_path(file)), TAB, header=None, usecols=[0, 1], names=['file_name', 'class'])}"
         ".assign(file_name=lambda rows: 'val/images/' + rows['file_name'])])"
     )
     yield said_by_lists([typed_path(file)], around, place, frame, [AS_LABELS])
@@ -702,7 +703,7 @@ def _of_table(path: bytes, around: Around) -> str | None:
         if place is None:
             continue
         sign = max("\t,;|", key=lines_of(path)[0].count)
-        read = f"pandas.read_csv({typed_path(os.fsdecode(path))!r}, sep={sign!r}, dtype=str, keep_default_na=False)"
+        read = read_csv(repr(typed_path(os.fsdecode(path))), sign)
         top, (_, _, suffix) = typed_path(around.root), place
         last = f"(rows['file_name']{f' + {suffix!r}' if suffix else ''}).str.rpartition('/')[2]"
         renamed = f"{read}.rename(columns={{{column!r}: 'file_name'}})"

@@ -32,7 +32,7 @@ from typing import Final
 import yaml
 
 from ..errors import InputError, SourceError
-from ..format.wording.hints import Add, Foreign, Set, set_column
+from ..format.wording.hints import Add, Foreign, Set, read_csv, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..sources.contract.call import shown_path, typed_path
@@ -45,6 +45,7 @@ from .beside import (
     BY_SPLIT,
     HEAD_BYTES,
     MOST,
+    TAB,
     YOLO_LINES,
     Around,
     as_metadata,
@@ -624,9 +625,8 @@ def _with_folders(form: _List, lists: Sequence[str], around: Around) -> str:
     """Say how lists are read whose paths of pictures begin in folders of splits, which their lines have not."""
     names = ["file_name", "class", *(f"column_{n}" for n in range(2, form.width))]
     sign = {"tab": "\t", " ": r"\s+" if form.aligned else " "}.get(form.sign, form.sign)
-    given = f"sep={sign!r}, header=None, names={names}, skiprows={int(form.header)}, dtype=str, keep_default_na=False"
-    given += ", comment='#'" if form.comment else ""
-    frames = [f"pandas.read_csv({one!r}, {given})" for one in lists]
+    more = {"comment": "#"} if form.comment else {}
+    frames = [read_csv(repr(one), sign, header=None, names=names, skiprows=int(form.header), **more) for one in lists]
     frame = frames[0] if len(frames) == 1 else f"pandas.concat([{', '.join(frames)}])"
     frame += f".assign(file_name=lambda rows: rows['file_name'] + {form.suffix!r})" if form.suffix else ""
     options = [set_column("class", "label", True)] if form.texts else []
@@ -786,8 +786,7 @@ def _with_their_lists(notable: Sequence[bytes], around: Around) -> Iterator[str]
         if len({*splits.values()}) < 2 or len({*names}) < len(names):
             continue
         each = [
-            f"pandas.read_csv({typed_path(path)!r}, sep='\\t', header=None, names=['file_name'], dtype=str)"
-            f".assign(split={splits[path]!r})"
+            f"{read_csv(repr(typed_path(path)), TAB, header=None, names=['file_name'])}.assign(split={splits[path]!r})"
             for path in lists
         ]
         more = [f"file_name=lambda rows: rows['file_name'] + {suffix!r}"] if suffix else []

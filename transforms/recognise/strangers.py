@@ -52,7 +52,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError, SourceError
-from ..format.wording.hints import Command, Foreign, Python, Set
+from ..format.wording.hints import Command, Foreign, Python, Set, read_csv
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import counted, printable, printable_path
 from ..sources.contract.call import Call, shown_path, typed_path
@@ -287,11 +287,14 @@ def forms_for_answers(listing: Listing, named: Container[bytes]) -> Sequence[int
 
 
 _MOST_TABLES: Final = 100
-_FEATURES: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?)(?=[_\-. ]|$)", re.IGNORECASE)
+_FEATURES: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?|values)(?=[_\-. ]|$)", re.IGNORECASE)
 _PIXELS: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?|data|images?)(?=[_\-. ]|$)", re.IGNORECASE)
 """Words for features in names of arrays."""
 
 _NONE: Final = re.compile(r"(?!)")
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Where the words of trainLabels begin."""
+
 _PLAIN: Final = re.compile(r"\.(?:csv|tsv|parquet|pq)$", re.IGNORECASE)
 _ARRAY: Final = re.compile(r"\.npy$", re.IGNORECASE)
 _ANSWERS: Final = re.compile(r"(?:^|[_\-. ])(?:y|labels?|targets?|answers?)(?=[_\-. ]|$)", re.IGNORECASE)
@@ -310,19 +313,42 @@ def refuse_answers_apart(seen: Seen) -> None:
     ):
         return
     arrays = seen.form == "numpy"
-    pairs, left = _paired(filter((_ARRAY if arrays else _PLAIN).search, seen.files), _PIXELS if arrays else _FEATURES)
+    forms = [one for one in seen.files if is_form_for_answers(os.path.basename(one))]
+    files = [one for one in seen.files if (_ARRAY if arrays else _PLAIN).search(one) and one not in forms]
+    pairs, lone = _paired(files, _PIXELS if arrays else _FEATURES)
     if arrays:
         pairs = [(one, other) for one, other in pairs if _rows_of(one) == _rows_of(other) is not None]
     else:
         pairs = [(one, other) for one, other in pairs if {*_columns_of(one)} != {*_columns_of(other)}]
     if not pairs:
         return
+    others = [one for one in files if all(one not in pair for pair in pairs)]
+    whole = [] if arrays else _whole_beside(pairs, others)
+    names, answers = ({name for pair in pairs for name in _columns_of(pair[at])} for at in (0, 1))
+    bare = lone if arrays else [one for one in others if not {*_columns_of(one)} & (answers - names)]
+    rest = [] if arrays else [one for one in others if one not in bare and one not in whole]
+    without = _left_out(bare, [*rest, *forms])
     shown = [printable_path(typed_path(one)) for one in pairs[0]]
-    without = f" ({printable_path(typed_path(left[0]))} has no answers, and is left out)" if left else ""
-    kind, how = ("arrays", _arrays_joined(seen, pairs)) if arrays else ("tables", _joined(seen, pairs))
+    kind, how = ("arrays", _arrays_joined(seen, pairs)) if arrays else ("tables", _joined(seen, pairs, whole))
     raise InputError(
         f"{shown[0]}, {shown[1]}: features and their answers in two {kind}, whose rows belong to each other; to join "
         f"them, in Python{without}: {how}{_MEANT}"
+    )
+
+
+def _whole_beside(pairs: Sequence[tuple[str, str]], others: Sequence[str]) -> list[str]:
+    """Return the tables that have the columns of both tables of a pair, and are of splits that no pair is of."""
+    columns, splits = {*_columns_of(pairs[0][0]), *_columns_of(pairs[0][1])}, {_split_of(one) for one, _ in pairs}
+    found = [one for one in others if {*_columns_of(one)} == columns and _split_of(one) not in ("", *splits)]
+    return found if all(splits) else []
+
+
+def _left_out(bare: Sequence[str], others: Sequence[str]) -> str:
+    said = ((bare, ("has no answers, and is", "have no answers, and are")), (others, ("is", "are")))
+    return "".join(
+        f" ({first_names([printable_path(typed_path(one)) for one in files], _SHOWN)} {what[len(files) > 1]} left out)"
+        for files, what in said
+        if files
     )
 
 
@@ -330,7 +356,7 @@ def _paired(files: Iterable[str], of_features: re.Pattern[str]) -> tuple[list[tu
     """Return features with their answers, whose names differ in the word for these alone, and features without."""
     features, answers, others = dict[str, str](), dict[str, str](), dict[str, str]()
     for file in files:
-        stem, folder = os.path.splitext(os.path.basename(file))[0], os.path.dirname(file)
+        stem, folder = _CAPITAL.sub("_", os.path.splitext(os.path.basename(file))[0]), os.path.dirname(file)
         pattern, found = next(
             (one for one in ((_ANSWERS, answers), (of_features, features)) if one[0].search(stem)), (_NONE, others)
         )
@@ -360,26 +386,37 @@ def _arrays_joined(seen: Seen, pairs: Sequence[tuple[str, str]]) -> str:
     return "; ".join(lines)
 
 
-def _joined(seen: Seen, pairs: list[tuple[str, str]]) -> Python:
-    """Return the call that joins each pair: by the columns that both have, or row by row, of equally many rows."""
-    kind = f"pandas.read_{seen.form}({{}})" if seen.form != "csv" else "pandas.read_csv({}, sep={!r})"
-    names = _columns_of(pairs[0][1])
+def _joined(seen: Seen, pairs: Sequence[tuple[str, str]], whole: Sequence[str]) -> str:
+    """Return what joins each pair: by the columns that both have, or row by row, of equally many rows.
+
+    Of CSV it writes a table of texts, which is read as its parts would be.
+    """
+    names, csv_ = _columns_of(pairs[0][1]), seen.form == "csv"
     both = [name for name in _columns_of(pairs[0][0]) if name in names]
-    sign = _sign_of(pairs[0][0]) if seen.form == "csv" else ""
-    one, other = (kind.format(name, sign) for name in ("x", "y"))
-    one, other = (text.replace(", sep=','", "") for text in (one, other))
-    joined = f"{one}.assign(**{other}.to_dict('list'))"
+    sign = _sign_of(pairs[0][0]) if csv_ else ","
+    signs = (sign, _sign_of(pairs[0][1]) if len(names) > 1 and csv_ else sign)
+    x, y = map(read_csv, "xy", signs) if csv_ else (f"pandas.read_parquet({name})" for name in "xy")
+    joined = f"{x}.assign(**{y}.to_dict('list'))"
     if both:
-        joined = f"{one}.merge({other}, on={both!r}, how='outer', validate='m:1')"
+        joined = f"{x}.merge({y}, on={both!r}, how='outer', validate='m:1')"
     splits = [_split_of(one) for one, _ in pairs]
     typed = [(typed_path(one), typed_path(other)) for one, other in pairs]
-    if len(pairs) == 1 or not all(splits) or len({*splits}) < len(splits):
+    split, options = "", list[Set]()
+    if whole or (len(pairs) > 1 and all(splits) and len({*splits}) == len(splits)):
+        rows = [(split, *two) for split, two in zip(splits, typed, strict=True)]
+        each = [f"*({joined}.assign(split=split) for split, x, y in {rows})"]
+        each += [f"*({x}.assign(split=split) for split, x in {[(_split_of(one), typed_path(one)) for one in whole]})"]
+        frame = f"pandas.concat([{', '.join(each[: 1 + bool(whole)])}], ignore_index=True)"
+        options, more = [Set("split.column", "split")], {"split__column": "split"}
+    else:
         split = splits[0] if len(pairs) == 1 and splits[0] != "train" else ""
-        frames = f"pandas.concat([{joined} for x, y in {typed}], ignore_index=True)"
-        return seen.call.of_data(frames, **({"split": split} if split else {}))
-    rows = [(split, *two) for split, two in zip(splits, typed, strict=True)]
-    frames = f"[{joined}.assign(split=split) for split, x, y in {rows}]"
-    return seen.call.of_data(f"pandas.concat({frames}, ignore_index=True)", split__column="split")
+        frame = f"pandas.concat([{joined} for x, y in {typed}], ignore_index=True)"
+        options, more = ([Set("output.split", split)], {"split": split}) if split else ([], {})
+    if not csv_:
+        return seen.call.of_data(frame, **more)
+    made = typed_path(f"{seen.root.rstrip('/')}-joined.csv")
+    write = Python(f"{frame}.to_csv({made!r}, index=False{'' if sign == ',' else f', sep={sign!r}'})")
+    return f"{write}; then: {seen.call.reading([made], *options)}"
 
 
 def _split_of(file: str) -> str:

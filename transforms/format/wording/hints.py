@@ -74,6 +74,17 @@ class Python(str):
     __slots__ = ()
 
 
+def read_csv(file: str, sign: str = ",", **more: Any) -> str:
+    """Return the expression of pandas that reads a CSV file, each cell as the text that it is: 00040, NA.
+
+    >>> print(read_csv("x", "|", header=None))
+    pandas.read_csv(x, sep='|', header=None, dtype=str, keep_default_na=False)
+    """
+    given = ({} if sign == "," else {"sep": sign}) | more | {"dtype": "str", "keep_default_na": False}
+    texts = (f"{key}={value if key == 'dtype' else repr(value)}" for key, value in given.items())
+    return f"pandas.read_csv({', '.join([file, *texts])})"
+
+
 def set_column(name: str, key: str, value: Any) -> Set:
     """Return the option that sets a key of a column.
 
