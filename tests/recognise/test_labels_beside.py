@@ -50,6 +50,7 @@ def labels(column: str) -> dict[str, dict[int, Any]]:
 
 FOUR = {f"p/{n}.png": n for n in range(4)}
 KIND = {0: "cat", 1: "dog", 2: "cat", 3: "dog"}
+FIFTYONE = {"classes": ["cat", "dog"], "labels": {str(n): n % 2 for n in KIND}}
 OF_SPLITS = {f"{split}/{n}.png": n + 2 * (split == "val") for split in ("train", "val") for n in (0, 1)}
 FILES: dict[str, tuple[dict[str, Any], str, dict[str, dict[int, Any]]]] = {
     "keys": (FOUR | {"labels.json": {f"{n}.png": KIND[n] for n in KIND}}, "class", {"train": KIND}),
@@ -87,6 +88,21 @@ FILES: dict[str, tuple[dict[str, Any], str, dict[str, dict[int, Any]]]] = {
         },
         "kind",
         {"train": KIND},
+    ),
+    "FiftyOne's classes": (
+        {f"data/{n}.png": n for n in range(4)} | {"labels.json": FIFTYONE}, "class", {"train": KIND},
+    ),
+    "FiftyOne's classes of flat pictures": (
+        {f"{n}.png": n for n in range(4)} | {"labels.json": FIFTYONE}, "class", {"train": KIND},
+    ),
+    "FiftyOne's classes of each split": (
+        {f"{split}/data/{n}.png": n + 2 * (split == "validation") for split in ("train", "validation") for n in (0, 1)}
+        | {
+            f"{split}/labels.json": {"classes": classes, "labels": {"0": 0, "1": 1}}
+            for split, classes in (("train", ["cat", "dog"]), ("validation", ["cat", "dog"]))
+        },
+        "class",
+        {"train": {0: "cat", 1: "dog"}, "validation": {2: "cat", 3: "dog"}},
     ),
     "lines": (
         FOUR | {"a.jsonl": "".join(json.dumps({"f": f"{n}.png", "kind": KIND[n]}) + "\n" for n in KIND)},
@@ -197,3 +213,44 @@ def test_an_archive_of_tables_beside_few_pictures_is_unpacked_by_the_command_of_
     for step in steps:
         assert subprocess.run(shlex.split(step), check=False).returncode == 0
     assert "all/train.csv names pictures" in shardmill(*shlex.split(read.removeprefix("shardmill "))).err
+
+
+@pytest.mark.parametrize("name", ["imagelabels.mat", "Labels.xlsx"])
+@pytest.mark.parametrize("folder", ["jpg", "data", "Bilder 2024"])
+def test_one_folder_beside_a_file_that_may_hold_labels_is_no_class(
+    folder: str, name: str, shardmill: Shardmill
+) -> None:
+    make({f"{folder}/{n}.png": n for n in range(4)})
+    assert shardmill("convert", "d", "-o", "one").code == 0
+    Path("d", name).write_bytes(bytes(200))
+    error = shardmill("convert", "d", "-o", "out").err
+    assert f'"{folder}" would be the only class, and a file beside it may say' in error
+    assert f"nothing above reads d/{name}" in error
+    command = re.search(r"to read pictures without classes: shardmill (.*)", error)
+    assert command is not None, error
+    assert shardmill(*shlex.split(command[1])).code == 0
+    assert labels("image/class/text") == {"train": dict.fromkeys(range(4))}
+    assert shardmill("convert", "d", "-o", "out", "--overwrite", "--set", "input.layout=label").code == 0
+    assert set(labels("image/class/text")["train"].values()) == {folder}
+
+
+@pytest.mark.parametrize("suffix", ["", ".png"])
+@pytest.mark.parametrize("options", [(), ("--set", "input.format=images", "--set", "input.layout=flat")])
+def test_a_table_of_partitions_gives_splits_to_the_rows_of_others_by_the_line_that_is_said(
+    options: tuple[str, ...], suffix: str, shardmill: Shardmill
+) -> None:
+    end = "" if suffix else ".png"
+    make({f"img/img/{n}.png": n for n in range(4)} | {
+        "list_eval_partition.csv": "image_id,partition\n" + "".join(f"{n}{end},{(0, 0, 1, 2)[n]}\n" for n in KIND),
+        "list_attr_celeba.csv": "image_id,kind\n" + "".join(f"{n}{end},{KIND[n]}\n" for n in reversed(KIND)),
+    })  # fmt: skip
+    shown = shardmill("convert", "d", "-o", "out", *options)
+    (line,) = [
+        one for one in (shown.out + shown.err).splitlines() if "names pictures" in one or "partition.csv says" in one
+    ]
+    found = re.search(r"in Python: (.*); then: shardmill (.*)", line)
+    assert found is not None, line
+    exec(found[1], dict(NAMES))
+    done = shardmill(*shlex.split(found[2]))
+    assert done.code == 0, done.err
+    assert labels("kind") == {"train": {0: "cat", 1: "dog"}, "val": {2: "cat"}, "test": {3: "dog"}}

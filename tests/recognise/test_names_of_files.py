@@ -54,6 +54,20 @@ def test_classes_in_the_names_of_pictures_are_read_by_the_lines_on_the_screen(
         assert [row["image/filename"].rpartition("/")[2][:3] for row in rows] == ["cat"] * 3 + ["dog"] * 3
 
 
+@pytest.mark.parametrize("form", ["{0}.{1}", "{1}_{0}"])
+def test_classes_in_the_names_of_one_split_are_read_beside_numbers_of_another(form: str, shardmill: Shardmill) -> None:
+    kinds = ("cat", "great_dane") if form[1] == "1" else ("cat", "dane")
+    pictures(*(f"pets/train/{form.format(kind, n)}.jpg" for kind in kinds for n in range(3)))
+    pictures(*(f"pets/test/{n}.jpg" for n in range(2)))
+    done = follow(shardmill("convert", "pets", "-o", "out"), shardmill)
+    assert done.code == 0, done.err
+    dataset = open_dataset("out")
+    assert dataset.manifest.labels == {"class": kinds}
+    of_names = {row["image/filename"].rpartition("/")[2]: row["class"] for row in dataset["train"]}
+    assert of_names == {f"{form.format(kind, n)}.jpg": kind for kind in kinds for n in range(3)}
+    assert [row["class"] for row in dataset["test"]] == [None, None]
+
+
 @pytest.mark.parametrize("names", [["img.0", "img.1", "img.2", "img.3"], ["a1", "b2", "c3", "d4"], ["cat", "dog"]])
 def test_names_of_one_kind_or_all_different_are_no_classes(names: list[str], shardmill: Shardmill) -> None:
     pictures(*(f"d/{name}.png" for name in names))

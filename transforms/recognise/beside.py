@@ -15,10 +15,10 @@ import glob
 import json
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice, product
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from ..format.wording.printable import printable, printable_path, quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Listing
 from ..sources.files.documents import document_in, rows_of_document
-from ..sources.files.formats import FORMATS, format_of_name
+from ..sources.files.formats import FORMATS
 from ..sources.files.listing import beginning_of
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
@@ -128,80 +128,6 @@ def _boxes_of_labelme(folder: str, call: Call) -> str:
     return f"to read the boxes of its rectangles and polygons, write them to a table in Python: {write}; then: {read}"
 
 
-def names_of_tables(around: Around) -> Iterator[str]:
-    """Each file may be of what its name says, which no record has: AAPL.csv and MSFT.csv, or train.en and train.de."""
-    folders = {os.path.dirname(one) for one in around.files}
-    own = _words_apart([os.path.basename(one) for one in around.files]) if around.form in _WITH_NAMES else []
-    below = len(folders) > 1 and not (
-        any(around.splits) and all(split_of_folder(os.path.basename(one)) for one in folders)
-    )
-    if not own or below:
-        return
-    shown = first_names(sorted({*own}), _FEW_NAMES)
-    first = min(around.files)
-    stem = os.path.splitext(os.path.basename(first))[0]
-    if around.form not in _WITH_COLUMNS or split_in_words(stem) or "://" in around.root:
-        yield f"the names of the files are not read: {shown}"
-        return
-    folder = os.path.join(typed_path(os.path.dirname(first)), f"name={stem}")
-    move = f"{Foreign('mkdir', folder)} && {Foreign('mv', typed_path(first), folder)}"
-    yield (
-        f"file names do not become part of the records: {shown}; to get them as a column, put each file into a folder, "
-        f"such as: {move}"
-    )
-
-
-def _words_apart(names: Sequence[str]) -> list[str]:
-    """Return the words of each name that are not in all, or the number of its device; none of names without such."""
-    stems = [os.path.splitext(one)[0] if _format_in(one) else one for one in names]
-    words = [[word for word in _WORDS.findall(one) if split_in_words(word) is None] for one in stems]
-    common = set(words[0]).intersection(*words) if words else set()
-    own = [[word for word in each if word not in common] for each in words]
-    if all(own):
-        says = all(len(word) > 1 and word.lower() not in _SAYS_NOTHING for each in own for word in each)
-        found = [" ".join(each) for each in own] if says and not any(map(_HASH.search, stems)) else []
-    else:
-        devices = [_DEVICE.search(one) for one in stems]
-        found = [one[0] for one in devices if one] if all(devices) else []
-    return found if len({*found}) > 1 else []
-
-
-def _format_in(name: str) -> bool:
-    return format_of_name(name) is not None
-
-
-def classes_in_names(around: Around) -> Iterator[str]:
-    """The names of pictures may begin with their classes, where no folder is one: cat.0.jpg and dog.0.jpg."""
-    found = [_NUMBERED.fullmatch(os.path.splitext(one)[0]) for one in around.files if around.form == "images"]
-    classes = Counter(one[1] for one in found if one is not None)
-    if None in found or not around.unlabelled or "://" in around.root or not 1 < len(classes) <= len(found) // 2:
-        return
-    ends, folders = sorted({os.path.splitext(one)[1] for one in around.files}), [*map(typed_path, around.folders)]
-    write = Python(
-        r"[(folder / 'metadata.csv').write_text('file_name,class\n' + ''.join(one.name + ',' + "
-        r"re.match('[A-Za-z]+', one.name)[0] + '\n' for one in sorted(folder.iterdir()) "
-        f"if one.suffix in {ends})) for folder in map(pathlib.Path, {folders})]"
-    )
-    read = around.call.plain([typed_path(around.root)], set_column("class", "label", True))
-    yield (
-        f"file names may begin with classes, which are not read: {first_names(sorted(classes), _FEW_NAMES)}; if they "
-        f"do, write a table in Python: {write}; then: {read}"
-    )
-
-
-_FEW_NAMES: Final = 4
-_WORDS: Final = re.compile(r"[^\W\d_]+")
-_HASH: Final = re.compile(r"(?<![^\W_])(?=[a-f]*[0-9])[0-9a-f]{7,}(?![^\W_])")
-_DEVICE: Final = re.compile(
-    r"(?:sensor|device|station|subject|patient|participant|user|machine|engine|node|camera|room|site)[ _-]?[0-9]+", re.I
-)
-_NUMBERED: Final = re.compile(r"([A-Za-z]{2,})[._-]?[0-9]+")
-_SAYS_NOTHING: Final = (
-    "part", "data", "file", "chunk", "shard", "table", "old", "new", "copy", "more", "extra", "images", "labels",
-    "features", "targets", "final", "full", "first", "second", "last", "sample", "backup", "readme", "license",
-)  # fmt: skip
-
-
 def tables_of_pictures(around: Around) -> Iterator[str]:
     """The first row of a table beside pictures names one, in its folder, the root, or one of pictures."""
     texts = [one for one in around.texts if one.lower().endswith(_OF_TABLES)][:_MOST_HEADS]
@@ -252,6 +178,9 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
     if forms := [one for one in all_tables if is_form_for_answers(os.path.basename(os.fsdecode(one)))]:
         yield f"{first_names([*map(shown_path, forms)], MOST)}: a form for answers, whose rows are no data; not read"
         all_tables = [one for one in all_tables if one not in forms]
+    joined, told = _by_partition(all_tables[:MOST], around)
+    yield from told
+    all_tables = [one for one in all_tables if one not in joined]
     for number, path in enumerate(all_tables[:MOST_FOLDERS]):
         found = None if class_map(rows_in(path)) else _picture_column(path, around)
         if found is None:
@@ -300,6 +229,50 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         yield f"{what}, and {are} not read; to read {its} rows{each}: {read}"
 
 
+def _by_partition(tables: Sequence[bytes], around: Around) -> tuple[list[bytes], list[str]]:
+    """Return tables that are joined to one that says the split of each picture as 0, 1, or 2, and what reads them.
+
+    So is `list_eval_partition.csv` of CelebA, beside `list_attr_celeba.csv`.
+    """
+    first = next((one for one in tables if _column_of_partition(one)), None)
+    place = None if first is None or "://" in around.root else _picture_column(first, around)
+    if first is None or place is None:
+        return [], []
+    others = [one for one in tables if one != first and (it := _picture_column(one, around)) and it[1:] == place[1:]]
+    others = [one for one in others if not box_columns(rows_in(one)[0])]
+    reads = []
+    for path in (first, *others):
+        column = (_picture_column(path, around) or place)[0]
+        reads.append(f"{_texts_of(path)}.rename(columns={{{column!r}: 'file_name'}})")
+    merged = "".join(f".merge({one}, on='file_name', how='left')" for one in reads[1:])
+    splits = f"rows[{_column_of_partition(first)!r}].map({{'0': 'train', '1': 'val', '2': 'test'}})"
+    suffix = f", file_name=lambda rows: rows['file_name'] + {place[2]!r}" if place[2] else ""
+    frame = f"{reads[0]}{merged}.assign(split=lambda rows: {splits}{suffix})"
+    what = "the pictures with their splits" + (
+        f", and the columns of {first_names([*map(shown_path, others)], MOST)}" if others else ""
+    )
+    how = as_metadata(around.call, place[1], frame, [BY_SPLIT], what)
+    return [first, *others], [
+        f"{shown_path(first)} says the splits as 0, 1 and 2 (train, val, test), and is not read; {how}"
+    ]
+
+
+def _column_of_partition(path: bytes) -> str:
+    """Return the column of a table of partitions whose values are 0, 1 and 2; empty for other tables."""
+    if b"partition" not in os.path.basename(path).lower():
+        return ""
+    header, *rows = rows_in(path)
+    rows = [row for row in rows if len(row) == len(header)]
+    found = (name for at, name in enumerate(header) if rows and {row[at] for row in rows} <= {"0", "1", "2"})
+    return next(found, "")
+
+
+def _texts_of(path: bytes) -> str:
+    """Return what reads a table in Python, each value as it is written."""
+    sign = max("\t,;|", key=lines_of(path)[0].count)
+    return read_csv(repr(typed_path(os.fsdecode(path))), sign)
+
+
 def told_by_paths(batch: pa.RecordBatch, listing: Listing, entry: int) -> tuple[str, ...]:
     """Return what to say of columns that stay texts, and whose first value is a file in the folder of their table."""
     table, told = listing.entries[entry].path, []
@@ -344,8 +317,7 @@ def _in_several_folders(path: bytes, column: str, root: str, suffix: str, around
         )
     else:
         return ""
-    sign = max("\t,;|", key=lines_of(path)[0].count)
-    read = read_csv(repr(typed_path(os.fsdecode(path))), sign)
+    read = _texts_of(path)
     frame = f"{read}.assign(file_name=lambda rows: {value})"
     return as_metadata(around.call, top, frame, written_as(suffix or next(iter(names))))
 
@@ -412,72 +384,6 @@ def _in_few_words(tables: Sequence[str], others: Sequence[bytes]) -> Sequence[st
 
 def _folder_name(path: str) -> str:
     return os.path.basename(os.path.dirname(path))
-
-
-def classes_of_folders(around: Around) -> Iterator[str]:
-    """The names of the folders of files may be classes, which no record has, above or below those of splits.
-
-    Texts of a class are read by a line of Python, tables with the class as a column by folders of another name.
-    """
-    root, form, call = around.root, around.form, around.call
-    folders = [one[len(root.rstrip("/")) + 1 :].split("/") for one in around.folders] if form != "images" else []
-    deepest = max(map(len, folders), default=0)
-    chosen = [one for one in folders if len(one) == deepest] if form == "txt" else folders
-    splits = {name for name in chain(*folders) if split_in_words(name)}
-    if not any(around.splits) and not all(splits.intersection(parts) for parts in folders):
-        splits = set()  # airplane, bus, train
-    own = _apart(
-        [[(at, one) for at, one in enumerate(parts) if one not in splits and _may_be_class(one)] for parts in chosen]
-    )
-    names = sorted({one[-1][1] for one in own if one})
-    if len(names) < 2:
-        return
-    shown = first_names(names, MOST)
-    of_split = next(
-        (at for at in range(deepest) if form == "txt" and all(split_of_folder(one[at]) for one in chosen)), -1
-    )
-    if form == "txt" and "://" not in root and (of_split >= 0 or not any(around.splits)):
-        at = next(one[-1][0] for one in own if one)
-        split = f"'split': path.parts[{of_split - deepest - 1}], " if any(around.splits) else ""
-        folder = "path.parent.name" if at == deepest - 1 else f"path.parts[{at - deepest - 1}]"
-        texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * deepest}*.txt'))"
-        data = f"[{{{split}'class': {folder}, 'text': path.read_text('utf-8')}} for path in {texts}]"
-        read = call.of_data(data, **({"split__column": "split"} if split else {}))
-        others = " (without the files in folders above these)" if len(chosen) < len(folders) else ""
-        yield (
-            f"each line is a record, without the folder of its file ({shown}); if a file is a record, and its folder "
-            f"the class, in Python{others}: {read}"
-        )
-        return
-    first, at = next(
-        (parts, one[-1][0]) for parts, one in zip(chosen, own, strict=True) if one and one[-1][1] == names[0]
-    )
-    path = os.path.join(root, *first[:at])
-    rename = Foreign(
-        "mv", typed_path(os.path.join(path, names[0])), typed_path(os.path.join(path, f"class={names[0]}"))
-    )
-    also = f"; to get them as a column, rename each folder, such as: {rename}" if form in _WITH_COLUMNS else ""
-    yield f"folder names do not become part of the records: {shown}{'' if '://' in root else also}"
-
-
-def _may_be_class(folder: str) -> bool:
-    """Return whether a folder has another name than those of columns, files and versions."""
-    says = "=" in folder or format_of_name(folder) or re.fullmatch(r"[0-9]+(?:\.[0-9]+)+", folder)
-    return bool(folder) and not says
-
-
-def _apart(paths: list[list[tuple[int, str]]]) -> list[list[tuple[int, str]]]:
-    """Return paths without the names that all begin with, or end with."""
-    while paths and all(paths) and len({one[0] for one in paths}) == 1:
-        paths = [one[1:] for one in paths]
-    while paths and all(paths) and len({one[-1][1] for one in paths}) == 1:
-        paths = [one[:-1] for one in paths]
-    return paths
-
-
-_WITH_NAMES: Final = ("csv", "jsonl", "parquet", "arrow", "txt", "numpy")
-_WITH_COLUMNS: Final = ("csv", "jsonl", "parquet", "arrow")
-"""Formats whose folders may be columns (`input.partitions`)."""
 
 
 def kept_in_a_store(around: Around) -> Iterator[str]:
@@ -702,8 +608,7 @@ def _of_table(path: bytes, around: Around) -> str | None:
         place = _place_of([row[at] for row in rows[:_MOST_VALUES] if len(row) > at], path, around) if column else None
         if place is None:
             continue
-        sign = max("\t,;|", key=lines_of(path)[0].count)
-        read = read_csv(repr(typed_path(os.fsdecode(path))), sign)
+        read = _texts_of(path)
         top, (_, _, suffix) = typed_path(around.root), place
         last = f"(rows['file_name']{f' + {suffix!r}' if suffix else ''}).str.rpartition('/')[2]"
         renamed = f"{read}.rename(columns={{{column!r}: 'file_name'}})"
@@ -726,6 +631,8 @@ def _of_json(path: bytes, around: Around) -> _Names | str | None:
             return _Names(f"((name, {row}) for name, row in {_READ}.items())", "keys", *place)
         if names:
             return f"gives numbers their names ({first_names(names, MOST)}), and is not read"
+        if (found := _of_fiftyone(document, path, around)) is not None:
+            return found
         columns, data = document.get("columns"), document.get("data")
         if isinstance(columns, list) and isinstance(data, list) and all(isinstance(one, list) for one in data):
             pairs = f"[dict(zip(table['columns'], one)) for table in [{_READ}] for one in table['data']]"
@@ -735,6 +642,30 @@ def _of_json(path: bytes, around: Around) -> _Names | str | None:
         lists: list[Any] = [document] if isinstance(document, list) else list(document.values())
         rows = next(one for one in lists if isinstance(one, list) and one and isinstance(one[0], dict))
         return _of_rows(rows[:_MOST_VALUES], expression, path, around)
+    return None
+
+
+def _of_fiftyone(document: dict[str, Any], path: bytes, around: Around) -> _Names | None:
+    """Return how FiftyOne's file names pictures of its folder, or of one in it: a number of `classes` by each stem."""
+    classes, labels = document.get("classes"), document.get("labels")
+    if (
+        not isinstance(classes, list)
+        or not isinstance(labels, dict)
+        or not all(isinstance(one, str) for one in classes)
+    ):
+        return None
+    if not all(type(one) is int and 0 <= one < len(classes) for one in labels.values()):
+        return None
+    own, stems = os.path.dirname(os.fsdecode(path)), [one for one in labels if "\0" not in one and len(one) < _LONGEST]
+    inner = [one for one in around.below if one == own or os.path.dirname(one) == own]
+    for folder, suffix in product(inner, _PICTURES):
+        if any(os.path.isfile(os.path.join(folder, stem + suffix)) for stem in stems[:_MOST_VALUES]):
+            begin = f"{os.path.basename(folder)}/" if folder != own else ""
+            name = f"{begin!r} + name" if begin else "name"
+            pairs = (
+                f"(({name}, {{'class': one['classes'][n]}}) for one in [{_READ}] for name, n in one['labels'].items())"
+            )
+            return _Names(pairs, 'stems of "labels"', "", False, suffix)
     return None
 
 

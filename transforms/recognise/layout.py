@@ -14,16 +14,23 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
+from itertools import chain
 from typing import Final, Literal
 
 from ..errors import UsageError
-from ..format.wording.hints import Set
+from ..format.wording.hints import Foreign, Python, Set, set_column
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable, printable_path
 from ..pictures.facts import ImageProblem
+from ..sources.contract.call import typed_path
+from ..sources.files.formats import format_of_name
+from ..sources.files.open_file import is_object
+from ..sources.files.skipped_names import why_skipped
+from .beside import MOST, Around
 from .names import is_split_folder, level_of, split_in_words, split_of_folder
 
 Layout = Literal["flat", "label", "split", "split_label", "inner_label", "label_split"]
@@ -195,6 +202,49 @@ def _refuse_parts(
     if parts and all(_is_part(name) or is_split_folder(name) for name in names):
         what = f"{_parts_text(parts)}{': ' if own else ''}{' or '.join(own)}"
         raise UsageError(f"it is unclear what the folders mean: {what}; {first or 'or '}{_choices(splits=splits)}")
+
+
+def files_of_one_folder(folders: Sequence[bytes], paths: Sequence[bytes], *, splits: bool = True) -> list[bytes]:
+    """Return files that may hold labels beside the one folder of pictures, or beside that of one name in each split.
+
+    `paths` are those of the `folders`, absolute.
+    """
+    names = {one.rpartition(b"/") for one in folders}
+    inner = {name for _, _, name in names}
+    above = {one for one, _, _ in names}
+    in_splits = splits and all(is_split_folder(one) for one in above)
+    if len(inner) > 1 or inner & {b""} or not (above == {b""} or in_splits):
+        return []
+    if above == {b""} and (splits and is_split_folder(*inner)):
+        return []
+    places = sorted({os.path.dirname(path.rstrip(b"/")) for path in paths if not is_object(path)})
+    return [one.path for place in places[:_FEW] for one in _files_in(place) if _may_hold_labels(one)]
+
+
+def _files_in(place: bytes) -> list[os.DirEntry[bytes]]:
+    with os.scandir(place) as entries:
+        return sorted((one for one in entries if one.is_file()), key=lambda one: one.name)
+
+
+def _may_hold_labels(file: os.DirEntry[bytes]) -> bool:
+    """Return whether a file is of a kind that holds labels, has more than a few bytes, and is no setting or hidden."""
+    name = file.name.lower()
+    return name.endswith(_OF_LABELS) and why_skipped(name) is None and file.stat().st_size >= _FEW_BYTES
+
+
+_OF_LABELS: Final = (
+    b".json", b".jsonl", b".csv", b".tsv", b".mat", b".xlsx", b".xls", b".npy", b".npz", b".parquet", b".pkl",
+)  # fmt: skip
+_FEW_BYTES: Final = 32
+
+
+def refuse_one_folder(folders: Sequence[bytes], own: Sequence[str], *, splits: bool) -> None:
+    """Raise `UsageError`: a folder is the only one, and files beside it may say the classes; `own` are its commands."""
+    alone = f"to read pictures without classes: {own[0]}\nor " if len(own) == 1 else ""
+    raise UsageError(
+        f'it is unclear what the folders mean: "{_shown(folders[0].rpartition(b"/")[2])}" would be the only class, '
+        f"and a file beside it may say the classes; {alone}{_choices(splits=splits)}"
+    )
 
 
 def without_images(folders: Sequence[bytes]) -> list[bytes]:
@@ -382,3 +432,162 @@ def class_warnings(names: Sequence[str], layout: Layout) -> tuple[str, ...]:
             fix = f"{Set('input.layout', right)}" if all_are else "keep them in a folder of their own"
             warnings.append(f"classes are named like splits: {listed}; if they are splits: {fix}")
     return tuple(warnings)
+
+
+# Names of folders and files that may be classes, sites or languages, which no record has:
+#
+# sports.csv, politics.csv       those of tables become a column by folders of another name
+# neg/x.csv, pos/x.csv           those of folders too
+# cat.0.jpg, dog.0.jpg           those of pictures by a table beside them
+
+
+def names_of_tables(around: Around) -> Iterator[str]:
+    """Each file may be of what its name says, which no record has: AAPL.csv and MSFT.csv, or train.en and train.de."""
+    folders = {os.path.dirname(one) for one in around.files}
+    own = _words_apart([os.path.basename(one) for one in around.files]) if around.form in _WITH_NAMES else []
+    below = len(folders) > 1 and not (
+        any(around.splits) and all(split_of_folder(os.path.basename(one)) for one in folders)
+    )
+    if not own or below:
+        return
+    shown = first_names(sorted({*own}), _FEW_NAMES)
+    first = min(around.files)
+    stem = os.path.splitext(os.path.basename(first))[0]
+    if around.form not in _WITH_COLUMNS or split_in_words(stem) or "://" in around.root:
+        yield f"the names of the files are not read: {shown}"
+        return
+    folder = os.path.join(typed_path(os.path.dirname(first)), f"name={stem}")
+    move = f"{Foreign('mkdir', folder)} && {Foreign('mv', typed_path(first), folder)}"
+    yield (
+        f"file names do not become part of the records: {shown}; to get them as a column, put each file into a folder, "
+        f"such as: {move}"
+    )
+
+
+def _words_apart(names: Sequence[str]) -> list[str]:
+    """Return the words of each name that are not in all, or the number of its device; none of names without such."""
+    stems = [os.path.splitext(one)[0] if _format_in(one) else one for one in names]
+    words = [[word for word in _WORDS.findall(one) if split_in_words(word) is None] for one in stems]
+    common = set(words[0]).intersection(*words) if words else set()
+    own = [[word for word in each if word not in common] for each in words]
+    if all(own):
+        says = all(len(word) > 1 and word.lower() not in _SAYS_NOTHING for each in own for word in each)
+        found = [" ".join(each) for each in own] if says and not any(map(_HASH.search, stems)) else []
+    else:
+        devices = [_DEVICE.search(one) for one in stems]
+        found = [one[0] for one in devices if one] if all(devices) else []
+    return found if len({*found}) > 1 else []
+
+
+def _format_in(name: str) -> bool:
+    return format_of_name(name) is not None
+
+
+def classes_in_names(around: Around) -> Iterator[str]:
+    """The names of pictures may begin with their classes, or end so, where no folder is one: cat.0.jpg, 0_cat.png.
+
+    Those of other splits may be numbers: train/cat.0.jpg beside test/1.jpg.
+    """
+    stems = [os.path.splitext(one)[0] for one in around.files if around.form == "images"]
+    numbers = [one for one in stems if one.isdecimal()] if len({*around.splits}) > 1 else []
+    for form, words, where in _NUMBERED if around.unlabelled and "://" not in around.root else ():
+        found = [match[1] for one in stems if (match := form.fullmatch(one))]
+        classes = Counter(found)
+        if len(found) + len(numbers) < len(stems) or not 1 < len(classes) <= len(found) // 2:
+            continue
+        ends, folders = sorted({os.path.splitext(one)[1] for one in around.files}), [*map(typed_path, around.folders)]
+        write = Python(
+            r"[(folder / 'metadata.csv').write_text('file_name,class\n' + ''.join(one.name + ',' + "
+            rf"''.join(re.findall({words!r}, one.stem)) + '\n' for one in sorted(folder.iterdir()) "
+            f"if one.suffix in {ends})) for folder in map(pathlib.Path, {folders})]"
+        )
+        read = around.call.plain([typed_path(around.root)], set_column("class", "label", True))
+        yield (
+            f"file names may {where} with classes, which are not read: {first_names(sorted(classes), _FEW_NAMES)}; if "
+            f"they do, write a table in Python: {write}; then: {read}"
+        )
+        return
+
+
+_FEW_NAMES: Final = 4
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+_HASH: Final = re.compile(r"(?<![^\W_])(?=[a-f]*[0-9])[0-9a-f]{7,}(?![^\W_])")
+_DEVICE: Final = re.compile(
+    r"(?:sensor|device|station|subject|patient|participant|user|machine|engine|node|camera|room|site)[ _-]?[0-9]+", re.I
+)
+_NUMBERED: Final = (
+    (re.compile(r"([A-Za-z]{2,})[._-]?[0-9]+"), "^[A-Za-z]+", "begin"),
+    (re.compile(r"[0-9]+[._-]([A-Za-z]{2,}(?:_[A-Za-z]+)*)"), "[A-Za-z][A-Za-z_]*$", "end"),
+)
+"""Forms of names with classes, what finds the class in one, and where it is."""
+
+_SAYS_NOTHING: Final = (
+    "part", "data", "file", "chunk", "shard", "table", "old", "new", "copy", "more", "extra", "images", "labels",
+    "features", "targets", "final", "full", "first", "second", "last", "sample", "backup", "readme", "license",
+)  # fmt: skip
+
+
+def classes_of_folders(around: Around) -> Iterator[str]:
+    """The names of the folders of files may be classes, which no record has, above or below those of splits.
+
+    Texts of a class are read by a line of Python, tables with the class as a column by folders of another name.
+    """
+    root, form, call = around.root, around.form, around.call
+    folders = [one[len(root.rstrip("/")) + 1 :].split("/") for one in around.folders] if form != "images" else []
+    deepest = max(map(len, folders), default=0)
+    chosen = [one for one in folders if len(one) == deepest] if form == "txt" else folders
+    splits = {name for name in chain(*folders) if split_in_words(name)}
+    if not any(around.splits) and not all(splits.intersection(parts) for parts in folders):
+        splits = set()  # airplane, bus, train
+    own = _apart(
+        [[(at, one) for at, one in enumerate(parts) if one not in splits and _may_be_class(one)] for parts in chosen]
+    )
+    names = sorted({one[-1][1] for one in own if one})
+    if len(names) < 2:
+        return
+    shown = first_names(names, MOST)
+    of_split = next(
+        (at for at in range(deepest) if form == "txt" and all(split_of_folder(one[at]) for one in chosen)), -1
+    )
+    if form == "txt" and "://" not in root and (of_split >= 0 or not any(around.splits)):
+        at = next(one[-1][0] for one in own if one)
+        split = f"'split': path.parts[{of_split - deepest - 1}], " if any(around.splits) else ""
+        folder = "path.parent.name" if at == deepest - 1 else f"path.parts[{at - deepest - 1}]"
+        texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * deepest}*.txt'))"
+        data = f"[{{{split}'class': {folder}, 'text': path.read_text('utf-8')}} for path in {texts}]"
+        read = call.of_data(data, **({"split__column": "split"} if split else {}))
+        others = " (without the files in folders above these)" if len(chosen) < len(folders) else ""
+        yield (
+            f"each line is a record, without the folder of its file ({shown}); if a file is a record, and its folder "
+            f"the class, in Python{others}: {read}"
+        )
+        return
+    first, at = next(
+        (parts, one[-1][0]) for parts, one in zip(chosen, own, strict=True) if one and one[-1][1] == names[0]
+    )
+    path = os.path.join(root, *first[:at])
+    rename = Foreign(
+        "mv", typed_path(os.path.join(path, names[0])), typed_path(os.path.join(path, f"class={names[0]}"))
+    )
+    also = f"; to get them as a column, rename each folder, such as: {rename}" if form in _WITH_COLUMNS else ""
+    yield f"folder names do not become part of the records: {shown}{'' if '://' in root else also}"
+
+
+def _may_be_class(folder: str) -> bool:
+    """Return whether a folder has another name than those of columns, files and versions."""
+    says = "=" in folder or format_of_name(folder) or re.fullmatch(r"[0-9]+(?:\.[0-9]+)+", folder)
+    return bool(folder) and not says
+
+
+def _apart(paths: list[list[tuple[int, str]]]) -> list[list[tuple[int, str]]]:
+    """Return paths without the names that all begin with, or end with."""
+    while paths and all(paths) and len({one[0] for one in paths}) == 1:
+        paths = [one[1:] for one in paths]
+    while paths and all(paths) and len({one[-1][1] for one in paths}) == 1:
+        paths = [one[:-1] for one in paths]
+    return paths
+
+
+_WITH_NAMES: Final = ("csv", "jsonl", "parquet", "arrow", "txt", "numpy")
+_WITH_COLUMNS: Final = ("csv", "jsonl", "parquet", "arrow")
+"""Formats whose folders may be columns (`input.partitions`)."""

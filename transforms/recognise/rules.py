@@ -37,12 +37,9 @@ from .beside import (
     MOST_NAMES,
     Around,
     archives_beside,
-    classes_in_names,
-    classes_of_folders,
     files_of_labels,
     kept_in_a_store,
     lines_of_roboflow,
-    names_of_tables,
     published_sets,
     sidecars,
     tables_of_pictures,
@@ -51,7 +48,20 @@ from .beside import (
 from .box_layouts import by_box_layout, refuse_unread_in_a_store
 from .hugging_face import stated_classes, without_caches
 from .kinds import KINDS, Paths, may_be_picture_table
-from .layout import Meaning, above_splits, choose_layout, role_of, shards_as_classes, without_images, without_words
+from .layout import (
+    Meaning,
+    above_splits,
+    choose_layout,
+    classes_in_names,
+    classes_of_folders,
+    files_of_one_folder,
+    names_of_tables,
+    refuse_one_folder,
+    role_of,
+    shards_as_classes,
+    without_images,
+    without_words,
+)
 from .lists import lists_of_annotations, lists_of_classes, lists_of_splits, other_lists
 from .names import FileSplits, split_of_folder
 from .picture_tables import Resolved, by_given_annotations, by_metadata
@@ -241,12 +251,17 @@ def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
         options = [Set("output.split", split)] if split not in (None, "train") else []
         return str((how.call.apart(split) if split else how.call).reading([typed_path(folder)], *options))
 
+    below, splits = without_images(found.below), how.wanted != "none"
+    beside = files_of_one_folder(below, found.paths, splits=splits) if layout == "auto" and how.looks else []
     try:
-        return Meaning.of(without_images(found.below), layout, hints, splits=how.wanted != "none", command=command)
+        meaning = Meaning.of(below, layout, hints, splits=splits, command=command)
+        if beside and meaning.is_labelled:
+            refuse_one_folder(below, [*map(command, sorted({*below}))], splits=splits)
+        return meaning
     except UsageError as error:
         lines = [str(error), *tables_of_pictures(around), *files_of_labels(around)]
         text = "\n".join(line for at, line in enumerate(lines) if not at or line not in lines[0])
-        files = map(shown_path, dict.fromkeys([*around.notable, *around.texts]))
+        files = map(shown_path, dict.fromkeys([*around.notable, *around.texts, *beside]))
         left = [one for one in files if one not in text]
         raise UsageError(f"{text}\nnothing above reads {first_names(left, MOST)}" if left else text) from None
 
