@@ -73,6 +73,7 @@ def test_pictures_are_features_of_pictures(tmp_path: Path) -> None:
 
 
 LABELS = datasets.ClassLabel(names=["neg", "pos", "odd"])
+TEXT = datasets.Value("string")
 
 
 def pets(first: int, count: int, labels: datasets.ClassLabel = LABELS) -> datasets.Dataset:
@@ -254,6 +255,33 @@ def test_the_classes_of_objects_that_a_readme_alone_names_are_those_of_their_box
     write("dog", "cat", "yak")
     with pytest.raises(SchemaError, match='its class 0 is "dog", and "cat" in the dataset'):
         append(repository, output=tmp_path / "out", force=True)
+
+
+@pytest.mark.parametrize("way", ["data", "parquet", "saved", "readme"])
+def test_fields_within_structs_whose_class_names_are_not_kept_are_named(tmp_path: Path, way: str) -> None:
+    kind = datasets.ClassLabel(names=["cat", "dog"])
+    features = datasets.Features({"m": {"k": kind}, "l": kind, "s": datasets.List({"k": kind}), "n": {"k": TEXT}})
+    row = {"m": {"k": 1}, "l": 0, "s": [{"k": 1}, {"k": 0}], "n": {"k": "a"}}
+    made = datasets.Dataset.from_list([row], features=features)
+    folder, out = tmp_path / "in", tmp_path / "out"
+    if way == "data":
+        summary = convert(data=made, output=out, name="x")
+    elif way == "saved":
+        made.save_to_disk(folder)
+    elif way == "parquet":
+        made.to_parquet(folder / "a.parquet")
+    else:
+        folder.mkdir()
+        pq.write_table(made.data.table.replace_schema_metadata(), folder / "a.parquet")
+        card = DatasetCardData()
+        datasets.info.DatasetInfosDict(default=made.info).to_dataset_card_data(card)
+        (folder / "README.md").write_text(f"---\n{card}\n---\n")
+    if way != "data":
+        summary = convert(folder, output=out)
+    line = "m/k, s/k: plain numbers, as names of classes within structs are not kept"
+    assert line in summary.detected
+    assert open_dataset(out).labels == {"l": ("cat", "dog")}
+    assert held(out) == [row | {"l": "cat"}]
 
 
 def test_each_command_of_a_repository_with_several_configs_reads_what_datasets_does(

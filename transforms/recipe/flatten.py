@@ -23,9 +23,10 @@ from ..format.nested.keys import (
     with_floats,
 )
 from ..format.schema.arrow_checks import times_within
-from ..format.schema.arrow_types import ColumnLayout, type_words
+from ..format.schema.arrow_types import ColumnLayout, classes_within, type_words
 from ..format.schema.column_types import named_type
 from ..format.schema.schema import ColumnRule
+from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable
 from ..sources.contract.selection import exclude_columns
 from .step import Column, Step, Stepped
@@ -47,9 +48,10 @@ class Flattening:
 
 @dataclass(frozen=True, slots=True)
 class Flatten(Step):
-    """Flatten columns, given by name."""
+    """Flatten columns, given by name; `numbers` are fields within them whose classes have names in their files."""
 
     columns: tuple[tuple[str, Flattening], ...]
+    numbers: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, columns: Sequence[Column], rules: Mapping[str, ColumnRule]) -> Flatten | None:
@@ -69,7 +71,12 @@ class Flatten(Step):
             rule = declared[column.name]
             nullable = column.field.nullable if rule.nullable is None else rule.nullable
             found.append((column.name, Flattening(nullable, _form(column, rule), column.origin)))
-        return cls(tuple(found))
+        return cls(tuple(found), tuple(path for column in nested for path in classes_within(column.field)))
+
+    @property
+    def detected(self) -> str:
+        shown = first_names([printable(path) for path in self.numbers], 6)
+        return f"{shown}: plain numbers, as names of classes within structs are not kept" if shown else ""
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         planned: list[Column] = []

@@ -49,6 +49,7 @@ from .names import Globs
 _MOST_BYTES: Final = 1 << 20
 _FRONT: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _MOST_STORE_FOLDERS: Final = 100
+_HOLDERS: Final = ("list", "sequence", "struct")
 _OF_FOLDER: Final = b"state.json"
 _REPOSITORY: Final = re.compile(r"(?:datasets|models|spaces)--.+")
 _OF_ALL: Final = b"dataset_dict.json"
@@ -98,7 +99,20 @@ def stated_classes(notable: Iterable[bytes], root: str) -> dict[str, list[str]]:
     if len(infos) > 1:
         names = [one.name for one in _configs(values.get("configs"), shown)]
         infos = [one for one in infos if [one.get("config_name")] == names]
-    return _classes_of(infos[0].get("features") if len(infos) == 1 else None)
+    columns = infos[0].get("features") if len(infos) == 1 else None
+    return dict(_classes_within(columns)) | _classes_of(columns)
+
+
+def _classes_within(columns: Any, above: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yield the fields of structs that have classes, by the paths of their names, with these."""
+    for one in columns if isinstance(columns, list) else ():
+        path, inner = f"{above}{one.get('name')}" if isinstance(one, dict) else "", one
+        while isinstance(inner, dict) and (key := next((key for key in _HOLDERS if key in inner), None)):
+            inner = inner[key]
+        if isinstance(inner, list):
+            yield from _classes_within(inner, f"{path}/")
+        elif above and (names := _class_names(inner)):
+            yield path, names
 
 
 def _classes_of(columns: Any) -> dict[str, list[str]]:
@@ -117,7 +131,7 @@ def _class_names(feature: Any) -> list[str] | None:
     kind = feature.get("dtype")
     label = (kind if isinstance(kind, dict) else feature).get("class_label")
     if not isinstance(label, dict):
-        return next((_class_names(feature[key]) for key in ("list", "sequence", "struct") if key in feature), None)
+        return next((_class_names(feature[key]) for key in _HOLDERS if key in feature), None)
     names = label.get("names")
     listed = [names.get(str(number)) for number in range(len(names))] if isinstance(names, dict) else names
     found: list[str] | None = names_of({"_type": "ClassLabel", "names": listed})

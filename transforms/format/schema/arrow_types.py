@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -227,11 +227,15 @@ def arrow_type_of(feature: Feature) -> pa.DataType:
 
 
 Classes: TypeAlias = Mapping[str, Sequence[str] | str]
-"""The names of the classes of each column, by number; of a column of sounds or other media what they are."""
+"""The names of the classes of each column, by number; of a column of sounds or other media what they are.
+
+A field of structs has the path of its names: `m/k`.
+"""
 
 CLASSES: Final = b"classes"
 MEDIA: Final = b"media"
-"""The keys of the metadata that say so here: of a schema of all of its columns, of a field of itself."""
+WITHIN: Final = b"within"
+"""The keys of the metadata that say so here: of a schema of all of its columns, of a field of itself, or within it."""
 
 OBJECT_CLASSES: Final = ("categories", "category", "label", "labels")
 """The fields of objects that hold their classes."""
@@ -252,13 +256,33 @@ def named_classes(schema: pa.Schema) -> dict[str, list[str] | str]:
 
 def classes_of_features(features: Any) -> dict[str, list[str] | str]:
     """Return what features say of each column, as Hugging Face's `datasets` writes them in JSON."""
-    found = {name: names_of(one) for name, one in features.items()} if isinstance(features, dict) else {}
+    if not isinstance(features, dict):
+        return {}
+    found = {**dict(_within(features)), **{name: names_of(one) for name, one in features.items()}}
     return {name: names for name, names in found.items() if names}
+
+
+def _within(fields: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the fields of structs that have classes, by the paths of their names, with these."""
+    for name, one in fields.items():
+        path, inner = f"{above}{name}", _item(one)
+        if isinstance(inner, dict) and inner.get("_type") is None:
+            yield from _within(inner, f"{path}/")
+        elif above and isinstance(names := names_of(inner), list):
+            yield path, names
+
+
+def _item(feature: Any) -> Any:
+    """Return the feature of the values of lists, at any depth."""
+    if isinstance(feature, list) and len(feature) == 1:
+        return _item(feature[0])
+    is_list = isinstance(feature, dict) and feature.get("_type") in _LISTS
+    return _item(feature.get("feature")) if is_list else feature
 
 
 def with_classes(schema: pa.Schema, classes: Classes) -> pa.Schema:
     """Return the schema that says so of its columns, and nothing else beside."""
-    held = {name: classes[name] for name in schema.names if name in classes}
+    held = {name: one for name, one in classes.items() if name in schema.names or _column_of(name) in schema.names}
     texts = {name: one for name, one in held.items() if isinstance(one, str)}
     named = {name: one for name, one in held.items() if name not in texts}
     metadata = {key: json.dumps(one).encode() for key, one in ((CLASSES, named), (MEDIA, texts)) if one}
@@ -277,9 +301,21 @@ def named_fields(fields: Iterable[pa.Field], classes: Classes) -> tuple[pa.Field
     for one in fields:
         said = classes.get(one.name)
         key = MEDIA if isinstance(said, str) else CLASSES
-        more = {} if said is None else {key: json.dumps(said).encode()}
+        inner = [path for path in classes if path != one.name and _column_of(path) == one.name]
+        more = ({} if said is None else {key: json.dumps(said).encode()}) | (
+            {WITHIN: json.dumps(inner).encode()} if inner and types.is_nested(one.type) else {}
+        )
         found.append(one.with_metadata({**(one.metadata or {}), **more}) if more else one)
     return tuple(found)
+
+
+def _column_of(path: str) -> str:
+    return path.partition("/")[0]
+
+
+def classes_within(field: pa.Field) -> tuple[str, ...]:
+    """Return the paths of the fields within a field that have classes, as it says."""
+    return tuple(json.loads((field.metadata or {}).get(WITHIN, b"[]")))
 
 
 def classes_of(field: pa.Field) -> tuple[str, ...]:

@@ -243,7 +243,7 @@ def shared_classes(files: Sequence[FileColumns]) -> dict[str, list[str] | str]:
             continue
         known.update(file.schema.metadata.values())
         for name, names in classes_in(file.schema).items():
-            if classes.setdefault(name, names) != names:
+            if classes.setdefault(name, names) != names and name in file.schema.names:
                 raise SchemaError(
                     f'column "{printable(name)}": {file.name} names its classes {first_names(names, _SHOWN)}, and '
                     f"{seen_in[name]} {first_names(classes[name], _SHOWN)}; convert one of them, and append the other, "
