@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,33 @@ def test_the_folders_of_pictures_give_the_splits_of_one_table_and_a_picture_in_n
     (reject,) = map(json.loads, Path("out/rejects/00000001.jsonl").read_text().splitlines())
     assert reject["row"] == 2
     assert "in no folder of a split (train, val)" in reject["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("place", ["d", "d/images", "d/data"])
+def test_folders_of_splits_within_a_folder_of_pictures_give_the_splits_of_one_table(place: str) -> None:
+    above = "" if place == "d/images" else "images"
+    names = [os.path.join(above, split, f"{number}.png") for split in ("train", "test") for number in range(2)]
+    pictures(*(os.path.join(place, name) for name in names))
+    table(f"{place}/metadata.jsonl", [{"file_name": name, "n": number} for number, name in enumerate(names)])
+    Path("d/docs/val").mkdir(parents=True)  # without pictures
+    convert("d", output="out")
+    assert [row["n"] for row in records("train")] == [0, 1]
+    assert [row["n"] for row in records("test")] == [2, 3]
+    pictures(os.path.join(place, above, "7.png"))
+    table(f"{place}/metadata.jsonl", [{"file_name": name} for name in [*names, os.path.join(above, "7.png")]])
+    with pytest.raises(TooManyRejects, match=r'7\.png" is in no folder of a split \(test, train\)'):
+        convert("d", output="other")
+
+
+@pytest.mark.parametrize("pictures_in", ["d", "d/images"])
+def test_folders_of_splits_within_a_folder_of_pictures_give_the_splits_of_a_table_of_boxes(pictures_in: str) -> None:
+    names = [f"images/{split}/{number}.png" for split in ("train", "test") for number in range(2)]
+    pictures(*(f"d/{name}" for name in names))
+    rows = [[os.path.relpath(f"d/{name}", pictures_in), 0, 0, 1, 1, "cat"] for name in names]
+    header = ("filename", "xmin", "ymin", "xmax", "ymax", "class")
+    table("d/labels.csv", [dict(zip(header, row, strict=True)) for row in rows])
+    convert(pictures_in, output="out", input__annotations={"boxes": "d/labels.csv"})
+    assert [len(records(split)) for split in ("train", "test")] == [2, 2]
 
 
 def test_a_picture_in_no_folder_of_a_split_is_read_by_the_option_of_its_error(shardmill: Shardmill) -> None:

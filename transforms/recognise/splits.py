@@ -27,7 +27,7 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Recognised, SourceEntry
-from ..sources.files.skipped_names import SPLITS
+from ..sources.files.skipped_names import SPLITS, pictures_below
 from .hugging_face import Stated, loaded_splits, saved_splits, split_named, stated_in
 from .lists import IMAGE_SETS, splits_by_lists
 from .names import (
@@ -53,6 +53,9 @@ T = TypeVar("T")
 
 _ZEROS: Final = str.maketrans("123456789", "000000000")
 _MOST_COMMANDS: Final = 20
+_MOST_FOLDERS: Final = 64
+"""A root with more folders is one of classes."""
+
 _INSTANCES: Final = re.compile(r"instances[_-].+\.json", re.IGNORECASE)
 _LISTING: Final = {"boxes": "the names of tables", "coco": "the names of files"}
 _SHOWN: Final = 6
@@ -336,10 +339,27 @@ def by_lists(seen: Seen) -> Found | Mixed | None:
 def _by_pictures(seen: Seen, how: FileSplits) -> Found | None:
     """Rows name pictures: each is of the split whose name the folder of its file has, or that of its picture."""
     splits = [split_above(entry.name) or "" for entry in seen.entries]
-    roots = () if all(splits) else (how.begin,) if how.begin else how.pictures or ()
-    inner = (entry.name for root in roots for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    of_rows = {*splits, *filter(None, map(split_of_folder, inner))} - {""}
+    above = [*(how.pictures or ()), *map(os.path.dirname, seen.files)]
+    roots = [] if all(splits) else [how.begin] if how.begin else list(dict.fromkeys(above))
+    inner = [split for root in roots for split in _splits_of_folders(root)]
+    of_rows = {*splits, *inner} - {""}
     return Found("folders", {}, splits, "the names of folders", tuple(sorted(of_rows))) if of_rows else None
+
+
+def _splits_of_folders(root: str) -> list[str]:
+    """Return the splits that folders in a root have the names of, or else folders of pictures one level down."""
+    folders = _folders_of(root)
+    found = list(filter(None, map(split_of_folder, map(os.path.basename, folders))))
+    if found or len(folders) > _MOST_FOLDERS:
+        return found
+    inner = [path for one in folders for path in _folders_of(one) if split_of_folder(os.path.basename(path))]
+    there = [path for path in inner if next(pictures_below(os.fsencode(path)), None) is not None]
+    return [split for path in there if (split := split_of_folder(os.path.basename(path)))]
+
+
+def _folders_of(root: str) -> list[str]:
+    with os.scandir(root) as entries:
+        return [one.path for one in entries if one.is_dir(follow_symlinks=False) and not one.name.startswith(".")]
 
 
 def _of_rows(seen: Seen, how: FileSplits) -> Recognised | Found:

@@ -4,6 +4,7 @@ The split is the folder with a split's name that the table is in, or that the pi
 
     pets/train/metadata.csv    0.jpg          train
     pets/metadata.csv          test/7.jpg     test
+    pets/metadata.csv          images/test/7.jpg    test
     pets/metadata.csv          7.jpg          a reject, as other rows have a split
 """
 
@@ -59,7 +60,7 @@ class FolderSplits(Step):
         if table is not None:
             return Stepped(batch, split_codes=np.full(batch.num_rows, table, np.int64))
         paths = [path[0] if isinstance(path, list) and path else path for path in batch[self.column].to_pylist()]
-        codes = np.array([known.get(split_of_folder(_first_folder(path)), -1) for path in paths], np.int64)
+        codes = np.array([known.get(_split_of(path), -1) for path in paths], np.int64)
         problems = tuple(CellProblem(row, self._no_split(paths[row])) for row in np.flatnonzero(codes < 0).tolist())
         return Stepped(batch, None, problems, codes)
 
@@ -73,9 +74,13 @@ class FolderSplits(Step):
         return CellError(self.column, "DECLARED_NOT_NULL", shown, "a picture in a split folder", text)
 
 
-def _first_folder(path: object) -> str:
+def _split_of(path: object) -> str | None:
     parts = [part for part in str(path or "").split("/") if part not in ("", ".")]
-    return parts[0] if len(parts) > 1 else ""
+    return next(filter(None, map(split_of_folder, parts[:-1][:_LEVELS])), None)
+
+
+_LEVELS: Final = 2
+"""The folders of splits are the first of a path, or in these: `images/train/7.jpg`."""
 
 
 # Count the pictures of folders that no row of their table names: they become no records, which may be a mistake.
