@@ -133,3 +133,39 @@ def test_names_that_say_nothing_are_not_mentioned(names: list[str], shardmill: S
     for name in names:
         Path(f"d/{name}.csv").write_text("day,price\n1,2\n")
     assert "file names" not in shardmill("convert", "d", "-o", "out").out
+
+
+def test_sounds_get_the_splits_of_lists_beside_them_by_the_line_of_python(shardmill: Shardmill) -> None:
+    for folder, number in [(one, n) for one in ("yes", "no", "_background_noise_") for n in range(3)]:
+        path = Path("d", folder, f"{number} x.wav")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(f"{folder}{number}".encode())
+    Path("d/testing_list.txt").write_text("yes/0 x.wav\nno/0 x.wav\n")
+    Path("d/validation_list.txt").write_text("no/1 x.wav\n")
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "d/testing_list.txt, d/validation_list.txt: name the sounds of splits, and are no texts" in screen.err
+    exec(screen.err.partition("in Python: ")[2], {"convert": convert, "pathlib": pathlib})
+    dataset = open_dataset("out")
+    found = {split: sorted(row["audio"] for row in dataset[split]) for split in dataset.manifest.splits}
+    assert found == {"train": [b"no2", b"yes1", b"yes2"], "testing": [b"no0", b"yes0"], "validation": [b"no1"]}
+    assert {(row["folder"], row["audio"]) for row in dataset["testing"]} == {("yes", b"yes0"), ("no", b"no0")}
+
+
+@pytest.mark.parametrize("table", ["meta/esc50.csv", "esc50.csv"])
+def test_a_column_that_names_files_of_a_folder_beside_its_table_is_read_by_the_options_on_the_screen(
+    table: str, shardmill: Shardmill
+) -> None:
+    for number in range(3):
+        path = Path("d", "audio", f"{number}.wav")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes([number]))
+    Path("d", table).parent.mkdir(exist_ok=True)
+    Path("d", table).write_text("filename,kind\n" + "".join(f"{n}.wav,k{n}\n" for n in (2, 0, 1)))
+    shown = shardmill("convert", "d", "-o", "out").out
+    found = re.search(r'column "filename" names files of d/audio \(2.wav\), .* to read them: (.*)', shown)
+    assert found is not None, shown
+    done = shardmill("convert", "d", "-o", "out", "--overwrite", *shlex.split(found[1]))
+    assert done.code == 0, done.err
+    rows = [{key: row[key] for key in row} for row in open_dataset("out")["train"]]
+    assert [[one for one in row.values() if isinstance(one, bytes)] for row in rows] == [[b"\2"], [b"\0"], [b"\1"]]
+    assert [row["kind"] for row in rows] == ["k2", "k0", "k1"]

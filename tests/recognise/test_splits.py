@@ -404,3 +404,26 @@ def test_without_detection_a_table_beside_pictures_and_class_folders_say_nothing
     assert "image/class/label" not in names
     convert("in", output="on")
     assert "text" in [feature.name for feature in open_dataset("on").manifest.schema or ()]
+
+
+@pytest.mark.parametrize(("folders", "together"), [(("fold_0", "fold_1", "fold_2"), False), (("de", "en"), True)])
+def test_folders_with_the_same_splits_are_read_one_by_one_by_the_commands_of_the_stop(
+    folders: tuple[str, ...], together: bool, shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, folder in enumerate(folders):
+        Path("d", folder).mkdir(parents=True)
+        for split, ids in (("train", "\n".join(map(str, {0, 1, 2} - {number}))), ("val", number)):
+            Path("d", folder, f"{split}.csv").write_text(f"id\n{ids}\n")
+    error = shardmill("convert", "d", "-o", "out").err
+    assert (
+        f"{len(folders)} folders hold the same splits, whose rows would come together ({', '.join(folders)})" in error
+    )
+    commands = dict(re.findall(r"^  ([^:]+): +shardmill (.*)$", error, re.MULTILINE))
+    one_by_one = folders if not together else folders[:1]
+    assert [*commands] == [*one_by_one, *(["train, val", "all files in one split"] if together else [])]
+    for number, folder in enumerate(one_by_one):
+        assert shardmill(*shlex.split(commands[folder])).code == 0
+        dataset = open_dataset(f"out-{folder}")
+        found = {split: [row["id"] for row in dataset[split]] for split in dataset.manifest.splits}
+        assert found == {"train": sorted({0, 1, 2} - {number}), "val": [number]}

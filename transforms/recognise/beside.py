@@ -281,21 +281,39 @@ def told_by_paths(batch: pa.RecordBatch, listing: Listing, entry: int) -> tuple[
         if not is_text or "/" in name or not len(column) or not listing.traits.in_files or is_object(table):
             continue
         value = column[0].cast(pa.large_binary()).as_py() or b""
-        path = os.path.join(os.path.dirname(table), value)
-        if (
-            not os.path.splitext(value)[1]
-            or not os.path.isfile(path)
-            or any(path == one.path for one in listing.entries)
-        ):
+        path = _beside_table(os.fsencode(table), value)
+        if not path or any(path == one.path for one in listing.entries):
             continue
         picture = value.lower().endswith(tuple(map(os.fsencode, FORMATS["images"].suffixes)))
         key, what = ("image", "pictures") if picture else ("file", "files")
-        option = Add(set_column(name, key, "path"), *written_as(os.fsdecode(value)))
-        said = (
-            f"column {quoted(name)} names {what} beside its table ({printable(os.fsdecode(value))}), which are not read"
-        )
+        root = os.fsdecode(path[: -len(value) - 1])
+        places = [Set("schema.files_root", typed_path(root))] if root != os.path.dirname(os.fsdecode(table)) else []
+        option = Add(set_column(name, key, "path"), *places, *written_as(os.fsdecode(value)))
+        where = f"of {shown_path(root)}" if places else "beside its table"
+        said = f"column {quoted(name)} names {what} {where} ({printable(os.fsdecode(value))}), which are not read"
         told.append(f"{said}; to read them: {option}")
     return tuple(told)
+
+
+def _beside_table(table: bytes, value: bytes) -> bytes:
+    """Return the file that a value names in the folder of its table, or in one that is in it, or beside it; or none.
+
+    So are `audio/1.wav` and `meta/esc50.csv`.
+    """
+    own = os.path.dirname(table)
+    if not os.path.splitext(value)[1] or b"\0" in value or len(value) > _LONGEST or value.startswith(b"/"):
+        return b""
+    for above in (own, os.path.dirname(own)):
+        if above == own and os.path.isfile(path := os.path.join(own, value)):
+            return path
+        if not os.access(above, os.R_OK):
+            continue
+        with os.scandir(above) as entries:
+            folders = sorted(one.path for one in islice(entries, MOST_FOLDERS) if one.is_dir() and one.path != own)
+        found = [path for one in folders[:_MOST_PLACES] if os.path.isfile(path := os.path.join(one, value))]
+        if len(found) == 1:
+            return found[0]
+    return b""
 
 
 def _in_several_folders(path: bytes, column: str, root: str, suffix: str, around: Around) -> str:

@@ -131,6 +131,37 @@ def records_of_tfds(paths: Paths) -> None:
         refuse_other_records(os.path.dirname(os.fsdecode(names[0])), paths.call)
 
 
+def lists_of_sounds(paths: Paths) -> None:
+    """Lists that name sounds beside them are no texts: a line of Python reads these, with the splits of the lists."""
+    root = os.path.join(paths.base, paths.typed[0])
+    named = [one for one in paths.files if _LISTS_OF_SPLITS.fullmatch(os.path.basename(one))]
+    if len(paths.typed) > 1 or not named or not os.path.isdir(root):
+        return
+    folder = typed_path(root)
+    lists = {}
+    for path in named:
+        first = next(iter(_lines_of(_head(os.fsdecode(path)))), b"").strip()
+        split = split_in_words(os.path.basename(os.fsdecode(path)))
+        if split and first.lower().endswith(_SOUNDS) and os.path.isfile(os.path.join(os.fsencode(root), first)):
+            lists[typed_path(os.fsdecode(path))] = split
+    if lists:
+        end = os.path.splitext(os.fsdecode(first))[1]
+        lines = "pathlib.Path(file).read_text().splitlines()"
+        said = f"{{line: split for file, split in {lists}.items() for line in {lines}}}"
+        data = (
+            f"[{{'name': path.name, 'folder': path.parent.name, 'split': splits.get(path.relative_to({folder!r})"
+            f".as_posix(), 'train'), 'audio': path.read_bytes()}} for splits in [{said}] for path in "
+            f"sorted(pathlib.Path({folder!r}).glob({f'[!_]*/*{end}'!r}))]"
+        )
+        what = f"{first_names(sorted(lists), 8)}: name the sounds of splits, and are no texts"
+        how = "sounds are not decoded; a record for each file, with its bytes, in Python"
+        raise InputError(f"{what}; {how}: {paths.call.of_data(data, split__column='split')}")
+
+
+_LISTS_OF_SPLITS: Final = re.compile(rb".*\.(?:txt|lst)", re.IGNORECASE)
+_SOUNDS: Final = (b".wav", b".flac", b".mp3", b".ogg")
+
+
 def nothing_known(paths: Paths) -> None:
     """A folder without a known suffix is refused, with what its first file shows."""
     if not paths.files:
@@ -205,8 +236,8 @@ def one_kind(paths: Paths) -> str:
 
 
 KINDS: Final[tuple[Callable[[Paths], str | None], ...]] = (
-    pictures_of_a_table, records_of_spark, arrays_of_mnist, records_of_tfds, nothing_known, unknown_kind,
-    several_kinds, one_kind,
+    pictures_of_a_table, records_of_spark, arrays_of_mnist, records_of_tfds, lists_of_sounds, nothing_known,
+    unknown_kind, several_kinds, one_kind,
 )  # fmt: skip
 """The rules of formats: the first answer is it."""
 

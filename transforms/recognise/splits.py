@@ -672,6 +672,18 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     choices = [(", ".join(ordered), _command(how, both, Set("input.splits", "names"), *union))]
     if any(split and _word_in_path(one) != split for one, split in zip(seen.below, mixed.splits, strict=True)):
         choices = []  # words in names say something else
+    folders = {} if others else _alike_inside(seen, mixed.splits)
+    if folders:
+        named = first_names(sorted(folders), _SHOWN)
+        what = f"{what}: {shown}; {len(folders)} folders hold the same splits, whose rows would come together ({named})"
+        of_folds = all(_FOLD.fullmatch(os.path.basename(one)) for one in folders)
+        own = {
+            one: how.call.apart(re.sub(r"[^\w.-]+", "-", one)) for one in sorted(folders)[: _SHOWN if of_folds else 1]
+        }
+        option = Set("input.splits", "names")
+        each = [(one, _command(replace(how, call=call), [folders[one]], option)) for one, call in own.items()]
+        more = [] if of_folds else [*choices, ("all files in one split", _as_one(seen, how))]
+        return _choice(f"{what}; each is a dataset" if of_folds else what, *each, *more)
     if others and len(ordered) > 1:
         rest = [file for split in ordered[1:] for file in by_split[split]]
         alone = _command(how, _named(by_split[ordered[0]], [*others, *rest]), *_into(how, ordered[0]))
@@ -679,6 +691,19 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     else:
         choices.append(("all files in one split", _as_one(seen, how)))
     return _choice(f"{what}: {shown}{beside}", *choices)
+
+
+def _alike_inside(seen: Seen, splits: Sequence[str | None]) -> dict[str, str]:
+    """Return the folders, with their paths, of which each holds the same splits; none if there is one alone."""
+    inside = defaultdict[str, set[str | None]](set)
+    for folder, split in zip(seen.folders, splits, strict=True):
+        inside[folder].add(split)
+    alike = len(inside) > 1 and len({frozenset(one) for one in inside.values()}) == 1 and "" not in inside
+    return {one: os.path.join(seen.root, one) for one in inside} if alike else {}
+
+
+_FOLD: Final = re.compile(r"(?:[a-z]*fold|cv|run|seed|split)?[ _-]?[0-9]{1,2}", re.IGNORECASE)
+"""Names of folders that hold the same rows, cut another way."""
 
 
 def _into(how: FileSplits, split: str) -> list[Set]:
