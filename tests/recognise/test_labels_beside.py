@@ -254,3 +254,23 @@ def test_a_table_of_partitions_gives_splits_to_the_rows_of_others_by_the_line_th
     done = shardmill(*shlex.split(found[2]))
     assert done.code == 0, done.err
     assert labels("kind") == {"train": {0: "cat", 1: "dog"}, "val": {2: "cat"}, "test": {3: "dog"}}
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("folders", [("p", "p"), ("p/train", "p/test"), ("a", "b")])
+def test_the_first_line_of_a_table_without_a_header_is_a_picture_too(
+    folders: tuple[str, str], swapped: bool, shardmill: Shardmill
+) -> None:
+    rows = [[f"{n}.png", KIND[n]] for n in KIND]
+    table = "".join(",".join(reversed(row) if swapped else row) + "\n" for row in rows)
+    make({f"{folders[n % 2]}/{n}.png": n for n in KIND} | {"labels.csv": table})
+    shown = shardmill("convert", "d", "-o", "out")
+    (line,) = [one for one in (shown.out + shown.err).splitlines() if "labels.csv names pictures" in one]
+    if python := re.search(r"in Python: (.*); then: ", line):
+        exec(python[1], dict(NAMES))
+    command = re.search(r"(?:then|to read its rows): shardmill (.*)", line)
+    assert command, line
+    done = shardmill(*shlex.split(command[1]))
+    assert done.code == 0, done.err
+    found = labels(f"column_{int(not swapped)}")
+    assert {red: kind for split in found.values() for red, kind in split.items()} == KIND

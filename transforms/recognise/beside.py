@@ -33,8 +33,8 @@ from ..sources.files.formats import FORMATS
 from ..sources.files.listing import beginning_of
 from ..sources.files.open_file import is_object
 from ..sources.files.skipped_names import ARCHIVE, is_of_roboflow
-from .names import is_form_for_answers, kind_of, split_in_words, split_of_folder
-from .picture_tables import box_columns, box_header, class_map
+from .names import in_splits, is_form_for_answers, split_in_words, split_of_folder
+from .picture_tables import box_columns, class_map, names_of_cells
 
 MOST: Final = 8
 MOST_FOLDERS: Final = 1000
@@ -208,11 +208,12 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         together = not root and len({os.path.dirname(one) for one in tables}) == len(tables)
         groups += [(column, root, suffix, group) for group in ([tables] if together else [[one] for one in tables])]
     for column, root, suffix, group in groups:
-        options = [set_column(column, "image", "path")]
+        options: list[Add] = [set_column(column, "image", "path")]
         options += [Set("schema.files_root", root)] if root else []
         options += [Set("schema.files_suffix", suffix)] if suffix else []
         header, row = rows_in(os.fsencode(group[0]))[:2]
         options += written_as(row[header.index(column)] + suffix)
+        options += [Add("--no-header")] if header == [*names_of_cells(row)] else []
         stem = os.path.splitext(os.path.basename(group[0]))[0]
         words = (row[header.index(column)].rpartition("/")[0].partition("/")[0], stem, _folder_name(group[0]))
         split = next(filter(None, map(split_of_folder, (*words, os.path.basename(root)))), "")
@@ -267,12 +268,6 @@ def _column_of_partition(path: bytes) -> str:
     return next(found, "")
 
 
-def _texts_of(path: bytes) -> str:
-    """Return what reads a table in Python, each value as it is written."""
-    sign = max("\t,;|", key=lines_of(path)[0].count)
-    return read_csv(repr(typed_path(os.fsdecode(path))), sign)
-
-
 def told_by_paths(batch: pa.RecordBatch, listing: Listing, entry: int) -> tuple[str, ...]:
     """Return what to say of columns that stay texts, and whose first value is a file in the folder of their table."""
     table, told = listing.entries[entry].path, []
@@ -318,7 +313,7 @@ def _beside_table(table: bytes, value: bytes) -> bytes:
 
 def _in_several_folders(path: bytes, column: str, root: str, suffix: str, around: Around) -> str:
     """Return how a table is read whose pictures are in several folders, or in those of splits; empty for others."""
-    header, *rows = _rows_of(path)
+    header, *rows = rows_in(path, whole=True)
     names = {row[header.index(column)] + suffix for row in rows if len(row) == len(header)}
     above = any("/" in one for one in names)
     of_splits = in_splits(names) and len({one.partition("/")[0] for one in names}) > 1
@@ -340,12 +335,6 @@ def _in_several_folders(path: bytes, column: str, root: str, suffix: str, around
     return as_metadata(around.call, top, frame, written_as(suffix or next(iter(names))))
 
 
-def in_splits(names: Iterable[str]) -> bool:
-    """Return whether paths of pictures begin in folders that have names of splits, and not of train alone."""
-    kinds = {kind_of(split) for one in names if "/" in one and (split := split_of_folder(one.partition("/")[0]))}
-    return bool(kinds - {"train"})
-
-
 def as_metadata(call: Call, folder: str, frame: str, options: Sequence[Add], what: str = "its rows") -> str:
     """Return what writes an expression of pandas as the table of the pictures below a folder, and reads these."""
     place = typed_path(folder)
@@ -363,15 +352,6 @@ def _has_more_of(folder: str, names: Container[str], root: str) -> bool:
 
 _FIRST_FILES: Final = 16
 _MOST_HEADS: Final = 16
-
-
-def _rows_of(path: bytes) -> list[list[str]]:
-    """Return all rows of a table; those at its beginning if it is large."""
-    if os.path.getsize(path) > _MOST_BYTES:
-        return rows_in(path)
-    sign = max("\t,;|", key=lines_of(path)[0].count)
-    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
-        return [*csv.reader(file, delimiter=sign)]
 
 
 _MOST_BYTES: Final = 64 << 20
@@ -467,13 +447,27 @@ def lines_of(path: bytes) -> list[str]:
     return head.decode("utf-8-sig", "replace").splitlines()[: None if len(head) < HEAD_BYTES else -1]
 
 
-def rows_in(path: bytes) -> list[list[str]]:
-    """Return the whole rows at the beginning of a table; of one of boxes without a header the first are its names."""
+def rows_in(path: bytes, *, whole: bool = False) -> list[list[str]]:
+    """Return the rows of a table, those at its beginning if it is large or not wanted `whole`.
+
+    Of one without a header the first are names of its columns.
+    """
     lines = lines_of(path)
     sign = max("\t,;|", key=lines[0].count) if lines else ","
-    rows = [*csv.reader(lines, delimiter=sign)] or [[]]
-    names = box_header(rows[0])
+    if whole and os.path.getsize(path) <= _MOST_BYTES:
+        with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+            rows = [*csv.reader(file, delimiter=sign)] or [[]]
+    else:
+        rows = [*csv.reader(lines, delimiter=sign)] or [[]]
+    names = names_of_cells(rows[0])
     return [list(names), *rows] if names else rows
+
+
+def _texts_of(path: bytes) -> str:
+    """Return the expression of pandas that reads a table, with names of columns if its first row is one of data."""
+    lines, header, first = lines_of(path), *rows_in(path)[:2]
+    more = {"header": None, "names": header} if header == [*names_of_cells(first)] else {}
+    return read_csv(repr(typed_path(os.fsdecode(path))), max("\t,;|", key=lines[0].count), **more)
 
 
 # Sets of pictures as they were published, whose splits or classes are in lists: a table for all is written from these.

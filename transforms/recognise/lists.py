@@ -49,13 +49,12 @@ from .beside import (
     YOLO_LINES,
     Around,
     as_metadata,
-    in_splits,
     lines_of,
     rows_in,
     said_by_lists,
     written_as,
 )
-from .names import as_split, kind_of, split_in_words, split_of_folder
+from .names import as_split, in_splits, kind_of, split_in_words, split_of_folder
 
 _BOTH: Final = "trainval"
 _OF_A_CLASS: Final = re.compile(rf".+_(?:{'|'.join(SPLITS)}|{_BOTH})", re.IGNORECASE)

@@ -202,6 +202,12 @@ def split_in_words(name: str) -> str | None:
     return word.split if word else split
 
 
+def in_splits(names: Iterable[str]) -> bool:
+    """Return whether paths of pictures begin in folders that have names of splits, and not of train alone."""
+    kinds = {kind_of(split) for one in names if "/" in one and (split := split_of_folder(one.partition("/")[0]))}
+    return bool(kinds - {"train"})
+
+
 def is_form_for_answers(name: str) -> bool:
     """Return whether a file has the name of those that Kaggle gives to be filled in, with an answer for each row."""
     return _FORM.match(name) is not None

@@ -194,6 +194,16 @@ def box_header(first: Sequence[str]) -> tuple[str, ...]:
     return _WITHOUT_HEADER[: len(first)] if known and (numbers or not any(sides)) else ()
 
 
+def names_of_cells(first: Sequence[str]) -> tuple[str, ...]:
+    """Return the names that columns get without a header, where the first row is one of data: it names a picture.
+
+    >>> names_of_cells(["cat", "a 1.JPG"]), names_of_cells(["class", "image"]), names_of_cells(["1.png"])
+    (('column_0', 'column_1'), (), ('column_0',))
+    """
+    named = any(cell.strip().lower().endswith(FORMATS["images"].suffixes) for cell in first)
+    return box_header(first) or tuple(f"column_{at}" for at in range(len(first)) if named)
+
+
 def class_map(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the classes of a table of their names and numbers, 0 to n - 1, without a header; nothing for others.
 
