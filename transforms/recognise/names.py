@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -230,6 +231,28 @@ def _stem(name: str) -> str:
     while (parts := name.rpartition("."))[0] and parts[2].lower() in _SUFFIXES:
         name = parts[0]
     return name
+
+
+def own_split(name: str) -> str:
+    """Return a split for a file whose name states none.
+
+    >>> own_split("instances_extra-2.json"), own_split("7.json")
+    ('extra_2', 'split_7')
+    """
+    return as_split(os.path.splitext(name)[0].lower().removeprefix("instances_"))
+
+
+FOLD: Final = re.compile(r"(?:[a-z]*fold|cv|run|seed|split)?[ _-]?[0-9]{1,2}", re.IGNORECASE)
+"""Names of folders that hold the same rows, cut another way."""
+
+
+def alike_inside(files: Iterable[tuple[str, str | None]], root: str) -> dict[str, str]:
+    """Return the folders of files, with their paths, of which each holds the same splits; none if one is alone."""
+    inside = defaultdict[str, set[str | None]](set)
+    for folder, split in files:
+        inside[folder].add(split)
+    alike = len(inside) > 1 and len({frozenset(one) for one in inside.values()}) == 1 and "" not in inside
+    return {one: os.path.join(root, one) for one in inside} if alike else {}
 
 
 def level_of(folders: Iterable[tuple[str, ...]]) -> tuple[int, bool] | None:

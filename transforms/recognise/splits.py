@@ -31,15 +31,18 @@ from ..sources.files.skipped_names import SPLITS, pictures_below
 from .hugging_face import Stated, loaded_splits, saved_splits, split_named, stated_in
 from .lists import IMAGE_SETS, splits_by_lists
 from .names import (
+    FOLD,
     HELD_RULE,
     MAGIC,
     FileSplits,
     Globs,
     Word,
+    alike_inside,
     as_split,
     kind_of,
     level_of,
     may_name_split,
+    own_split,
     split_above,
     split_in_name,
     split_in_words,
@@ -312,7 +315,7 @@ def by_lists(seen: Seen) -> Found | Mixed | None:
     if seen.form == "coco" and len(words) > 1 and (any(words) or instances):
         named = first_names([name for name, word in zip(seen.names, words, strict=True) if word], _SHOWN)
         others = first_names([name for name, word in zip(seen.names, words, strict=True) if not word], _SHOWN)
-        each = [word or _own_split(name) for name, word in zip(seen.names, words, strict=True)]
+        each = [word or own_split(name) for name, word in zip(seen.names, words, strict=True)]
         splits = sorted({*words} - {""})
         one = splits[0] if len(splits) == 1 else "train"
         what = f"state splits ({named}), and others none ({others})" if named else f"may state splits ({others})"
@@ -393,15 +396,6 @@ def _said(seen: Seen, splits: Sequence[str]) -> Set:
     for split, below in zip(splits, seen.below, strict=True):
         globs[split].append(escape(below))
     return Set("input.splits", {split: some[0] if len(some) == 1 else some for split, some in globs.items()})
-
-
-def _own_split(name: str) -> str:
-    """Return a split for a file whose name states none.
-
-    >>> _own_split("instances_extra-2.json"), _own_split("7.json")
-    ('extra_2', 'split_7')
-    """
-    return as_split(os.path.splitext(name)[0].lower().removeprefix("instances_"))
 
 
 def by_annotated_folders(seen: Seen) -> Found | Mixed | None:
@@ -672,11 +666,11 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     choices = [(", ".join(ordered), _command(how, both, Set("input.splits", "names"), *union))]
     if any(split and _word_in_path(one) != split for one, split in zip(seen.below, mixed.splits, strict=True)):
         choices = []  # words in names say something else
-    folders = {} if others else _alike_inside(seen, mixed.splits)
+    folders = {} if others else alike_inside(zip(seen.folders, mixed.splits, strict=True), seen.root)
     if folders:
         named = first_names(sorted(folders), _SHOWN)
         what = f"{what}: {shown}; {len(folders)} folders hold the same splits, whose rows would come together ({named})"
-        of_folds = all(_FOLD.fullmatch(os.path.basename(one)) for one in folders)
+        of_folds = all(FOLD.fullmatch(os.path.basename(one)) for one in folders)
         own = {
             one: how.call.apart(re.sub(r"[^\w.-]+", "-", one)) for one in sorted(folders)[: _SHOWN if of_folds else 1]
         }
@@ -691,19 +685,6 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     else:
         choices.append(("all files in one split", _as_one(seen, how)))
     return _choice(f"{what}: {shown}{beside}", *choices)
-
-
-def _alike_inside(seen: Seen, splits: Sequence[str | None]) -> dict[str, str]:
-    """Return the folders, with their paths, of which each holds the same splits; none if there is one alone."""
-    inside = defaultdict[str, set[str | None]](set)
-    for folder, split in zip(seen.folders, splits, strict=True):
-        inside[folder].add(split)
-    alike = len(inside) > 1 and len({frozenset(one) for one in inside.values()}) == 1 and "" not in inside
-    return {one: os.path.join(seen.root, one) for one in inside} if alike else {}
-
-
-_FOLD: Final = re.compile(r"(?:[a-z]*fold|cv|run|seed|split)?[ _-]?[0-9]{1,2}", re.IGNORECASE)
-"""Names of folders that hold the same rows, cut another way."""
 
 
 def _into(how: FileSplits, split: str) -> list[Set]:
