@@ -274,3 +274,17 @@ def test_the_first_line_of_a_table_without_a_header_is_a_picture_too(
     assert done.code == 0, done.err
     found = labels(f"column_{int(not swapped)}")
     assert {red: kind for split in found.values() for red, kind in split.items()} == KIND
+
+
+def test_files_of_each_split_that_name_pictures_of_one_folder_are_joined_by_the_line_that_is_said(
+    shardmill: Shardmill,
+) -> None:
+    files = {"train": [1, 2], "test": [3]}
+    pictures = {f"images/{split}/{n}.png": n for split, some in files.items() for n in some}
+    rows = {f"notes/{split}.json": [{"image": f"{n}.png", "n": n} for n in some] for split, some in files.items()}
+    make({**pictures, **rows})
+    screen = shardmill("convert", "d", "-o", "out")
+    (line, command) = re.findall(r"in Python: (.*); then: shardmill (.*)", screen.out)[0]
+    eval(line, dict(NAMES))
+    assert shardmill(*shlex.split(command)).code == 0
+    assert labels("n") == {"train": {1: 1, 2: 2}, "test": {3: 3}}

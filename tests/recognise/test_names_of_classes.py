@@ -125,3 +125,23 @@ def test_a_number_of_a_class_that_is_no_whole_one_is_a_reject(shardmill: Shardmi
     roboflow_yolo("pets")
     write("pets/valid/labels/0.txt", "0.5 0.35 0.5 0.5 0.5\n")
     assert "3 written, 1 rejected" in shardmill("convert", "pets", "-o", "out", "--max-rejects", "1").out
+
+
+@pytest.mark.parametrize("names", [["pets.yaml"], ["train.yaml", "test.yaml"]])
+def test_yaml_files_of_other_names_without_splits_name_the_classes_where_they_agree(
+    names: list[str], shardmill: Shardmill
+) -> None:
+    ultralytics("pets")
+    Path("pets/data.yaml").unlink()
+    write("pets/mkdocs.yaml", "site_name: pets\n")
+    screen = shardmill("convert", "pets", "-o", "bare").out
+    assert "classes have no names, and are numbers" in screen
+    assert open_dataset("bare").labels == {}
+    for name in names:
+        write(f"pets/{name}", "nc: 2\nnames: [cat, dog]\n")
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert_all_splits(screen)
+    assert "have no names" not in screen
+    write("pets/other.yaml", "nc: 2\nnames: [dog, cat]\n")
+    assert "or files name other ones" in " ".join(shardmill("convert", "pets", "-o", "odd").out.split())
+    assert open_dataset("odd").labels == {}

@@ -585,7 +585,7 @@ def files_of_labels(around: Around) -> Iterator[str]:
     for found, group in forms.items():
         names, are, its = ("names", "is", "its") if len(group) == 1 else ("name", "are", "their")
         what = f"{first_names([shown_path(one) for one in group], MOST)} {names} pictures in {its} {found.what}"
-        yield f"{what}, and {are} not read; {_as_lines(group, found, its, around)}"
+        yield f"{what}, and {are} not read{_as_lines(group, found, its, around)}"
 
 
 def _as_lines(group: Sequence[bytes], found: _Names, its: str, around: Around) -> str:
@@ -594,15 +594,29 @@ def _as_lines(group: Sequence[bytes], found: _Names, its: str, around: Around) -
     folder = typed_path(found.top or os.path.dirname(files[0]))
     place = folder if found.top or len(files) == 1 else typed_path(around.root)
     target = f"pathlib.Path({os.path.join(folder, _LINES_OF)!r})" if found.top else f"path.with_name({_LINES_OF!r})"
+    together = len(files) > 1 and (bool(found.top) or len({*map(os.path.dirname, files)}) < len(files))
+    if (together and not found.top and len({*map(os.path.dirname, files)}) > 1) or (found.last and _is_twice(around)):
+        return ""  # one would replace another, or have the pictures of another
     name = f"name + {found.suffix!r}" if found.suffix else "name"
     name = f"where.get(({name}).rpartition('/')[2], name)" if found.last else name
-    text = f"''.join(json.dumps({{'file_name': {name}, **row}}) + '\\n' for name, row in {found.pairs})"
+    line = f"json.dumps({{'file_name': {name}, **row}}) + '\\n'"
+    text = f"''.join({line} for name, row in {found.pairs})"
     where = f" for where in [{_places_below(folder)}]" if found.last else ""
-    write = Python(f"[{target}.write_text({text}) for path in map(pathlib.Path, {files}){where}]")
+    each = f"for path in map(pathlib.Path, {files}){where}"
+    write = Python(f"[{target}.write_text({text}) {each}]")
+    if together:
+        rows = f"''.join({line} {each} for name, row in {found.pairs})"
+        write = Python(f"pathlib.Path({os.path.join(folder, _LINES_OF)!r}).write_text({rows})")
     split = split_of_folder(os.path.basename(os.path.abspath(place)))
     options = [Set("output.split", split)] if split not in (None, "train") else []
     read = around.call.plain([place], Set("input.format", "images"), *options)
-    return f"to read {its} rows, write them to {_LINES_OF} in Python: {write}; then: {read}"
+    return f"; to read {its} rows, write them to {_LINES_OF} in Python: {write}; then: {read}"
+
+
+def _is_twice(around: Around) -> bool:
+    """Return whether some pictures have one name in several folders."""
+    names = [os.path.basename(one) for one in around.files]
+    return len({*names}) < len(names)
 
 
 _LINES_OF: Final = "metadata.jsonl"

@@ -11,7 +11,7 @@
 
 `trainval.txt` is left out where it is both; other lists beside those are splits of their names, and `cat_train.txt`
 says which pictures have a cat. In a `data.yaml` a split is a folder, a list of folders, or a file that lists pictures;
-labels are where `images` in a path is `labels`. The only YAML file of a folder may have another name. Names of classes
+labels are where `images` in a path is `labels`. YAML files of the same names may be called otherwise. Names of classes
 are there, or in `classes.txt` or `obj.names`, above labels or in each folder of them; files that differ stop a run.
 Other lists beside pictures are named, with the command that reads their lines if each has a class or a text: `1.jpg
 cat`. Sources: the development kit of VOC2012, section 8; ultralytics, "object detection datasets".
@@ -25,6 +25,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Final
@@ -85,6 +86,7 @@ _MOST_ENTRIES: Final = 1 << 12
 _LEVELS: Final = 4
 """The folder of labels, and so many above it less one, may have a `data.yaml`: `sets/a/labels`."""
 
+_NEAR: Final = 2
 _MOST_INNER: Final = 64
 _SHOWN: Final = 4
 PICTURES: Final = ("images", "JPEGImages")
@@ -394,7 +396,7 @@ def _config_of(folder: str, labels: str, *, alone: bool) -> Beside:
         if is_there(path := os.path.join(folder, name)):
             found = _config_in(path)
             return found if alone or not any(found.splits.values()) or _is_of(found, labels) else Beside()
-    return _other_config(folder, labels) or Beside()
+    return _other_config(folder, labels, alone=alone) or Beside()
 
 
 def _names_file(folder: str) -> Beside | None:
@@ -426,20 +428,20 @@ def _with_names(config: Beside, given: Sequence[Beside]) -> Beside:
     return replace(config, names=best.names, named_in=best.named_in, splits=splits.splits, config=splits.config)
 
 
-def _other_config(folder: str, labels: str) -> Beside | None:
-    """Return what the only YAML file of a folder says, where it names classes and pictures of these labels."""
+def _other_config(folder: str, labels: str, *, alone: bool) -> Beside | None:
+    """Return what YAML files of a folder say that name the same classes, of pictures of these labels, or of none."""
     if "://" in folder:
         return None
     with os.scandir(folder) as entries:
-        names = [one.name for one in islice(entries, _MOST_ENTRIES + 1)]
-    configs = [name for name in names if name.endswith((".yaml", ".yml"))]
-    if len(configs) != 1 or len(names) > _MOST_ENTRIES:
+        names = sorted(one.name for one in islice(entries, _MOST_ENTRIES + 1))
+    found, near = list[Beside](), alone and labels.count("/") - folder.count("/") <= _NEAR
+    for name in names if len(names) <= _MOST_ENTRIES else ():
+        with suppress(SourceError, OSError):  # a file of another program
+            one = _config_in(os.path.join(folder, name)) if name.endswith((".yaml", ".yml")) else Beside()
+            found += [one] if one.names and (_is_of(one, labels) if any(one.splits.values()) else near) else []
+    if len({one.names for one in found}) != 1:
         return None
-    try:
-        found = _config_in(os.path.join(folder, configs[0]))
-    except (SourceError, OSError):
-        return None  # a file of another program
-    return found if found.names and _is_of(found, labels) else None
+    return found[0] if len(found) == 1 else replace(found[0], splits={})
 
 
 def _is_of(config: Beside, labels: str) -> bool:

@@ -32,6 +32,10 @@ from ..files.open_file import is_object, open_file, open_listed
 from ..files.skipped_names import pictures_below
 from .rows import UNREAD, Annotated, AnnotationOptions, Picture, PictureFolder, annotated, numbered, too_large
 
+_NO_NAMES: Final = (
+    "classes have no names, and are numbers: no YAML file or classes.txt beside the labels names them, or files name "
+    "other ones"
+)
 _ABOVE: Final = 2
 """Folders above all labels that may be part of the names of pictures: `train`, `part/train`."""
 
@@ -92,6 +96,8 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
                 poses += more
                 pictures.append(Picture(number, folder.named(known[stem]), folder.named(stem), objects=objects))
     warnings = [f"objects with keypoints (kpt_shape), which are not read: {poses:,}"] if poses else []
+    if options.names is None and not names and any(one.objects for one in pictures):
+        warnings.append(_NO_NAMES)
     classes = numbered(names, options.label_offset)
     return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
 
