@@ -150,7 +150,8 @@ def test_pictures_beside_their_panoptic_masks_are_no_classes(shardmill: Shardmil
         Path("root", folder).mkdir(parents=True)
         Image.new("RGB", (8, 8)).save(f"root/{folder}/1.{suffix}")
     screen = shardmill("convert", "root", "-o", "out")
-    assert (screen.code, "of each example, not" in screen.err) == (2, True)
+    reason = "is the name of a folder for all pictures, not" if other == b"train" else "of each example, not"
+    assert (screen.code, reason in screen.err) == (2, True)
     with pytest.raises(UsageError, match="panoptic"):
         choose_layout([b"train2017", b"panoptic_train2017"], "auto")
 

@@ -42,8 +42,6 @@ _DRAWN: Final[dict[Layout, str]] = {
     "inner_label": "root/p1/cat/1.jpg     classes in folders of something else, such as patients",
 }
 LAYOUTS: Final = ("auto", *_DRAWN)
-MAX_LABEL_OFFSET: Final = 1000
-"""An offset names that many labels that no class has; known models use 0 and 1."""
 
 _PARTS: Final = frozenset({
     "image", "images", "img", "imgs", "jpegimages", "mask", "masks", "label", "labels", "annotation", "annotations",

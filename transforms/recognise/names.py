@@ -21,6 +21,9 @@ from ..format.wording.hints import Add, Set
 from ..sources.contract.call import Call
 from ..sources.files.skipped_names import SPLITS
 
+MAX_LABEL_OFFSET: Final = 1000
+"""An offset names that many labels that no class has; known models use 0 and 1."""
+
 Globs: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 
 _KINDS: Final = {"training": "train", "valid": "val", "validation": "val", "testing": "test", "evaluation": "eval"}

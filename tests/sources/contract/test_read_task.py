@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,18 +19,26 @@ from shardmill.transforms.sources.parquet import source as parquet_source
 pytestmark = pytest.mark.usefixtures("without_engine")
 
 
+@pytest.mark.parametrize(("call", "end"), [(1, "; look"), (2, ": nothing was committed")], ids=["planning", "a task"])
 @pytest.mark.parametrize(("name", "reader"), [("a.csv", CsvSource), ("a.jsonl", JsonLinesSource)])
 def test_an_error_of_the_disk_while_a_file_is_read_names_it(
-    tmp_path: Path, name: str, reader: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    name: str,
+    reader: Any,
+    call: int,
+    end: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.csv").write_text("id\n1\n2\n")
     Path("a.jsonl").write_text('{"id": 1}\n{"id": 2}\n')
-    real = reader.read
+    real, calls = reader.read, itertools.count(1)
 
     def read(*args: Any) -> Iterator[Any]:
         yield from real(*args)
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if next(calls) >= call:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
         patch.setattr(reader, "read", read)
@@ -37,7 +46,7 @@ def test_an_error_of_the_disk_while_a_file_is_read_names_it(
             main(["convert", name, "-o", "out", "-q"])
     assert ended.value.code == 1
     err = capsys.readouterr().err
-    assert err.startswith(f"error: Input/output error: {name}: nothing was committed")
+    assert err.startswith(f"error: Input/output error: {name}{end}")
     assert "look after the disk" in err
     assert convert(name, output="out").manifest.counts.written == 2
 

@@ -10,6 +10,7 @@ The number of workers plays no part: the same source and config give the same ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -255,8 +256,9 @@ def first_pieces(survey: Survey) -> list[Piece]:
 
 
 def _first_batch(source: Source, piece: Piece, frozen: Frozen) -> Rows | None:
-    reader = source.read(Task(0, (piece,)), frozen)
-    return next((rows for rows in reader if rows.batch.num_rows), None)
+    task = Task(0, (piece,))
+    with _naming_files(task):
+        return next((rows for rows in source.read(task, frozen) if rows.batch.num_rows), None)
 
 
 # Read one task to its end: its batches of rows, and the mark that closes it.
@@ -269,19 +271,27 @@ def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | Tas
     rows_read: dict[int, int] = {}
     failures: tuple[str, ...] = ()
     try:
-        for rows in source.read(task, frozen):
-            rows.count_into(rows_read)
-            batches += 1
-            yield rows
-            del rows  # and so below: what is large is freed before more is read
+        with _naming_files(task):
+            for rows in source.read(task, frozen):
+                rows.count_into(rows_read)
+                batches += 1
+                yield rows
+                del rows  # and so below: what is large is freed before more is read
     except SourceError as error:
         failures = (str(error), *_further_failures(source, task, frozen, error))
-    except OSError as error:  # of the disk: the engine may try again
+    yield TaskEnd(task.ordinal, batches, rows_read, failures)
+
+
+@contextmanager
+def _naming_files(task: Task) -> Iterator[None]:
+    """Let an error of the disk, after which an engine may try again, name the files of a task if it names none."""
+    try:
+        yield
+    except OSError as error:
         if error.errno is not None and error.filename is None:
             names = dict.fromkeys((task.pieces[0].name, task.pieces[-1].name))
             error.filename = " to ".join(names)
         raise
-    yield TaskEnd(task.ordinal, batches, rows_read, failures)
 
 
 def _further_failures(source: Source, task: Task, frozen: Frozen, error: SourceError) -> Iterator[str]:
