@@ -142,6 +142,7 @@ def test_sounds_get_the_splits_of_lists_beside_them_by_the_line_of_python(shardm
         path.write_bytes(f"{folder}{number}".encode())
     Path("d/testing_list.txt").write_text("yes/0 x.wav\nno/0 x.wav\n")
     Path("d/validation_list.txt").write_text("no/1 x.wav\n")
+    Path("d/zz.txt").write_text("README.md\n")  # the last list names no sound
     screen = shardmill("convert", "d", "-o", "out")
     assert "d/testing_list.txt, d/validation_list.txt: name the sounds of splits, and are no texts" in screen.err
     exec(screen.err.partition("in Python: ")[2], {"convert": convert, "pathlib": pathlib})

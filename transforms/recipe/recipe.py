@@ -245,18 +245,19 @@ def _alike(batches: Iterator[Rows]) -> Iterator[list[Rows]]:
     count = size = 0
     for rows in batches:
         batch = rows.batch
-        has_small = batch.num_columns > 0 and batch.num_rows <= _SMALL_ROWS and batch.nbytes <= _SMALL_BYTES
-        is_small = has_small and type(rows) is Rows  # records of others are in their payloads
+        few = batch.num_columns > 0 and batch.num_rows <= _SMALL_ROWS and type(rows) is Rows  # others have payloads
+        taken = batch.nbytes if few else 0
+        is_small = few and taken <= _SMALL_BYTES
         is_full = count >= 8 * _SMALL_ROWS or size >= 4 * _SMALL_BYTES
         if parts and (is_full or not is_small or parts[0].batch.schema != batch.schema):
             yield parts
             parts, count, size = [], 0, 0
         parts.append(rows)
-        count, size = count + batch.num_rows, size + (batch.nbytes if is_small else 0)
+        count, size = count + batch.num_rows, size + taken
         del rows, batch
         if not is_small:
             yield parts
-            parts, count = [], 0
+            parts, count, size = [], 0, 0
     if parts:
         yield parts
 

@@ -70,8 +70,10 @@ _USUAL: Final = re.compile(
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
 _OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
 _SAID: Final = ("annotations", "metadata", "detect", "layout", "labels", "formats", "sha256")
-_OF_TABLES: Final = ("annotations", "metadata", "detect")
-"""Options that say how the folders of pictures are read; and those that say it where a table names them."""
+"""Options that say how the folders of pictures are read."""
+
+_SAID_OF_TABLES: Final = ("annotations", "metadata", "detect")
+"""Options that say it where a table names the pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +492,9 @@ def refuse_unread_in_a_store(around: Around, said: Collection[str]) -> None:
     for path in around.notable if "://" in around.root else ():
         folder, name = os.path.split(path)
         is_table = is_picture_table(os.fsdecode(name))
-        if not by_said & {*(_OF_TABLES if is_table else _SAID)} and (is_table or annotation_kind(folder[start:], name)):
+        if not by_said & {*(_SAID_OF_TABLES if is_table else _SAID)} and (
+            is_table or annotation_kind(folder[start:], name)
+        ):
             alone = around.call.reading([around.root], Set("input.detect", "none"))
             raise InputError(f"{next(kept_in_a_store(around))}; the pictures alone: {alone}")
 

@@ -137,15 +137,13 @@ def lists_of_sounds(paths: Paths) -> None:
     named = [one for one in paths.files if _LISTS_OF_SPLITS.fullmatch(os.path.basename(one))]
     if len(paths.typed) > 1 or not named or not os.path.isdir(root):
         return
-    folder = typed_path(root)
-    lists = {}
+    folder, lists, end = typed_path(root), dict[str, str](), ""
     for path in named:
         first = next(iter(_lines_of(_head(os.fsdecode(path)))), b"").strip()
         split = split_in_words(os.path.basename(os.fsdecode(path)))
         if split and first.lower().endswith(_SOUNDS) and os.path.isfile(os.path.join(os.fsencode(root), first)):
-            lists[typed_path(os.fsdecode(path))] = split
+            lists[typed_path(os.fsdecode(path))], end = split, os.path.splitext(os.fsdecode(first))[1]
     if lists:
-        end = os.path.splitext(os.fsdecode(first))[1]
         lines = "pathlib.Path(file).read_text().splitlines()"
         said = f"{{line: split for file, split in {lists}.items() for line in {lines}}}"
         data = (

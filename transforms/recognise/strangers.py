@@ -405,8 +405,9 @@ def _joined(seen: Seen, pairs: Sequence[tuple[str, str]], whole: Sequence[str]) 
     if whole or (len(pairs) > 1 and all(splits) and len({*splits}) == len(splits)):
         rows = [(split, *two) for split, two in zip(splits, typed, strict=True)]
         each = [f"*({joined}.assign(split=split) for split, x, y in {rows})"]
-        each += [f"*({x}.assign(split=split) for split, x in {[(_split_of(one), typed_path(one)) for one in whole]})"]
-        frame = f"pandas.concat([{', '.join(each[: 1 + bool(whole)])}], ignore_index=True)"
+        alone = [(_split_of(one), typed_path(one)) for one in whole]
+        each += [f"*({x}.assign(split=split) for split, x in {alone})"] if alone else []
+        frame = f"pandas.concat([{', '.join(each)}], ignore_index=True)"
         options, more = [Set("split.column", "split")], {"split__column": "split"}
     else:
         split = splits[0] if len(pairs) == 1 and splits[0] != "train" else ""
