@@ -94,7 +94,7 @@ def test_the_config_takes_few_stops_and_few_returns_to_the_encoder(
         sys.stdout.writelines(f"  {module} {name}\n" for module, name in stops)
         assert "CsvFormat.source" in {name for _, name in stops}, "the way is followed to the end"
     convert, append = ways.values()
-    assert len(convert) <= 31
+    assert len(convert) <= 30
     assert returns_of(convert) <= 6
     assert len(append) <= 38
     assert returns_of(append) <= 8

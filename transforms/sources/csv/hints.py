@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -73,7 +73,7 @@ def wrong_signs(
 class PandasCall:
     """The call from Python that converts CSV files as pandas reads them: for what is not read here yet.
 
-    `given` are the options of pandas that mean what else was given.
+    `given` returns the options of pandas that mean what else was given.
     """
 
     files: tuple[str, ...]
@@ -81,7 +81,7 @@ class PandasCall:
     encoding: str
     names: tuple[str, ...] | None
     call: Call = field(default_factory=Call)
-    given: Mapping[str, object] = field(default_factory=dict)
+    given: Callable[[], Mapping[str, object]] = dict
 
     def with_nulls(self, nulls: Sequence[str]) -> str:
         """Return the call in which these words, and none of pandas' own, are null, also in quotes.
@@ -109,7 +109,7 @@ class PandasCall:
         given |= more
         if self.names is not None:
             given |= {"header": None, "names": list(self.names)}
-        given |= self.given
+        given |= self.given()
         text = "".join(f", {key}={value!r}" for key, value in given.items())
         if len(self.files) == 1:
             return f"pandas.read_csv({self.files[0]!r}{text})"

@@ -218,7 +218,9 @@ class CsvSource(TableSource):
         files = tuple(entry.name for entry in listing.entries)
         afterwards = self.settings.call.afterwards
         own = None if named else names
-        call = PandasCall(files, options.delimiter, options.encoding, own, afterwards, _given_to_pandas(options))
+        call = PandasCall(
+            files, options.delimiter, options.encoding, own, afterwards, partial(_given_to_pandas, options)
+        )
         skipped = Add(Set("input.skip_lines", options.skip_lines + 1), Set("input.names", names))
         without_first = str(skipped) if named and len(files) == 1 else ""
         return (
