@@ -274,6 +274,7 @@ def test_records_are_rewritten_so_that_arrow_reads_the_cells_of_the_odd_dialect(
 )
 @example(b'"a\n#",b\n#"\n1\nx,"y"\n', DIALECTS[2], bytes, b"x\n", True)
 @example(b'"5" pipe",b\n"N,1\n2,"x",3\n""y,"z" \n', PLAIN, bytes, b"", False)
+@example(b"\\\r\nx\r\ny\\\\\r\n", Dialect(delimiter=ord(","), quote=ord('"'), escape=ord("\\")), bytes, b"", True)
 def test_a_file_in_small_pieces_gives_the_rows_and_the_lines_of_the_rejects_that_the_walk_gives(
     tmp_path_factory: pytest.TempPathFactory,
     text: bytes,

@@ -459,13 +459,14 @@ def usual_text(text: bytes, dialect: Dialect) -> bytes:
 
 def padded(text: bytes, dialect: Dialect, missing: dict[int, int], cell: bytes) -> bytes:
     """Return usual text in which some records have more cells at their end: how many, by the number of the record."""
-    found = record_ends(np.frombuffer(text, np.uint8), dialect)
-    ends = found.ends[found.of_records]
+    data = np.frombuffer(text, np.uint8)
+    found = record_ends(data, dialect)
+    ends, masked = found.ends[found.of_records], without_escapes(data, dialect)
     more = bytes([dialect.delimiter]) + cell
     parts, done = [], 0
     for record in sorted(missing):
         end = int(ends[record]) if record < len(ends) else len(text)
-        end -= end > 0 and end < len(text) and text[end - 1 : end + 1] == b"\r\n"
+        end -= end > 0 and end < len(text) and bytes(masked[end - 1 : end + 1]) == b"\r\n"
         parts += [text[done:end], more * missing[record]]
         done = end
     return b"".join([*parts, text[done:]])
