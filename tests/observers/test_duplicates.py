@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,19 @@ import pytest
 from PIL import Image
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.engines.local import LocalEngine
 from shardmill.pipelines.prepare.from_config import conversion_of
+from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
-from shardmill.transforms import write
+from shardmill.transforms.dataset.commit.commit_generation import commit_arrived, plan_generation
+from shardmill.transforms.dataset.commit.publish import moves_of, publish_file
+from shardmill.transforms.dataset.commit.write_generation import complete_generation
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.stage.spec import DatasetSpec
-from shardmill.transforms.dataset.stage.task_result import TaskResult
+from shardmill.transforms.dataset.shards.plan_step import assemble_shard
 from shardmill.transforms.errors import SchemaError, UsageError
+from shardmill.transforms.tasks import TaskStaging
 
 from ..command_line import Shardmill
 from ..pipelines.killed import Death, run_until
@@ -239,27 +242,29 @@ def test_a_plan_that_an_engine_tries_again_finds_the_same_also_after_the_commit(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts_in_files()
-    again: list[Any] = []
-    plan, commit = write.plan_generation, write.commit_arrived
+    plans: list[Any] = []
+    commits: list[Any] = []
 
-    def plan_twice(spec: DatasetSpec, results: Iterable[TaskResult]) -> Any:
-        kept = list(results)
-        again.append((plan(spec, kept), kept))
-        return plan(spec, kept)
+    def run_with_tries(_: LocalEngine, prepared: Prepared, processes: Any) -> None:
+        spec = prepared.spec
+        staging = TaskStaging.of(spec, prepared.source, prepared.plan.survey.frozen, prepared.encoder)
+        results = [*map(staging.stage, prepared.plan.tasks)]
 
-    def commit_and_plan(spec: DatasetSpec, arrived: Iterable[Any]) -> Any:
-        done = commit(spec, arrived)
-        late = plan(spec, again[0][1])
-        again.append(commit(spec, [late.draft, *late.jobs]))
-        return done
+        plans.extend(plan_generation(spec, results) for _ in range(2))
+        for job in plans[1].jobs:
+            assemble_shard(spec, job)
+        decided: Any = commit_arrived(spec, [plans[1].draft, *plans[1].jobs])
+        late: Any = plan_generation(spec, results)
+        commits.extend([decided, commit_arrived(spec, [late.draft, *late.jobs])])
+        for move in moves_of(decided):
+            publish_file(spec.storage, move)
+        complete_generation(spec, decided)
 
-    monkeypatch.setattr(write, "plan_generation", plan_twice)
-    monkeypatch.setattr(write, "commit_arrived", commit_and_plan)
+    monkeypatch.setattr(LocalEngine, "run", run_with_tries)
     run_convert(conversion_of(load_config(settings_of(checks=checks("text", action="drop"), runner={"workers": 1}))))
-    ((first, _), committed) = again
     held = open_dataset("out").manifest
-    assert first.draft.counts == held.counts
-    assert committed.manifest == held
+    assert [plan.draft.counts for plan in plans] == [held.counts] * 2
+    assert [commit.manifest for commit in commits] == [held] * 2
     assert verify_dataset("out").ok
     assert sorted(text for _, text in rows_of()) == sorted(set(TEXTS))
 
