@@ -14,7 +14,7 @@ from shardmill.transforms.format.wording.printable import VALUE_LIMIT
 from shardmill.transforms.limits.free_rows import FREE_ROWS, ROWS_PER_BYTE
 from shardmill.transforms.limits.turns import PIXELS, ROW_BYTES
 from shardmill.transforms.recipe.steps.label import MOST_CLASSES
-from shardmill.transforms.recognise import lists
+from shardmill.transforms.recognise.evidence import label_names
 from shardmill.transforms.sources.annotations.rows import MOST_BYTES
 from shardmill.transforms.sources.archives import columns, survey, tar
 from shardmill.transforms.sources.arrow import messages
@@ -80,7 +80,7 @@ BOUNDS = {
     "classes of a label": [f"{MOST_CLASSES:,}"],
     "categories in files of COCO": [f"{MOST_CLASSES:,}"],
     "a config": [size(load.MAX_CONFIG_BYTES), f"{yaml_reader.MAX_NODES:,}", f"{yaml_reader.MAX_DEPTH}"],
-    "a `data.yaml` of YOLO": [size(lists.CONFIG_BYTES), f"{lists.MOST_NODES:,}"],
+    "a `data.yaml` of YOLO": [size(label_names.CONFIG_BYTES), f"{label_names.MOST_NODES:,}"],
     "a file of VOC or YOLO": [size(MOST_BYTES)],
     "levels of columns": [f"Parquet {column_chunks.MOST_LEVELS}"],
     "kinds of members of an archive": [f"{survey.MOST_COLUMNS:,}"],

@@ -183,9 +183,9 @@ def test_each_test_of_the_list_of_followed_hints_is_there(request: pytest.Fixtur
 
 
 def test_a_hint_that_is_not_typed_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from shardmill.transforms.recognise.strangers import pointer
+    from shardmill.transforms.recognise.strangers.files import pointer
 
-    site = "transforms/recognise/strangers.py pointer Foreign git lfs pull"
+    site = "transforms/recognise/strangers/files.py pointer Foreign git lfs pull"
     with followed_hints.following(monkeypatch) as followed:
         assert pointer(b"version https://git-lfs.github.com/spec/v1\n")
         assert [made for made, _ in followed.made] == [site]

@@ -82,7 +82,7 @@ def _lay_annotations(section: dict[str, Any], form: Format[Any], asked: dict[str
 
 def _snapshots(document: Document, paths: list[str], base: str, call: Call) -> list[str]:
     """Return paths with the snapshot to read in place of a repository in a cache of Hugging Face's hub."""
-    from ...transforms.recognise.hugging_face import snapshot_of  # it takes pyarrow
+    from ...transforms.recognise.evidence.hugging_face import snapshot_of  # it takes pyarrow
 
     found = []
     for path in paths:

@@ -14,7 +14,7 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.flow.rows import Block, Rows
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.recipe.steps.label import told_by_flags
-from ...transforms.recognise.beside import told_by_paths
+from ...transforms.recognise.beside.tables import told_by_paths
 from ...transforms.recognise.rules import told_by_column
 from ...transforms.sources.contract.planning import Plan, make_plan
 from ...transforms.sources.contract.selection import refuse_columns

@@ -30,7 +30,7 @@ from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.pictures import ChosenFeatures, ExportedPictures, FromBase64, Pictures, is_feature_of
 from ...transforms.recipe.steps.ready import ReadyByType
 from ...transforms.recipe.steps.where import Where
-from ...transforms.recognise.names import FileSplits
+from ...transforms.recognise.evidence.names import FileSplits
 from ...transforms.sources.annotations.source import KINDS
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Source

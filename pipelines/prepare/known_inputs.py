@@ -28,7 +28,7 @@ from ...transforms.dataset.shards.source_list import HeldSource, carried_lines, 
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import printable_path
-from ...transforms.recognise.names import SaidByPath
+from ...transforms.recognise.evidence.names import SaidByPath
 from ...transforms.sources.contract.source import Listing, SourceEntry
 from ...transforms.sources.files.formats import format_of_name
 from ...transforms.sources.files.listing import fingerprint_as

@@ -60,10 +60,10 @@ from ...transforms.format.sidecars.sidecar_files import index_data, sidecar_file
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, printable, printable_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
-from ...transforms.recognise.names import FileSplits, split_in_name
+from ...transforms.recognise.evidence.names import FileSplits, split_in_name
+from ...transforms.recognise.evidence.tfds import StatedFiles, missing_files, stated_of
 from ...transforms.recognise.rules import recognise
-from ...transforms.recognise.strangers import only_version
-from ...transforms.recognise.tfds import StatedFiles, missing_files, stated_of
+from ...transforms.recognise.strangers.tables import only_version
 from ...transforms.sources.contract.call import Call
 from ...transforms.sources.contract.source import Listing
 from ...transforms.sources.files.formats import RECORD_NAMES

@@ -15,7 +15,7 @@ from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, UsageError
-from shardmill.transforms.recognise.layout import choose_layout
+from shardmill.transforms.recognise.pictures.layout import choose_layout
 
 from ..command_line import Shardmill
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from shardmill.transforms.errors import UsageError
-from shardmill.transforms.recognise.layout import FolderRole, choose_layout, class_warnings, role_of
+from shardmill.transforms.recognise.pictures.layout import FolderRole, choose_layout, class_warnings, role_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.recognise.names import partition_values
+from shardmill.transforms.recognise.evidence.names import partition_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.recognise import beside, rules, splits, strangers
+from shardmill.transforms.recognise import rules
+from shardmill.transforms.recognise.beside import files, lists, tables
+from shardmill.transforms.recognise.evidence.picture_tables import Resolved
 from shardmill.transforms.recognise.kinds import KINDS, Paths
-from shardmill.transforms.recognise.picture_tables import Resolved
-from shardmill.transforms.recognise.splits import CLEAR, Found, Seen
+from shardmill.transforms.recognise.splits import find, seen
+from shardmill.transforms.recognise.splits.seen import CLEAR, Found, Seen
+from shardmill.transforms.recognise.strangers import files as strangers
 
 from ..file_sources import made_source
 
@@ -28,15 +31,15 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_rule_stands_once_in_the_list_and_says_what_it_sees() -> None:
     assert len(set(rules.RULES)) == len(rules.RULES) > 20
     assert [rule for rule in rules.RULES if not inspect.getdoc(rule)] == []
-    for module in (beside, splits):
-        makers = (beside.Around, splits.Seen)
+    for module in (files, lists, tables, seen, find):
+        makers = (files.Around, seen.Seen)
         there = {
             one
             for name, one in vars(module).items()
             if inspect.isfunction(one) and name[0] != "_" and one.__module__ == module.__name__
             if next(iter(inspect.get_annotations(one, eval_str=True).values()), None) in makers
         }
-        assert there - {splits.find_splits} <= set(rules.RULES)
+        assert there - {find.find_splits, seen.said} <= set(rules.RULES)
 
 
 def test_a_rule_is_a_function_and_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +57,7 @@ def test_a_rule_is_a_function_and_an_entry(monkeypatch: pytest.MonkeyPatch) -> N
         return Found("names", {}, ["train" if "one" in name else "test" for name in seen.names], "numbers")
 
     monkeypatch.setattr(rules, "KINDS", (lines, *KINDS))
-    monkeypatch.setattr(splits, "CLEAR", (*CLEAR, by_number))
+    monkeypatch.setattr(find, "CLEAR", (*CLEAR, by_number))
     assert rules.Look(["in"]).detect() == "txt"
     monkeypatch.setattr(rules, "KINDS", KINDS)
     convert("in", output="out")

@@ -16,8 +16,9 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.recognise.names import FileSplits
-from shardmill.transforms.recognise.splits import Seen, find_splits
+from shardmill.transforms.recognise.evidence.names import FileSplits
+from shardmill.transforms.recognise.splits.find import find_splits
+from shardmill.transforms.recognise.splits.seen import Seen
 
 from ..command_line import Shardmill
 

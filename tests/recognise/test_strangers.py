@@ -12,8 +12,9 @@ from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.recognise.splits import Seen
-from shardmill.transforms.recognise.strangers import refuse_tables, why_no_data
+from shardmill.transforms.recognise.splits.seen import Seen
+from shardmill.transforms.recognise.strangers.files import why_no_data
+from shardmill.transforms.recognise.strangers.tables import refuse_tables
 
 from ..command_line import Shardmill
 

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.recognise.strangers import content_twice
+from shardmill.transforms.recognise.strangers.files import content_twice
 from shardmill.transforms.sources.contract.source import SourceEntry
 
 from ..command_line import Shardmill

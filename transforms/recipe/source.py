@@ -23,7 +23,7 @@ from ..format.schema.column_types import UNITS, is_binary, is_string
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import printable
-from ..recognise.splits import UNUSED, not_used
+from ..recognise.splits.find import UNUSED, not_used
 from ..sources.contract.selection import Selection
 from ..sources.contract.source import (
     Frozen,

@@ -34,19 +34,12 @@ from ..sources.files.formats import (
 from ..sources.files.listing import glob_of_files, list_file, some_paths
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..sources.files.skipped_names import is_other_file, notes_among, pictures_below
-from .beside import (
-    MOST_NAMES,
-    Around,
-    archives_beside,
-    files_of_labels,
-    is_archive,
-    kept_in_a_store,
-    tables_of_pictures,
-)
-from .names import split_in_words
-from .picture_tables import by_metadata, is_picture_table
-from .strangers import refuse_mnist, refuse_other_sets
-from .tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
+from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
+from .beside.tables import files_of_labels, tables_of_pictures
+from .evidence.names import split_in_words
+from .evidence.picture_tables import by_metadata, is_picture_table
+from .evidence.tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
+from .strangers.pictures import refuse_mnist, refuse_other_sets
 
 _BESIDE: Final = 100
 _PICTURES: Final = tuple(suffix for entry in FORMATS.values() if entry.has_notes for suffix in entry.suffixes)

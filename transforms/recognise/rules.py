@@ -1,13 +1,13 @@
 """All rules by which files are recognised, in the order in which they are asked; each is a function with its tests.
 
-    kinds            the format of paths                                         detected, or the run stops
-    picture_tables   what the section `input` means where files name pictures    another section
-    strangers        pictures with annotations of a form that is not read        refused
-    strangers        no data, tables with a log, versions of TFDS, answers apart refused
-    hugging_face     caches beside what `save_to_disk` wrote                     left out
-    splits           the split of each file (with hugging_face, tfds)            read, or the run stops
-    strangers        Kaggle's forms for answers                                  left out
-    beside           files that may belong to the data, one content in two       a line, or a warning
+    kinds        the format of paths                                            detected, or the run stops
+    evidence     what the section `input` means where tables name pictures      another section
+    pictures     the same where folders hold annotations, in a form of tools    another section
+    strangers    annotations of a form that is not read, no data, other sets    refused
+    evidence     caches beside what `save_to_disk` wrote                        left out
+    splits       the split of each file                                         read, or the run stops
+    strangers    Kaggle's forms for answers                                     left out
+    beside       files that may belong to the data                              a line, or a warning
 
 They look at the listing that a source has made, at the parents of its paths, and at the first bytes of a few files.
 Of the rows that were sampled a column may tell the splits, which is a line.
@@ -32,23 +32,25 @@ from ..format.wording.nearest import first_names
 from ..format.wording.printable import quoted
 from ..sources.contract.call import Call, shown_path, typed_path
 from ..sources.contract.source import Listing, Recognised, SourceEntry
-from .beside import (
+from .beside.files import (
     MOST,
     MOST_NAMES,
     Around,
     archives_beside,
-    files_of_labels,
     kept_in_a_store,
     lines_of_roboflow,
     published_sets,
     sidecars,
-    tables_of_pictures,
-    tables_of_roboflow,
 )
-from .box_layouts import by_box_layout, refuse_unread_in_a_store
-from .hugging_face import stated_classes, without_caches
+from .beside.lists import lists_of_annotations, lists_of_classes, lists_of_splits, other_lists
+from .beside.tables import files_of_labels, tables_of_pictures, tables_of_roboflow
+from .evidence.hugging_face import stated_classes, without_caches
+from .evidence.names import FileSplits, split_of_folder
+from .evidence.picture_tables import Resolved, by_given_annotations, by_metadata
+from .evidence.tfds import missing_files
 from .kinds import KINDS, Paths, may_be_picture_table
-from .layout import (
+from .pictures.box_layouts import by_box_layout, refuse_unread_in_a_store
+from .pictures.layout import (
     Meaning,
     above_splits,
     choose_layout,
@@ -62,12 +64,20 @@ from .layout import (
     without_images,
     without_words,
 )
-from .lists import lists_of_annotations, lists_of_classes, lists_of_splits, other_lists
-from .names import FileSplits, split_of_folder
-from .picture_tables import Resolved, by_given_annotations, by_metadata
-from .splits import CLEAR, OFF, UNSURE, UNUSED, Seen, by_annotated_folders, by_lists, find_splits
-from .strangers import MOST_HEADS, REFUSED, content_twice, forms_for_answers, refuse_other_sets
-from .tfds import missing_files
+from .splits.find import OFF, UNUSED, find_splits
+from .splits.seen import CLEAR, UNSURE, Seen, by_annotated_folders, by_lists
+from .strangers.files import MOST_HEADS, content_twice, refuse_strangers
+from .strangers.pictures import refuse_datumaro, refuse_other_sets
+from .strangers.tables import forms_for_answers, refuse_answers_apart, refuse_missing, refuse_several, refuse_tables
+
+REFUSED: Final = (
+    refuse_strangers,
+    refuse_tables,
+    refuse_several,
+    refuse_missing,
+    refuse_answers_apart,
+    refuse_datumaro,
+)
 
 MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 """The rules of what a section `input` means where files name pictures."""

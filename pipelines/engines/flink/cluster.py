@@ -27,17 +27,7 @@ from typing import Any, Final
 from ....transforms.errors import RunError, UsageError
 from ....transforms.format.wording.hints import Command
 from .jars import cache_folder
-from .processes import (
-    JOB_MANAGER,
-    LOOPBACK,
-    TASK_MANAGER,
-    Known,
-    end,
-    free_port,
-    java_command,
-    start,
-    wait_for,
-)
+from .processes import JOB_MANAGER, LOOPBACK, TASK_MANAGER, Known, end, free_port, java_command, start, wait_for
 from .rest import FlinkRest
 
 _START_SECONDS: Final = 120.0

@@ -16,7 +16,7 @@ from shardmill.transforms.format.splits.by_hash import HashSplits
 from shardmill.transforms.format.splits.splitter import OneSplit, Splitter
 from shardmill.transforms.format.tfrecord.scan import LARGEST_RECORD_BYTES
 from shardmill.transforms.recipe.source import RecipeSource
-from shardmill.transforms.recognise.names import MAX_LABEL_OFFSET
+from shardmill.transforms.recognise.evidence.names import MAX_LABEL_OFFSET
 from shardmill.transforms.sources.contract.source import Frozen
 from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource

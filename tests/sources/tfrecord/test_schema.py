@@ -6,7 +6,7 @@ import pytest
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.buffers.payloads import Payloads
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.recognise.names import split_in_name
+from shardmill.transforms.recognise.evidence.names import split_in_name
 from shardmill.transforms.sources.tfrecord.schema import Observation, observe_together
 
 from ...examples import example_from_values

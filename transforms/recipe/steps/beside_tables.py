@@ -26,7 +26,7 @@ from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
-from ...recognise.names import split_above, split_of_folder
+from ...recognise.evidence.names import split_above, split_of_folder
 from ...sources.contract.source import Listing
 from ...sources.files.skipped_names import pictures_below
 from ..step import Step, Stepped

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
-from ...recognise.names import partition_values
+from ...recognise.evidence.names import partition_values
 from ...sources.contract.selection import EVERY_COLUMN, Selection
 from ...sources.contract.source import Listing
 from ..step import Column, Labels, Step, Types

@@ -31,8 +31,8 @@ from ...errors import SourceError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...recipe.steps.objects import ID
-from ...recognise.names import kind_of, split_in_words
-from ...recognise.picture_tables import BoxColumns, box_columns, box_header, class_map
+from ...recognise.evidence.names import kind_of, split_in_words
+from ...recognise.evidence.picture_tables import BoxColumns, box_columns, box_header, class_map
 from ..contract.call import shown_path
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.listing import beginning_of

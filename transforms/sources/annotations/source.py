@@ -21,8 +21,9 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recipe.steps.label import numbers_note
 from ...recipe.steps.objects import OBJECTS
-from ...recognise.lists import Without, is_label, labels_of, pictures_without_files
-from ...recognise.names import FileSplits
+from ...recognise.evidence.label_names import is_label, labels_of
+from ...recognise.evidence.lists import Without, pictures_without_files
+from ...recognise.evidence.names import FileSplits
 from ...recognise.rules import recognise
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits

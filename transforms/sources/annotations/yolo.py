@@ -25,7 +25,7 @@ from typing import Any, Final
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
-from ...recognise.lists import Beside, beside_labels
+from ...recognise.evidence.label_names import Beside, beside_labels
 from ..contract.call import shown_path
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import is_object, open_file, open_listed

@@ -19,8 +19,8 @@ from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import counted, printable
 from ...recipe.steps.label import MOST_CLASSES, in_order_of_numbers
-from ...recognise.layout import Layout, Meaning
-from ...recognise.names import is_split_folder
+from ...recognise.evidence.names import is_split_folder
+from ...recognise.pictures.layout import Layout, Meaning
 from ..files.formats import suffixes_of
 from ..images.rows import LABEL
 from ..jsonl.columns import Evidence, JsonFrozen, PieceEvidence, choose_columns, key_fields, known_columns

@@ -16,7 +16,7 @@ from ...format.flow.rejects import CellError, CellProblem, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
-from ...recognise.layout import FolderRole, Layout, role_of
+from ...recognise.pictures.layout import FolderRole, Layout, role_of
 from ..images.rows import LABEL
 from ..jsonl.parse import LineParser, parse_lines
 from .columns import CLASS_TEXT, PICTURE, ArchiveFrozen

@@ -25,10 +25,10 @@ from ...format.wording.nearest import first_names
 from ...format.wording.printable import counted, printable, printable_path
 from ...limits.turns import ROW_BYTES, Turn
 from ...recipe.steps.label import numbers_note
-from ...recognise.beside import is_archive
-from ...recognise.layout import class_warnings
-from ...recognise.names import split_in_words
-from ...recognise.splits import refuse_splits_inside
+from ...recognise.beside.files import is_archive
+from ...recognise.evidence.names import split_in_words
+from ...recognise.pictures.layout import class_warnings
+from ...recognise.splits.find import refuse_splits_inside
 from ..contract.call import typed_path
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits

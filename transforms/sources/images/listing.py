@@ -27,8 +27,8 @@ from ...errors import InputError
 from ...format.buffers.arrow_memory import array_of, true_mask
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
-from ...recognise.layout import Meaning
-from ...recognise.names import is_split_folder, split_in_words
+from ...recognise.evidence.names import is_split_folder, split_in_words
+from ...recognise.pictures.layout import Meaning
 from ...recognise.rules import PictureFolders
 from ...stores.object_store import Level, ObjectInfo, number_of, store_at
 from ...stores.store_url import parse_store_url

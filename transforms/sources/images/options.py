@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from ...format.wording.printable import quoted
-from ...recognise.names import MAX_LABEL_OFFSET
+from ...recognise.evidence.names import MAX_LABEL_OFFSET
 from ..registry.options import STRICT, InputPath, Options, check_classes
 
 

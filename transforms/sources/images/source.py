@@ -24,7 +24,7 @@ from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem, notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
-from ...recognise.layout import Layout, Meaning, class_warnings, empty_classes, unknown_class, unknown_warning
+from ...recognise.pictures.layout import Layout, Meaning, class_warnings, empty_classes, unknown_class, unknown_warning
 from ...recognise.rules import beside_pictures, recognise_pictures
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
-from ...recognise.box_layouts import AnnotationFile, annotation_kind, annotations_of
+from ...recognise.pictures.box_layouts import AnnotationFile, annotation_kind, annotations_of
 from ..files.below_root import is_inside
 from ..files.listing import holds_dataset
 from ..files.open_file import is_object

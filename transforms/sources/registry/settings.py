@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...pictures.preprocess.options import Preprocess
-from ...recognise.names import FileSplits
+from ...recognise.evidence.names import FileSplits
 from ..contract.call import Call
 
 if TYPE_CHECKING:

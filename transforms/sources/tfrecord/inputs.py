@@ -23,7 +23,7 @@ from ...dataset.generations.opened_generation import OpenedGeneration
 from ...errors import InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.wording.hints import Command
-from ...recognise.tfds import StatedFiles
+from ...recognise.evidence.tfds import StatedFiles
 from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
 from ..contract.source import Recognised, SourceEntry

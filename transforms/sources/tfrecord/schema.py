@@ -28,7 +28,7 @@ from ...format.schema.schema import Feature, Kind, Schema, differing_features, s
 from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
-from ...recognise.tfds import StatedFeature
+from ...recognise.evidence.tfds import StatedFeature
 from .inputs import InputDataset
 
 _TYPES: Final[dict[str, str]] = {"int64": "int64", "float": "float32", "bytes": "binary"}

@@ -23,8 +23,8 @@ from ...format.schema.schema import Schema
 from ...format.splits.splitter import DEFAULT_SPLIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...recognise.evidence.tfds import missing_files, stated_of
 from ...recognise.rules import recognise
-from ...recognise.tfds import missing_files, stated_of
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..files.open_file import check_stamp

@@ -28,17 +28,18 @@ from dataclasses import dataclass
 from itertools import combinations, islice, product
 from typing import Any, Final
 
-from ..errors import InputError, SourceError
-from ..format.wording.hints import Command, Set
-from ..format.wording.nearest import first_names
-from ..sources.contract.call import shown_path
-from ..sources.files.listing import beginning_of, list_file
-from ..sources.files.open_file import mapped, open_file, open_listed
-from ..sources.files.skipped_names import is_other_file, pictures_below, why_skipped
-from .beside import HEAD_BYTES, YOLO_LINES, Around, kept_in_a_store
-from .lists import NAMES, OTHERS, PICTURES, folders_of_pictures, labels_of
-from .names import is_split_folder, kind_of, split_in_words, split_of_folder, split_of_set
-from .picture_tables import Resolved, annotated_section, is_picture_table
+from ...errors import InputError, SourceError
+from ...format.wording.hints import Command, Set
+from ...format.wording.nearest import first_names
+from ...sources.contract.call import shown_path
+from ...sources.files.listing import beginning_of, list_file
+from ...sources.files.open_file import mapped, open_file, open_listed
+from ...sources.files.skipped_names import is_other_file, pictures_below, why_skipped
+from ..beside.files import Around, kept_in_a_store
+from ..evidence.label_names import HEAD_BYTES, NAMES, OTHERS, YOLO_LINES, labels_of
+from ..evidence.lists import PICTURES, folders_of_pictures
+from ..evidence.names import is_split_folder, kind_of, split_in_words, split_of_folder, split_of_set
+from ..evidence.picture_tables import Resolved, annotated_section, is_picture_table
 
 _MOST_FOLDERS: Final = 64
 """A root with more folders is one of classes."""

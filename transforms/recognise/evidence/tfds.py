@@ -17,14 +17,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from ..errors import DamageError, InputError
-from ..format.schema.column_types import TYPES
-from ..format.sidecars.tfds import labels_file_name
-from ..format.wording.hints import Foreign
-from ..format.wording.nearest import first_names
-from ..format.wording.printable import counted, printable
-from ..sources.contract.call import Call, shown_path, typed_path
-from ..sources.files.listing import beginning_of
+from ...errors import DamageError, InputError
+from ...format.schema.column_types import TYPES
+from ...format.sidecars.tfds import labels_file_name
+from ...format.wording.hints import Foreign
+from ...format.wording.nearest import first_names
+from ...format.wording.printable import counted, printable
+from ...sources.contract.call import Call, shown_path, typed_path
+from ...sources.files.listing import beginning_of
 
 INFO: Final = "dataset_info.json"
 _FEATURES: Final = "features.json"

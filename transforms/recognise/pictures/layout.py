@@ -21,17 +21,17 @@ from glob import escape
 from itertools import chain
 from typing import Final, Literal
 
-from ..errors import UsageError
-from ..format.wording.hints import Foreign, Python, Set, set_column
-from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable, printable_path
-from ..pictures.facts import ImageProblem
-from ..sources.contract.call import typed_path
-from ..sources.files.formats import format_of_name
-from ..sources.files.open_file import is_object
-from ..sources.files.skipped_names import why_skipped
-from .beside import MOST, Around
-from .names import is_split_folder, level_of, split_in_words, split_of_folder
+from ...errors import UsageError
+from ...format.wording.hints import Foreign, Python, Set, set_column
+from ...format.wording.nearest import first_names
+from ...format.wording.printable import printable, printable_path
+from ...pictures.facts import ImageProblem
+from ...sources.contract.call import typed_path
+from ...sources.files.formats import format_of_name
+from ...sources.files.open_file import is_object
+from ...sources.files.skipped_names import why_skipped
+from ..beside.files import MOST, Around
+from ..evidence.names import is_split_folder, level_of, split_in_words, split_of_folder
 
 Layout = Literal["flat", "label", "split", "split_label", "inner_label", "label_split"]
 _DRAWN: Final[dict[Layout, str]] = {

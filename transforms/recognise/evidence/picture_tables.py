@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from ..errors import InputError
-from ..format.wording.hints import Add, Set
-from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable, printable_path
-from ..sources.contract.call import Call
-from ..sources.files.formats import FORMATS
-from ..sources.files.skipped_names import why_skipped
+from ...errors import InputError
+from ...format.wording.hints import Add, Set
+from ...format.wording.nearest import first_names
+from ...format.wording.printable import printable, printable_path
+from ...sources.contract.call import Call
+from ...sources.files.formats import FORMATS
+from ...sources.files.skipped_names import why_skipped
 from .names import is_split_folder
 
 

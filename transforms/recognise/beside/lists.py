@@ -1,0 +1,255 @@
+"""Lists beside pictures that give each a class, a text or a split: named, with the command that reads their lines.
+
+    labels.txt    1.jpg cat
+    train.lst     1  0  cat/1.jpg
+
+Lists of splits that are read are in `evidence.lists`.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from ...format.wording.hints import Add, Set, read_csv, set_column
+from ...format.wording.nearest import first_names
+from ...sources.contract.call import shown_path, typed_path
+from ...sources.files.formats import FORMATS
+from ..evidence.label_names import lines_in
+from ..evidence.lists import LIST_LINES, lists_beside, splits_by_lists
+from ..evidence.names import in_splits, split_in_words
+from .files import AS_LABELS, BY_SPLIT, MOST, TAB, Around, as_metadata, lines_of, rows_in, said_by_lists, written_as
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """How a list of pictures is read: cells between signs, with a header or without; where paths begin and end."""
+
+    sign: str
+    header: bool
+    comment: bool
+    texts: bool
+    width: int
+    root: str
+    suffix: str
+    split: str | None
+    aligned: bool
+    picture: str = field(compare=False)
+
+    @property
+    def options(self) -> list[Add]:
+        options = [Add("--format", "csv", "--delimiter", self.sign, *([] if self.header else ["--no-header"]))]
+        options += [Set("input.trim", True)] if self.aligned else []
+        names = ["image", "class", *(f"column_{n}" for n in range(2, self.width))]
+        options += [] if self.header else [Set("input.names", names), set_column("image", "image", "path")]
+        options += [Set("input.comment", "#")] if self.comment else []
+        options += [set_column("class", "label", True)] if self.texts and not self.header else []
+        options += [Set("schema.files_root", typed_path(self.root))] if self.root else []
+        options += [Set("schema.files_suffix", self.suffix)] if self.suffix else []
+        return options + written_as(self.picture)
+
+
+def lists_of_classes(around: Around) -> Iterator[str]:
+    """A list has a picture in each line, and its class or a caption, between blanks, tabs or commas: `1.jpg cat`."""
+    notable = _lists_in(around)
+    forms = defaultdict[_List, list[str]](list)
+    for path in notable[:MOST]:
+        if (found := _list_in(path, around)) is not None:
+            forms[found].append(typed_path(os.fsdecode(path)))
+    together = defaultdict[_List, list[str]](list)
+    for form, lists in forms.items():
+        together[replace(form, split=None) if form.split else form] += lists
+    for form, lists in together.items():
+        splits = sorted({one.split or "" for one in forms if replace(one, split=None) == form})
+        options = [Set("input.splits", "names")] if len(lists) > 1 and all(splits) else []
+        options += [Set("output.split", splits[0])] if len(lists) == 1 and splits[0] not in ("", "train") else []
+        column = rows_in(os.fsencode(lists[0]))[0][0] if form.header else ""
+        options += [set_column(column, "image", "path")] if form.header else []
+        if not all(splits) and any(in_splits(row[0] for row in rows_in(os.fsencode(one)) if row) for one in lists):
+            yield _with_folders(form, lists, around)
+            continue
+        file, names = ("", list[str]()) if form.header or form.texts else _names_of_numbers(lists, form.sign, around)
+        options += [set_column("class", "label", names)] if names else []
+        unread = f" ({shown_path(file)} with the names of classes is not read either)" if file and not names else ""
+        read = around.call.plain(lists, *form.options, *options)
+        lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
+        what = f"{first_names(lists, MOST)} {lines} pictures with a class or a text each, and {are} not read{unread}"
+        yield f"{what}; to read the lines: {read}"
+
+
+def _with_folders(form: _List, lists: Sequence[str], around: Around) -> str:
+    """Say how lists are read whose paths of pictures begin in folders of splits, which their lines have not."""
+    names = ["file_name", "class", *(f"column_{n}" for n in range(2, form.width))]
+    sign = {"tab": "\t", " ": r"\s+" if form.aligned else " "}.get(form.sign, form.sign)
+    more = {"comment": "#"} if form.comment else {}
+    frames = [read_csv(repr(one), sign, header=None, names=names, skiprows=int(form.header), **more) for one in lists]
+    frame = frames[0] if len(frames) == 1 else f"pandas.concat([{', '.join(frames)}])"
+    frame += f".assign(file_name=lambda rows: rows['file_name'] + {form.suffix!r})" if form.suffix else ""
+    options = [set_column("class", "label", True)] if form.texts else []
+    folder = form.root or os.path.dirname(lists[0])
+    how = as_metadata(around.call, folder, frame, [*options, *written_as(form.picture)])
+    lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
+    what = f"{first_names(lists, MOST)} {lines} pictures in folders of splits, with a class or a text each"
+    return f"{what}, and {are} not read; {how}"
+
+
+def _lists_in(around: Around) -> list[bytes]:
+    if around.form != "images" or "://" in around.root:
+        return []
+    notable = [one for one in around.notable if one.lower().endswith(_ENDINGS) and not _is_of_voc(one)]
+    return notable + _texts_with_names(around)
+
+
+_ENDINGS: Final = (b".txt", b".lst")
+
+
+def _is_of_voc(path: bytes) -> bool:
+    """Return whether a list says which pictures of Pascal VOC's are in a split, or show a class: `cat_train.txt`."""
+    return os.path.basename(os.path.dirname(os.path.dirname(path))) == b"ImageSets"
+
+
+def _names_of_numbers(lists: Sequence[str], sign: str, around: Around) -> tuple[str, list[str]]:
+    """Return the `classes.txt` beside lists, and the names in it; no names where lists have other numbers than 0 to n.
+
+    A list in which no class is 0 may count from 1.
+    """
+    cut = {"tab": "\t"}.get(sign, sign)
+    rows = [
+        row for one in lists for row in csv.reader(lines_of(os.fsencode(one)), delimiter=cut, skipinitialspace=True)
+    ]
+    numbers = [int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()]
+    files = [os.path.join(folder, "classes.txt") for folder in (os.path.dirname(lists[0]), around.root)]
+    file = next(filter(os.path.isfile, files), "")
+    names = [name for line in lines_of(os.fsencode(file)) if (name := line.strip())]
+    fits = min(numbers) == 0 and max(numbers) < len(names) <= LIST_LINES and len({*names}) == len(names)
+    return file, names if fits else []
+
+
+def _list_in(path: bytes, around: Around) -> _List | None:
+    """Return how a list is read, None if its first cell, or that below it, is no picture that is there.
+
+    The numbers in a list of partitions are those of splits: `list_eval_partition.txt`.
+    """
+    if b"partition" in os.path.basename(path).lower():
+        return None
+    lines = [line.rstrip() for line in lines_of(path) if line.strip()]
+    data = [line for line in lines if not line.startswith("#")][:LIST_LINES]
+    for sign in ("\t", ",", ";", " "):
+        rows = [*csv.reader(data, delimiter=sign, skipinitialspace=sign == " ")]
+        widths = set(map(len, rows))
+        if len(widths) != 1 or widths == {1}:
+            continue
+        for header in (False, True):
+            place = _place_of(rows[header][0], path, around) if len(rows) > header else None
+            if place is not None:
+                folder, suffix = place
+                root = "" if folder == os.path.dirname(os.fsdecode(path)) else folder
+                texts = not all(row[1].isdecimal() for row in rows[header:])
+                split = split_in_words(os.path.basename(os.fsdecode(path)))
+                comment = any(line[0] == "#" for line in lines)
+                aligned = sign == " " and any("  " in line for line in data)
+                typed = {"\t": "tab"}.get(sign, sign)
+                picture = rows[header][0] + suffix
+                return _List(typed, header, comment, texts, len(rows[0]), root, suffix, split, aligned, picture)
+    return None
+
+
+def _place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:
+    """Return the only folder in which a picture of a list is, and the suffix that its name lacks there."""
+    above = (os.path.dirname(os.fsdecode(path)), around.root)
+    for suffix in ("", *FORMATS["images"].suffixes) if name and "\0" not in name else ():
+        folders = (*above, *around.below, *(around.above if "/" in name else ()))
+        there = [one for one in folders if os.path.isfile(os.path.join(one, name + suffix))]
+        if there and (there[0] in above or len(set(there)) == 1):
+            return there[0], suffix
+    return None
+
+
+def _texts_with_names(around: Around) -> list[bytes]:
+    """Return the texts, whatever they are called, of which one of the first lines begins with the name of a picture."""
+    return [
+        path
+        for path in sorted(around.texts)
+        if path.lower().endswith(_ENDINGS)
+        and any(
+            ("/" in name or name.lower().endswith(FORMATS["images"].suffixes))
+            and _place_of(name, path, around) is not None
+            for name in (re.split(r"[\s,;]", line, maxsplit=1)[0].strip('"') for line in lines_of(path)[:_FIRST_LINES])
+        )
+    ]
+
+
+_FIRST_LINES: Final = 3
+
+
+def other_lists(around: Around) -> Iterator[str]:
+    """Texts that name pictures are not read, nor lists of Pascal VOC without its annotations."""
+    notable = [one for one in _lists_in(around) if _list_in(one, around) is None]
+    others = [
+        shown_path(one)
+        for one in notable
+        if one in around.texts and split_in_words(os.path.basename(os.fsdecode(one))) is None
+    ]
+    if others:
+        its, are = ("its", "is") if len(others) == 1 else ("their", "are")
+        what = f"{first_names(others, MOST)} {are} not read, and {its} lines begin with names of pictures"
+        yield f"{what}; to read {its} rows, write them to metadata.csv beside the pictures, with a column file_name"
+    local = around.form == "images" and "://" not in around.root
+    voc = [one for one in around.notable if local and _is_of_voc(one) and one.lower().endswith(_ENDINGS)]
+    voc = [one for one in voc if not os.path.isdir(os.path.join(one.rsplit(b"/", 3)[0], b"Annotations"))]
+    if voc:
+        what, are = ("a list", "is") if len(voc) == 1 else ("lists", "are")
+        shown = first_names([*map(shown_path, voc)], MOST)
+        yield f"{shown}: {what} of Pascal VOC, without Annotations, {are} not read"
+
+
+def lists_of_annotations(around: Around) -> Iterator[str]:
+    """Lists of splits beside annotations of Pascal VOC or YOLO, none of whose names is one of their files."""
+    lists = lists_beside(around.root) if around.form in ("voc", "yolo") and not any(around.splits) else []
+    if lists and "://" not in around.root and splits_by_lists(around.root, around.files) is None:
+        names = first_names([shown_path(os.fsencode(path)) for _, path in lists], MOST)
+        yield f"{names}: lists of splits that name none of these files, and are not read"
+
+
+def lists_of_splits(around: Around) -> Iterator[str]:
+    """Lists such as train.txt have a picture in each line; those that are not read by a command are named."""
+    notable = [one for one in _lists_in(around) if _list_in(one, around) is None] if not around.splits else []
+    names = [name for one in notable if split_in_words(name := os.path.basename(os.fsdecode(one))) is not None]
+    read = list(_with_their_lists(notable, around))
+    yield from read
+    if names and not read:
+        yield (
+            f"{first_names(names, MOST)}: may list the pictures of splits; lists are not read, and all pictures go to "
+            f"one split; to have splits, put pictures into folders such as train/ and test/"
+        )
+
+
+def _with_their_lists(notable: Sequence[bytes], around: Around) -> Iterator[str]:
+    """Yield how pictures are read with lists of splits, if none has a picture of another."""
+    found = defaultdict[tuple[str, str], dict[str, list[str]]](dict)
+    for path in dict.fromkeys(notable):
+        lines = [line.strip() for line in lines_in(os.fsdecode(path)) if line.strip()]
+        split = split_in_words(os.path.basename(os.fsdecode(path)))
+        place = _place_of(lines[0], path, around) if lines and split else None
+        if place is not None:
+            found[place][os.fsdecode(path)] = lines
+    for (folder, suffix), lists in found.items():
+        names = [name for lines in lists.values() for name in lines]
+        splits = {path: split_in_words(os.path.basename(path)) or "" for path in lists}
+        if len({*splits.values()}) < 2 or len({*names}) < len(names):
+            continue
+        each = [
+            f"{read_csv(repr(typed_path(path)), TAB, header=None, names=['file_name'])}.assign(split={splits[path]!r})"
+            for path in lists
+        ]
+        more = [f"file_name=lambda rows: rows['file_name'] + {suffix!r}"] if suffix else []
+        has_classes = all("/" in name for name in names)
+        more += ["**{'class': lambda rows: rows['file_name'].str.rpartition('/')[0]}"] if has_classes else []
+        frame = f"pandas.concat([{', '.join(each)}])" + (f".assign({', '.join(more)})" if more else "")
+        options = [AS_LABELS, BY_SPLIT] if has_classes else [BY_SPLIT]
+        yield said_by_lists([*map(typed_path, lists)], around, folder, frame, options)

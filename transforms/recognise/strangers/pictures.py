@@ -1,0 +1,268 @@
+"""Refuse pictures whose annotations have a form that is not read, with what makes a form of them that is.
+
+    CVAT for images    train.xml                         images/train/7.jpg
+    LabelMe            Annotations/7.xml                 Images/7.jpg
+    Datumaro           annotations/train.json            images/train/7.jpg
+    KITTI              train/label_2/7.txt               train/image_2/7.jpg
+    MOT                gt/gt.txt                         img1/7.jpg
+    WIDER FACE         wider_face_split/..._bbx_gt.txt   WIDER_train/images/0--cat/7.jpg
+    Cityscapes         gtFine/train/7_labelIds.png       leftImg8bit/train/7.png
+    MNIST              train-labels-idx1-ubyte.gz        train-images-idx3-ubyte.gz
+
+The folders that are looked at are the root, those of splits in it, and the few whose names say what they hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final
+
+from ...errors import InputError
+from ...format.wording.hints import Foreign, Set
+from ...sources.contract.call import Call, shown_path, typed_path
+from ...sources.files.listing import beginning_of
+from ...sources.files.skipped_names import is_other_file
+from ..evidence.names import split_in_words
+from ..pictures.box_layouts import files_below, files_in, folders_of_splits, root_of
+from ..splits.seen import Seen
+from .files import HEAD_BYTES, MEANT, MOST_HEADS
+
+
+def refuse_datumaro(seen: Seen) -> None:
+    """Raises `InputError` where files of Arrow are Datumaro's, whose annotations and classes have a form of its own."""
+    if seen.form == "arrow" and seen.files and _OF_DATUMARO in beginning_of(seen.files[0], _SET_HEAD):
+        what = "is an export of Datumaro to Arrow, whose annotations are in bytes of its own; with Datumaro"
+        raise InputError(f"{shown_path(seen.files[0])}: {what}, {_EXPORT}{MEANT}")
+
+
+_OF_DATUMARO: Final = b"signature:datumaro_arrow"
+
+
+# Sets of pictures of other forms: a wrong guess would read pictures without their boxes, or masks as classes.
+
+
+_SET_HEAD: Final = 1 << 18
+_TABLE: Final = "read both from a table, metadata.csv with the columns file_name and mask_file_name"
+_EXPORT: Final = "export the set as COCO, Pascal VOC or YOLO"
+_CREATE_ML: Final = "CreateML"
+_SEGMENTS: Final = "Segment Anything"
+_LABELME: Final = "labelme"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What annotations are called, the folders of their files, the names of these, and how their first bytes look.
+
+    Datumaro reads them as `importer`. Where heads have `classes` and no `boxes`, pictures have a class each. Some are
+    looked for `in_splits` alone.
+    """
+
+    called: str
+    folders: tuple[str, ...]
+    names: str
+    head: bytes = b""
+    importer: str = ""
+    advice: str = _EXPORT
+    boxes: bytes = b""
+    classes: bytes = b"(?!)"
+    exact: bool = True
+    in_splits: bool = False
+
+
+_SHAPES: Final = rb'"shapes"[\s\S]*"imagePath"'
+_FORMS: Final = (
+    _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<(?:version|meta)\b",
+          "cvat", boxes=rb"<(?:box|poly|points|mask|ellipse|cuboid)", classes=rb"<tag "),
+    _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<image\s[^>]*\bwidth="),
+    _Form("annotations of LabelMe", ("Annotations",), r".+\.xml", rb"<annotation>[\s\S]*<(?:nrows|polygon)>"),
+    _Form("annotations of LabelMe", ("Annotations", "annotations", "labels"), r".+\.json", _SHAPES, _LABELME),
+    _Form("annotations of LabelMe", ("", "images"), r".+\.json", _SHAPES, _LABELME, in_splits=True),
+    _Form("annotations of Datumaro", ("annotations",), r".+\.json", rb'"dm_format_version"', "datumaro",
+          boxes=rb'"type":"(?:bbox|polygon|polyline|mask)"', classes=rb'"type":"label"'),
+    _Form("annotations of Datumaro", ("annotations",), r".+\.datum"),
+    _Form("annotations of Segment Anything", ("",), r".+\.json", rb'"(?:crop_box|stability_score)"', _SEGMENTS),
+    _Form("annotations of the VGG Image Annotator", ("", "annotations"), r".+\.json", rb'"shape_attributes"'),
+    _Form("annotations of Label Studio", ("",), r".+\.json", rb'"(?:from_name|completed_by)"'),
+    _Form("annotations of Supervisely", ("ann",), r".+\.json", rb'"classTitle"|"objects"'),
+    _Form("annotations of CreateML", ("",), r".*createml\.json", b"", _CREATE_ML),
+    _Form("panoptic segments of COCO", ("annotations",), r"panoptic_.+\.json", advice="give instances_*.json too"),
+    _Form("boxes of KITTI", ("label_2",), r".+\.txt", rb"\S+(?: -?[0-9.]+){14}"),
+    _Form("tracks of MOT", ("gt",), r"gt\.txt", rb"[0-9]+,-?[0-9]+,", "mot_seq", exact=False),
+    _Form("oriented boxes of DOTA", ("labelTxt",), r".+\.txt", advice="write them as YOLO's, of eight numbers"),
+    _Form("texts of ICDAR", ("",), r"gt(?:_.+)?\.txt"),
+    _Form("boxes of WIDER FACE", ("wider_face_split",), r".+_bbx_gt\.txt"),
+    _Form("boxes of Open Images", ("annotations",), r".+-annotations-bbox\.csv", b"ImageID,", "open_images"),
+    _Form("masks of Cityscapes", ("gtFine", "gtCoarse"), r".+\.png", advice=_TABLE),
+    _Form("masks of KITTI", ("semantic", "semantic_rgb"), r".+\.png", advice=_TABLE),
+    _Form("masks of MVTec", ("ground_truth",), r".+_mask\.png", advice=_TABLE),
+    _Form("masks of CamVid", ("trainannot", "valannot", "testannot"), r".+\.png", advice=_TABLE),
+)  # fmt: skip
+
+
+def refuse_other_sets(given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> None:
+    """Raises `InputError` where a folder of pictures has annotations of a form that is not read."""
+    root = root_of(given, paths, base)
+    places = folders_of_splits(root) if root else []
+    splits = [*places[1:], *folders_of_splits(os.path.join(root, "images"))[1:]] if root else []
+
+    @cache
+    def files_of(folder: str) -> list[str]:
+        return [os.path.join(folder, one) for one in files_in(folder)] if folder in places else files_below(folder)
+
+    for form in _FORMS:
+        for place in splits if form.in_splits else places:
+            heads = dict(_heads_of(form, place, files_of))
+            if heads:
+                raise InputError(_what_to_do(form, paths[0], root if form.exact else place, root, heads, call))
+
+
+def _heads_of(form: _Form, place: str, files_of: Callable[[str], list[str]]) -> Iterator[tuple[str, bytes]]:
+    for folder in form.folders:
+        inner = os.path.join(place, folder) if folder else place
+        files = files_of(inner) if os.path.isdir(inner) else []
+        for path in [one for one in files if re.fullmatch(form.names, os.path.basename(one))][:MOST_HEADS]:
+            head = beginning_of(path, _SET_HEAD)
+            if re.search(form.head, head) if form.head else True:
+                yield path, head
+
+
+def _text(text: str) -> str:
+    """Return a text of Python in double quotes, as the line is in single ones for a shell."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+_TO_COCO: Final = {
+    _CREATE_ML: (  # Datumaro takes the middles of its boxes for corners
+        "import json, pathlib; sets = {path: json.loads(path.read_bytes()) for path in "
+        'sorted(pathlib.Path(ROOT).rglob("*createml.json"))}; '
+        'names = sorted({one["label"] for rows in sets.values() for row in rows for one in row["annotations"]}); '
+        '[path.with_name("_annotations.coco.json").write_bytes(json.dumps({'
+        '"images": [{"id": at, "file_name": row["image"]} for at, row in enumerate(rows)], '
+        '"categories": [{"id": at, "name": name} for at, name in enumerate(names)], '
+        '"annotations": [{"id": n, "image_id": at, "category_id": names.index(one["label"]), '
+        '"bbox": [c["x"] - c["width"] / 2, c["y"] - c["height"] / 2, c["width"], c["height"]]} '
+        'for n, (at, one, c) in enumerate((at, one, one["coordinates"]) for at, row in enumerate(rows) '
+        'for one in row["annotations"])]}, ensure_ascii=False).encode()) for path, rows in sets.items()]'
+    ),
+    _SEGMENTS: (  # its objects have no classes
+        'import itertools, json, pathlib; [folder.joinpath("_annotations.coco.json").write_bytes(json.dumps({'
+        '"images": [{**one["image"], "id": at} for at, one in enumerate(sets)], '
+        '"categories": [{"id": 0, "name": "object"}], "annotations": [{**one, "image_id": at, "category_id": 0} '
+        'for at, each in enumerate(sets) for one in each["annotations"]]}, ensure_ascii=False).encode()) '
+        'for folder, files in itertools.groupby(sorted(pathlib.Path(ROOT).rglob("[!_]*.json")), lambda it: it.parent) '
+        "for sets in [[json.loads(one.read_bytes()) for one in files]]]"
+    ),
+    _LABELME: (  # its paths may be of before the pictures were moved
+        "import json, os, pathlib, re; root = pathlib.Path(ROOT); sets = {}; "
+        '[sets.setdefault(place, []).extend([(os.path.relpath(picture, place), [it for it in one["shapes"] '
+        'if it["shape_type"] in ("rectangle", "polygon")])]) for path in sorted(root.rglob("*.json")) '
+        'for one in [json.loads(path.read_bytes())] if isinstance(one, dict) and "shapes" in one '
+        'for name in [pathlib.PureWindowsPath(one["imagePath"])] '
+        'for beside in [root / re.sub("labels|[Aa]nnotations", "images", str(path.parent.relative_to(root)))] '
+        "for some in [[path.parent / name.as_posix(), path.parent / name.name, beside / name.name]] "
+        "for picture in [next((it for it in some if it.is_file()), some[0])] "
+        'for place in [root / re.sub("(^|/)images$", "", os.path.relpath(picture.parent, root))]]; '
+        'names = sorted({it["label"] for rows in sets.values() for _, shapes in rows for it in shapes}); '
+        '[place.joinpath("_annotations.coco.json").write_bytes(json.dumps({'
+        '"images": [{"id": at, "file_name": name} for at, (name, _) in enumerate(rows)], '
+        '"categories": [{"id": at, "name": name} for at, name in enumerate(names)], '
+        '"annotations": [{"id": n, "image_id": at, "category_id": names.index(label), '
+        '"bbox": [min(x), min(y), max(x) - min(x), max(y) - min(y)]} for n, (at, label, x, y) in enumerate('
+        '(at, it["label"], *zip(*it["points"])) for at, (_, shapes) in enumerate(rows) for it in shapes)]}, '
+        "ensure_ascii=False).encode()) for place, rows in sets.items()]"
+    ),
+}
+"""What writes a file of COCO's beside the pictures of each folder."""
+
+
+def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mapping[str, bytes], call: Call) -> str:
+    has_boxes = any(re.search(form.boxes, head) for head in heads.values())
+    has_classes = any(re.search(form.classes, head) for head in heads.values())
+    how = form.advice
+    if form.importer not in ("", *_TO_COCO) and imported == root:
+        target, kind = (
+            ("imagenet_with_subset_dirs", "classes") if has_classes and not has_boxes else ("coco_instances", "coco")
+        )
+        made, of = f"{typed_path(root)}-{kind}", typed_path(root)
+        line = (  # objects of one group would be one object of COCO's, which has no rotated boxes
+            f"import datumaro; found = datumaro.Dataset.import_from({_text(of)}, {_text(form.importer)}); "
+            '[setattr(one, "group", 0) for each in found for one in each.annotations]; '
+            '[setattr(each, "annotations", [datumaro.Polygon(sum(map(list, one.as_polygon()), []), label=one.label) '
+            'if one.type.name == "rotated_bbox" else one for one in each.annotations]) for each in found]; '
+            f"found.export({_text(made)}, {_text(target)}, save_media=True)"
+        )
+        clip = [Set("schema.boxes", "clip")] if any(b' rotation="' in head for head in heads.values()) else []
+        left = "all but points, lines and cuboids " if form.boxes and kind == "coco" else ""
+        how = f"{left}with Datumaro: {Foreign('python', '-c', line)} && {call.reading([made], *clip)}"
+    if form.importer in _TO_COCO:
+        write = Foreign("python", "-c", _TO_COCO[form.importer].replace("ROOT", _text(typed_path(root))))
+        made, what = typed, ""
+        if form.importer == _LABELME:
+            inner, what = os.path.join(root, "images"), "the boxes of rectangles and polygons "
+            made = os.path.join(typed, "images") if folders_of_splits(inner)[1:] else typed
+        how = f"{what}in Python: {write} && {call.reading([made])}"
+    means = Set("input.layout", "split") if _in_splits_alone(root) else Set("input.detect", "none")
+    alone = call.reading([typed], Set("input.format", "images"), means)
+    also = "" if form.advice is _TABLE else f"; the pictures alone: {alone}"  # masks are pictures too
+    return f"{shown_path(next(iter(heads)))}: {form.called}, which are not read; {how}{also}"
+
+
+def _in_splits_alone(root: str) -> bool:
+    """Return whether all pictures are in folders that are splits, without classes: `training/image_2/7.png`."""
+    folders = folders_of_splits(root)[1:]
+    below = [one for one in files_below(root) if not is_other_file(os.fsencode(os.path.basename(one)))]
+    in_splits = all(any(one.startswith(f"{folder}/") for folder in folders) for one in below)
+    return len(folders) > 1 and bool(below) and in_splits
+
+
+_ARRAYS: Final = re.compile(r"(.+)-images[-.]idx3-ubyte(?:\.gz)?")
+_NAMED: Final = {"t10k": "test"}
+
+
+def refuse_mnist(paths: Sequence[str], base: str, call: Call) -> None:
+    """Raises `InputError` where a folder has arrays as MNIST has them, with the lines of Python that read them."""
+    root = os.path.join(base, paths[0])
+    found = os.listdir(root) if len(paths) == 1 and os.path.isdir(root) else []
+    names = sorted(name for name in found if "-ubyte" in name)
+    pictures = {match[1]: one for one in names if (match := _ARRAYS.fullmatch(one))}
+    lines = list[str]()
+    for stem in sorted(pictures, key=lambda one: (split_in_words(one) != "train", one)):
+        labels = pictures[stem].replace("images", "labels").replace("idx3", "idx1")
+        shape = _shape_of(os.path.join(root, pictures[stem]))
+        if shape is None:
+            continue
+        cells = {"image": f"{_array(paths[0], pictures[stem], 16)}.reshape(-1, {shape[0]}, {shape[1]})"}
+        cells |= {"label": _array(paths[0], labels, 8)} if labels in names else {}
+        data = f"{{{', '.join(f'{key!r}: {value}' for key, value in cells.items())}}}"
+        split = _NAMED.get(stem) or split_in_words(stem) or "train"
+        more = {} if split == "train" else {"output__split": split}
+        lines.append(str((replace(call, command="append") if lines else call).of_data(data, **more)))
+    if lines:
+        one = next(iter(pictures.values()))
+        shown = shown_path(os.path.join(paths[0], one))
+        raise InputError(f"{shown}: arrays of MNIST's form, which are not read; in Python: {'; '.join(lines)}")
+
+
+def _array(folder: str, name: str, offset: int) -> str:
+    data = f"pathlib.Path({os.path.join(folder, name)!r}).read_bytes()"
+    return f"numpy.frombuffer({f'gzip.decompress({data})' if name.endswith('.gz') else data}, 'u1', offset={offset})"
+
+
+def _shape_of(path: str) -> tuple[int, int] | None:
+    head = beginning_of(path, HEAD_BYTES)
+    try:
+        head = zlib.decompressobj(31).decompress(head, _HEADER) if path.endswith(".gz") else head
+    except zlib.error:
+        return None
+    rows, columns = struct.unpack(">8xII", head[:_HEADER]) if len(head) >= _HEADER else (0, 0)
+    return (rows, columns) if head.startswith(b"\0\0\x08\x03") else None
+
+
+_HEADER: Final = 16

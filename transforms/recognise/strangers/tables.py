@@ -1,0 +1,352 @@
+"""Refuse what is more or less than one set of rows; and leave out Kaggle's forms for answers.
+
+    delta/_delta_log/  iceberg/metadata/*.metadata.json  .hoodie/    their files also hold rows that are no longer there
+    X_train.csv  y_train.csv                                         a half of the columns of each row
+    1.0.0/  1.0.1/                                                   two versions of TFDS, or one that lacks a shard
+
+They look at names, at the folders above files, and at the first rows of two tables that seem to belong together.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...errors import InputError
+from ...format.wording.hints import Command, Python, Set, read_csv
+from ...format.wording.nearest import first_names
+from ...format.wording.printable import counted, printable_path
+from ...sources.contract.call import shown_path, typed_path
+from ...sources.contract.source import Listing
+from ...sources.files.formats import format_of_name
+from ...sources.files.listing import beginning_of, is_there
+from ...sources.files.open_file import is_object
+from ...stores.object_store import store_at
+from ...stores.store_url import parse_store_url
+from ..evidence.names import MAGIC, is_form_for_answers, kind_of, split_in_words, split_of_folder
+from ..evidence.tfds import INFO, tfds_folders
+from ..splits.seen import Seen
+from .files import HEAD_BYTES, MEANT, SHOWN
+
+_MOST_FOLDERS: Final = 1000
+"""So many folders of a disk are asked for a log: a table has its log above all of its partitions."""
+
+_MOST_STORE_FOLDERS: Final = 4
+_ABOVE: Final = 3
+"""Levels above the files that are named: a partition or two, and `data/` of Iceberg."""
+
+_SIZED: Final = re.compile(r"(?<![0-9])[0-9]{2,5}x[0-9]{2,5}(?![0-9])")
+"""The size of pictures in the name of a folder: tfrecords-jpeg-224x224 of Kaggle, beside the same in other sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    kind: str
+    folder: str
+    metadata: str = ""
+
+
+def refuse_tables(seen: Seen) -> None:
+    """Refuse files of tables whose log says which of their rows are still there.
+
+    Raises:
+        InputError: a folder of theirs, or above them, has such a log.
+    """
+    call, folders = seen.call, _folders(seen.files, seen.roots) if seen.form == "parquet" else ()
+    table = next(filter(None, map(_table_in, folders)), None)
+    if table is None:
+        return
+    shown = typed_path(table.folder)
+    what = f"{printable_path(shown)}: is a table of {table.kind}, whose files also hold deleted and replaced rows"
+    if table.kind == "Delta Lake":
+        how = f"in Python: {call.of_data(f'deltalake.DeltaTable({shown!r}).to_pyarrow_table()')}"
+    elif table.kind == "Iceberg":
+        read = f"pyiceberg.table.StaticTable.from_metadata({typed_path(table.metadata)!r}).scan().to_arrow()"
+        how = f"in Python: {call.of_data(read)}"
+    else:
+        how = "write its current rows to Parquet files with the program that keeps the table"
+    raise InputError(f"{what}; {how}; to read all files as they are: {Set('input.detect', 'none')}")
+
+
+def refuse_several(seen: Seen) -> None:
+    """Refuse versions or configs of TFDS, executions of TFX, or sizes of the same pictures in one folder.
+
+    Raises:
+        InputError: it names them, with the command that reads each.
+    """
+    if seen.form == "tfrecord" and (places := _versions_in(seen)):
+        raise InputError(_which_of(places, lambda one: seen.call.reading([one])))
+
+
+def only_version(files: Sequence[str], root: str) -> str | None:
+    """Return the folder that TFDS wrote and that holds all of some files; None where it did not write them all.
+
+    Raises:
+        InputError: there are several.
+    """
+    if versions := _versions_in(Seen.of(files, [root], "/", form="tfrecord")):
+        raise InputError(_which_of(versions, lambda one: Command("adopt", one)))
+    found = [one.path for one in tfds_folders(files)]
+    return found[0] if found == [*{*map(os.path.dirname, files)}] else None
+
+
+def _versions_in(seen: Seen) -> list[str]:
+    """Return the folders of versions; none where there is one, or the user named each."""
+    places = dict.fromkeys(one.path for one in tfds_folders(seen.files))
+    for parts in seen.parts.values():
+        at = next((at for at, part in enumerate(parts) if part.startswith("Split-")), 0)
+        if at and parts[at - 1].isdigit():
+            places.setdefault(os.path.join(seen.root, *parts[:at]))
+        if sized := next((at for at, part in enumerate(parts, 1) if _SIZED.search(part)), 0):
+            places.setdefault(os.path.join(seen.root, *parts[:sized]))
+    return list(places) if len(places) > 1 and not places.keys() <= {*seen.roots} else []
+
+
+def _which_of(places: Sequence[str], command: Callable[[str], Command]) -> str:
+    typed = list(map(typed_path, places))
+    lines = "".join(f"\n  {command(one)}" for one in typed[:SHOWN])
+    return (
+        f"the folder holds {len(typed)} datasets or versions of one ({first_names(typed, SHOWN)}), and one is read "
+        f"at a time; choose{lines}"
+    )
+
+
+def refuse_missing(seen: Seen) -> None:
+    """Refuse a folder of TFDS that lacks a shard, unless the user named files in it.
+
+    Raises:
+        InputError: it names the shard.
+    """
+    if seen.form != "tfrecord" or any(MAGIC.search(one) or format_of_name(one) for one in seen.typed):
+        return
+    listed = set(seen.files)
+    for one in tfds_folders(seen.files):
+        places = {os.path.join(one.path, name): records for name, (_, records) in one.shards.items()}
+        missing = [place for place in places if place not in listed and not is_there(place)]
+        if missing:
+            others = f" (so are {len(missing) - 1:,} of {len(places) - 1:,} others)" if len(missing) > 1 else ""
+            there = seen.call.reading([os.path.join(typed_path(one.path), "*tfrecord*")])
+            raise InputError(
+                f"{shown_path(missing[0])}: is missing{others}, and {INFO} states "
+                f"{counted(places[missing[0]], 'record')} in it; copy or download it again, or read only the files "
+                f"that are there: {there}"
+            )
+
+
+def forms_for_answers(listing: Listing, named: Container[bytes]) -> Sequence[int]:
+    """Return the numbers of files that Kaggle gives to be filled in, beside data; none that are `named` themselves."""
+    forms = [
+        number
+        for number, entry in enumerate(listing.entries if listing.format != "images" else ())
+        if is_form_for_answers(os.path.basename(entry.name)) and entry.path not in named
+    ]
+    return forms if len(forms) < len(listing.entries) else []
+
+
+_MOST_TABLES: Final = 100
+_FEATURES: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?|values)(?=[_\-. ]|$)", re.IGNORECASE)
+_PIXELS: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?|data|images?)(?=[_\-. ]|$)", re.IGNORECASE)
+"""Words for features in names of arrays."""
+
+_NONE: Final = re.compile(r"(?!)")
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Where the words of trainLabels begin."""
+
+_PLAIN: Final = re.compile(r"\.(?:csv|tsv|parquet|pq)$", re.IGNORECASE)
+_ARRAY: Final = re.compile(r"\.npy$", re.IGNORECASE)
+_ANSWERS: Final = re.compile(r"(?:^|[_\-. ])(?:y|labels?|targets?|answers?)(?=[_\-. ]|$)", re.IGNORECASE)
+
+
+def refuse_answers_apart(seen: Seen) -> None:
+    """Refuse tables, or arrays, of features beside those of their answers.
+
+    Raises:
+        InputError: it names two of them, with the line of Python that joins each pair.
+    """
+    if (
+        seen.form not in ("csv", "parquet", "numpy")
+        or len(seen.files) > _MOST_TABLES
+        or any(is_object(os.fsencode(one)) for one in seen.files)
+    ):
+        return
+    arrays = seen.form == "numpy"
+    forms = [one for one in seen.files if is_form_for_answers(os.path.basename(one))]
+    files = [one for one in seen.files if (_ARRAY if arrays else _PLAIN).search(one) and one not in forms]
+    pairs, lone = _paired(files, _PIXELS if arrays else _FEATURES)
+    if arrays:
+        pairs = [(one, other) for one, other in pairs if _rows_of(one) == _rows_of(other) is not None]
+    else:
+        pairs = [(one, other) for one, other in pairs if {*_columns_of(one)} != {*_columns_of(other)}]
+    if not pairs:
+        return
+    others = [one for one in files if all(one not in pair for pair in pairs)]
+    whole = [] if arrays else _whole_beside(pairs, others)
+    names, answers = ({name for pair in pairs for name in _columns_of(pair[at])} for at in (0, 1))
+    bare = lone if arrays else [one for one in others if not {*_columns_of(one)} & (answers - names)]
+    rest = [] if arrays else [one for one in others if one not in bare and one not in whole]
+    without = _left_out(bare, [*rest, *forms])
+    shown = [printable_path(typed_path(one)) for one in pairs[0]]
+    kind, how = ("arrays", _arrays_joined(seen, pairs)) if arrays else ("tables", _joined(seen, pairs, whole))
+    raise InputError(
+        f"{shown[0]}, {shown[1]}: features and their answers in two {kind}, whose rows belong to each other; to join "
+        f"them, in Python{without}: {how}{MEANT}"
+    )
+
+
+def _whole_beside(pairs: Sequence[tuple[str, str]], others: Sequence[str]) -> list[str]:
+    """Return the tables that have the columns of both tables of a pair, and are of splits that no pair is of."""
+    columns, splits = {*_columns_of(pairs[0][0]), *_columns_of(pairs[0][1])}, {_split_of(one) for one, _ in pairs}
+    found = [one for one in others if {*_columns_of(one)} == columns and _split_of(one) not in ("", *splits)]
+    return found if all(splits) else []
+
+
+def _left_out(bare: Sequence[str], others: Sequence[str]) -> str:
+    said = ((bare, ("has no answers, and is", "have no answers, and are")), (others, ("is", "are")))
+    return "".join(
+        f" ({first_names([printable_path(typed_path(one)) for one in files], SHOWN)} {what[len(files) > 1]} left out)"
+        for files, what in said
+        if files
+    )
+
+
+def _paired(files: Iterable[str], of_features: re.Pattern[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return features with their answers, whose names differ in the word for these alone, and features without."""
+    features, answers, others = dict[str, str](), dict[str, str](), dict[str, str]()
+    for file in files:
+        stem, folder = _CAPITAL.sub("_", os.path.splitext(os.path.basename(file))[0]), os.path.dirname(file)
+        pattern, found = next(
+            (one for one in ((_ANSWERS, answers), (of_features, features)) if one[0].search(stem)), (_NONE, others)
+        )
+        found.setdefault(os.path.join(folder, pattern.sub("", stem).strip("_-. ").lower()), file)
+    beside = {key: one for key, one in others.items() if key in answers and os.path.basename(key)}
+    pairs = [(one, answers[key]) for key, one in (beside | features).items() if key in answers]
+    return pairs, [one for key, one in features.items() if key not in answers]
+
+
+def _rows_of(file: str) -> int | None:
+    """Return how many rows an array has; None where there is none to join."""
+    found = _SHAPE.match(beginning_of(os.fsencode(file), HEAD_BYTES))
+    return int(found[1]) if found else None
+
+
+_SHAPE: Final = re.compile(rb"\x93NUMPY[^()]*'shape': \(([0-9]+)")
+
+
+def _arrays_joined(seen: Seen, pairs: Sequence[tuple[str, str]]) -> str:
+    """Return the calls that convert pairs of arrays, each into its split."""
+    lines = list[str]()
+    for pair in sorted(pairs, key=lambda one: kind_of(_split_of(one[0]) or "train") != "train"):
+        split, first = _split_of(pair[0]) or "train", not lines
+        cells = (f"{name!r}: numpy.load({typed_path(one)!r})" for name, one in zip(("x", "y"), pair, strict=True))
+        call = seen.call if first else replace(seen.call, command="append")
+        lines.append(call.of_data(f"{{{', '.join(cells)}}}", **({} if split == "train" else {"output__split": split})))
+    return "; ".join(lines)
+
+
+def _joined(seen: Seen, pairs: Sequence[tuple[str, str]], whole: Sequence[str]) -> str:
+    """Return what joins each pair: by the columns that both have, or row by row, of equally many rows.
+
+    Of CSV it writes a table of texts, which is read as its parts would be.
+    """
+    names, csv_ = _columns_of(pairs[0][1]), seen.form == "csv"
+    both = [name for name in _columns_of(pairs[0][0]) if name in names]
+    sign = _sign_of(pairs[0][0]) if csv_ else ","
+    signs = (sign, _sign_of(pairs[0][1]) if len(names) > 1 and csv_ else sign)
+    x, y = map(read_csv, "xy", signs) if csv_ else (f"pandas.read_parquet({name})" for name in "xy")
+    joined = f"{x}.assign(**{y}.to_dict('list'))"
+    if both:
+        joined = f"{x}.merge({y}, on={both!r}, how='outer', validate='m:1')"
+    splits = [_split_of(one) for one, _ in pairs]
+    typed = [(typed_path(one), typed_path(other)) for one, other in pairs]
+    split, options = "", list[Set]()
+    if whole or (len(pairs) > 1 and all(splits) and len({*splits}) == len(splits)):
+        rows = [(split, *two) for split, two in zip(splits, typed, strict=True)]
+        each = [f"*({joined}.assign(split=split) for split, x, y in {rows})"]
+        alone = [(_split_of(one), typed_path(one)) for one in whole]
+        each += [f"*({x}.assign(split=split) for split, x in {alone})"] if alone else []
+        frame = f"pandas.concat([{', '.join(each)}], ignore_index=True)"
+        options, more = [Set("split.column", "split")], {"split__column": "split"}
+    else:
+        split = splits[0] if len(pairs) == 1 and splits[0] != "train" else ""
+        frame = f"pandas.concat([{joined} for x, y in {typed}], ignore_index=True)"
+        options, more = ([Set("output.split", split)], {"split": split}) if split else ([], {})
+    if not csv_:
+        return seen.call.of_data(frame, **more)
+    made = typed_path(f"{seen.root.rstrip('/')}-joined.csv")
+    write = Python(f"{frame}.to_csv({made!r}, index=False{'' if sign == ',' else f', sep={sign!r}'})")
+    return f"{write}; then: {seen.call.reading([made], *options)}"
+
+
+def _split_of(file: str) -> str:
+    folder, name = os.path.split(file)
+    return split_in_words(name) or split_of_folder(os.path.basename(folder)) or ""
+
+
+def _columns_of(file: str) -> list[str]:
+    """Return the columns of a table; none of one that cannot be read, which converting it says."""
+    try:
+        if file.endswith((".parquet", ".pq")):
+            return [str(name) for name in pq.read_schema(file).names]
+        with open(file, encoding="utf-8-sig", errors="replace", newline="") as lines:
+            names = next(csv.reader(lines, delimiter=_sign_of(file)), [])
+            return [name or f"Unnamed: {at}" for at, name in enumerate(names)]
+    except (OSError, pa.ArrowException, csv.Error):
+        return []
+
+
+def _sign_of(file: str) -> str:
+    with open(file, "rb") as lines:
+        first = lines.readline(1 << 16).decode("utf-8", "replace")
+    return max(",\t;|", key=first.count)
+
+
+def _folders(files: Sequence[str], roots: Iterable[str]) -> Iterator[str]:
+    """Yield the folders that may have a log: those of the files, those between, and some above the roots."""
+    seen = dict[str, None]()
+    for root in sorted(set(roots)):
+        for _ in range(_ABOVE + 1):
+            seen.setdefault(root)
+            root = os.path.dirname(root.rstrip("/"))
+            if root.count("/") < (3 if "://" in root else 1):
+                break
+    most = _MOST_STORE_FOLDERS if any("://" in one for one in seen) else _MOST_FOLDERS
+    below = dict.fromkeys(map(os.path.dirname, files[:: max(len(files) // (100 * most), 1)]))
+    for folder in below:
+        while folder not in seen and folder.count("/") > 1 and len(seen) < most:
+            seen.setdefault(folder)
+            folder = os.path.dirname(folder)
+    yield from list(seen)[:most]
+
+
+def _table_in(folder: str) -> _Table | None:
+    if "://" in folder:
+        url = parse_store_url(f"{folder.rstrip('/')}/")
+        store = store_at(url)
+        names = {prefix[len(url.key) : -1] for prefix in store.level(url.key).prefixes}
+        files = [info.key for info in store.level(f"{url.key}metadata/").objects] if "metadata" in names else []
+        metadata = [f"{url.scheme}://{url.bucket}/{key}" for key in files]
+    else:
+        names = {name for name in ("_delta_log", ".hoodie", "metadata") if os.path.isdir(os.path.join(folder, name))}
+        inner = os.path.join(folder, "metadata")
+        metadata = [os.path.join(inner, name) for name in os.listdir(inner)] if "metadata" in names else []
+    if "_delta_log" in names:
+        return _Table("Delta Lake", folder)
+    if ".hoodie" in names:
+        return _Table("Hudi", folder)
+    versions = [one for one in metadata if one.endswith(".metadata.json")]
+    if versions:
+        return _Table("Iceberg", folder, max(versions, key=_version))
+    return None
+
+
+def _version(path: str) -> tuple[int, str]:
+    """Return what orders the versions of metadata: `v3.metadata.json`, `00003-UUID.metadata.json`."""
+    number = re.match(r"v?([0-9]+)", os.path.basename(path))
+    return int(number[1]) if number else -1, path
