@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from shardmill.transforms.observers.counts import sums_of_floats, sums_of_integers
+from shardmill.transforms.observers.counts import Numbers, sums_of_floats, sums_of_integers
 
 from ..tiers import examples
 
@@ -67,3 +67,34 @@ def test_sums_of_many_integers_of_as_many_bits_are_exact(bits: int) -> None:
     values[:3], values[3:6] = low, high - 1
     exact = values.tolist()
     assert sums_of_integers(values, low, high - 1) == (sum(exact), sum(one * one for one in exact))
+
+
+def one_by_one(table: np.ndarray) -> list[Numbers]:
+    found = [Numbers(table.dtype == np.float32) for _ in table]
+    for numbers, values in zip(found, table, strict=True):
+        numbers.add(values)
+    return found
+
+
+def together(table: np.ndarray) -> list[Numbers]:
+    found = [Numbers(table.dtype == np.float32) for _ in table]
+    Numbers.add_rows(found, table)
+    return found
+
+
+SHAPES = st.tuples(st.integers(1, 6), st.integers(1, 80))
+ANY_FLOATS = npst.arrays(np.float32, SHAPES, elements=st.floats(width=32))
+ANY_INTEGERS = npst.arrays(np.int64, SHAPES, elements=st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 2**20))
+
+
+@given(ANY_FLOATS | ANY_INTEGERS)
+@settings(max_examples=examples(300))
+def test_rows_of_a_table_are_counted_as_one_by_one(table: np.ndarray) -> None:
+    assert repr(together(table)) == repr(one_by_one(table))
+
+
+def test_many_rows_of_floats_of_all_sizes_are_counted_as_one_by_one() -> None:
+    rng = np.random.default_rng(5)
+    table = (rng.normal(0, 1, (40, 1000)) * 10.0 ** rng.integers(-45, 38, (40, 1000))).astype(np.float32)
+    table[1], table[2], table[3, :5] = np.nan, -0.0, (np.inf, -np.inf, np.nan, 0, -0.0)
+    assert repr(together(table)) == repr(one_by_one(table))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
+from itertools import compress
+from operator import lshift, mul
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +28,7 @@ from .figures import LengthFigures, NumberFigures
 
 
 F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
 
 FLOAT_BITS: Final = 149
 """The least positive float32 is 2**-149: sums of floats are in this unit, those of squares in its square."""
@@ -34,6 +37,7 @@ _AT_ONCE: Final = 1 << 13
 _PIECE_BITS: Final = 20
 _PIECE: Final = (1 << _PIECE_BITS) - 1
 _SIGNIFICANT: Final = 24
+_DIGITS: Final = 53
 _FEW: Final = 32
 
 
@@ -77,6 +81,39 @@ def _sum_large(values: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32]
     return rest, total, sum(_units(product, 2 * FLOAT_BITS) for product in products)
 
 
+def sums_of_float_rows(table: npt.NDArray[np.float32], largest: F64) -> list[tuple[int, int]]:
+    """Return what `sums_of_floats` does, for each row of a table of finite values; `largest` are their sizes."""
+    exponents = np.frexp(largest)[1]
+    least = np.ldexp(1.0, exponents - 2 * _PIECE_BITS - 1 + _SIGNIFICANT - 1)
+    wide = table.astype(np.float64)
+    below = (np.abs(wide) < least[:, None]) & (wide != 0)
+    small = np.flatnonzero(below.any(axis=1)).tolist()
+    if small:
+        wide[below] = 0
+    shift = np.ldexp(1.5, exponents - _PIECE_BITS + 52)[:, None]
+    high = wide + shift
+    high -= shift
+    wide -= high
+    linear = _units_of([high.sum(axis=1), wide.sum(axis=1)], FLOAT_BITS)
+    products = [np.einsum("ij,ij->i", one, other) for one, other in ((high, high), (high, wide), (wide, wide))]
+    products[1] *= 2
+    found = list(zip(linear, _units_of(products, 2 * FLOAT_BITS), strict=True))
+    for row in small:
+        total, squares = sums_of_floats(table[row][below[row]])
+        found[row] = found[row][0] + total, found[row][1] + squares
+    return found
+
+
+def _units_of(parts: Sequence[F64], bits: int) -> list[int]:
+    """Return for each place the sum of what the parts hold there, all multiples of 2**-bits, in this unit."""
+    fractions, exponents = np.frexp(np.stack(parts))
+    whole = np.ldexp(fractions, _DIGITS).astype(np.int64)
+    up = exponents + (bits - _DIGITS)
+    whole >>= np.clip(-up, 0, 63)  # of zeros alone, or of bits that are zero
+    pairs = zip(whole.T.tolist(), np.maximum(up, 0).T.tolist(), strict=True)
+    return [sum(map(lshift, numbers, by)) for numbers, by in pairs]
+
+
 def _units(value: float, bits: int) -> int:
     """Return a value that is a multiple of 2**-bits in this unit."""
     over, under = value.as_integer_ratio()
@@ -106,6 +143,36 @@ def sums_of_integers(values: npt.NDArray[np.int64], least: int, most: int) -> tu
     return total, squares
 
 
+def sums_of_integer_rows(table: npt.NDArray[np.int64], least: I64, most: I64) -> list[tuple[int, int]]:
+    """Return what `sums_of_integers` does, for each row of a table."""
+    base = np.where((least >= 0) & (most <= _PIECE), 0, least)
+    above = table.view(np.uint64) - base.view(np.uint64)[:, None]  # modulo 2**64, and so right
+    furthest = int((most.view(np.uint64) - base.view(np.uint64)).max())
+    pieces = max(-(-furthest.bit_length() // _PIECE_BITS), 1)
+    parts = [
+        (above >> np.uint64(i * _PIECE_BITS) & np.uint64(_PIECE)).view(np.int64).astype(np.float64)
+        for i in range(pieces)
+    ]
+    ones, twos = [0] * len(table), [0] * len(table)
+    for i, piece in enumerate(parts):
+        by = i * _PIECE_BITS
+        ones = [one + (more << by) for one, more in zip(ones, _whole(piece.sum(axis=1)), strict=True)]
+        for j in range(i, pieces):
+            by = (i + j) * _PIECE_BITS + (i != j)
+            products = _whole(np.einsum("ij,ij->i", piece, parts[j]))
+            twos = [two + (more << by) for two, more in zip(twos, products, strict=True)]
+    count = table.shape[1]
+    return [
+        (one + count * low, two + 2 * low * one + count * low * low)
+        for one, two, low in zip(ones, twos, base.tolist(), strict=True)
+    ]
+
+
+def _whole(sums: F64) -> list[int]:
+    found: list[int] = sums.astype(np.int64).tolist()
+    return found
+
+
 def _pieces(values: npt.NDArray[np.int64], base: int, pieces: int) -> list[F64]:
     """Return pieces of 20 bits of how far values are above the base, the lowest first."""
     if pieces == 1:
@@ -115,8 +182,6 @@ def _pieces(values: npt.NDArray[np.int64], base: int, pieces: int) -> list[F64]:
     whole = [above, *shifted]
     return [(one & np.uint64(_PIECE)).view(np.int64).astype(np.float64) for one in whole]
 
-
-I64 = npt.NDArray[np.int64]
 
 _FLOAT: Final = "float"
 _INT: Final = "int64"
@@ -158,6 +223,29 @@ class Numbers:
         self.zeros += len(values) - int(np.count_nonzero(values))
         self.total += total
         self.squares += squares
+
+    @staticmethod
+    def add_rows(numbers: Sequence[Numbers], table: npt.NDArray[Any]) -> None:
+        """Add each row of a table of one kind to its numbers: with few values in each, calls for each take longest."""
+        low, high = table.min(axis=1), table.max(axis=1)
+        if numbers[0].is_float:
+            low, high = low.astype(np.float64) + 0.0, high.astype(np.float64) + 0.0  # -0.0 is 0.0
+            with np.errstate(invalid="ignore"):
+                fine = np.isfinite(high - low)
+            if not fine.all():
+                for row in np.flatnonzero(~fine).tolist():
+                    numbers[row].add(table[row])
+                numbers, table, low, high = list(compress(numbers, fine)), table[fine], low[fine], high[fine]
+            sums = sums_of_float_rows(table, np.maximum(-low, high))
+        else:
+            sums = sums_of_integer_rows(table, low, high)
+        zeros = table.shape[1] - np.count_nonzero(table, axis=1)
+        each = zip(numbers, low.tolist(), high.tolist(), zeros.tolist(), sums, strict=True)
+        for one, least, most, nothing, (total, squares) in each:
+            one._take(table.shape[1], least, most)
+            one.zeros += nothing
+            one.total += total
+            one.squares += squares
 
     def _add_few(self, values: list[int]) -> None:
         self._take(len(values), min(values), max(values))

@@ -245,7 +245,8 @@ def _alike(batches: Iterator[Rows]) -> Iterator[list[Rows]]:
     count = size = 0
     for rows in batches:
         batch = rows.batch
-        few = batch.num_columns > 0 and batch.num_rows <= _SMALL_ROWS and type(rows) is Rows  # others have payloads
+        few = 0 < batch.num_columns * batch.num_rows <= _SMALL_BYTES and batch.num_rows <= _SMALL_ROWS
+        few = few and type(rows) is Rows  # others have payloads
         taken = batch.nbytes if few else 0
         is_small = few and taken <= _SMALL_BYTES
         is_full = count >= 8 * _SMALL_ROWS or size >= 4 * _SMALL_BYTES

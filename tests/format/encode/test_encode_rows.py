@@ -235,7 +235,8 @@ def test_runs_are_bounded_by_rows_views_and_bytes() -> None:
     wide = pa.record_batch({str(i): range(200) for i in range(10_000)})
     heavy = pa.record_batch({"s": ["x" * (1 << 20)] * 40})
     assert module._run_rows(narrow)[0] == 1 << 14
-    assert module._run_rows(wide)[0] == 64
+    assert module._run_rows(wide)[0] == 104
+    assert module._run_rows(wide, floats=10_000)[0] == 209
     assert module._run_rows(heavy)[0] == 15
     assert module._run_rows(narrow.slice(0, 0))[0] == 1
 

@@ -181,6 +181,13 @@ def columns_of(batch: pa.RecordBatch, schema: Schema, names: Collection[str]) ->
     return {feature.name: feature_column(batch[feature.name], feature).column for feature in wanted}
 
 
+_SAME: Final[dict[tuple[int, str, str], npt.DTypeLike]] = {
+    (pa.int64().id, "int64", "int64"): np.dtype(np.int64),
+    (pa.float32().id, "float32", "float"): np.dtype(np.float32),
+}
+"""Arrow values that are those of a feature as they are, by types and kind."""
+
+
 def feature_column(
     array: pa.Array,
     feature: Feature,
@@ -193,6 +200,9 @@ def feature_column(
     `excused` are rows whose cell is known to be bad, and is null for that reason. There is at most one problem a row.
     Raises `SchemaError` where the array's type or shape is not that of the feature.
     """
+    same = _SAME.get((array.type.id, feature.type, feature.kind))
+    if same is not None and feature.shape == () and not array.null_count:
+        return Conversion(FeatureColumn(feature.name, feature.kind, raw_values(array, same)))
     cells = cells_of(array, feature)
     form = form_of(feature)
     _check_type(cells.values.type, feature, form)

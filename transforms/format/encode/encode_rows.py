@@ -15,6 +15,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -22,7 +23,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...errors import RunError, SchemaError, UsageError
-from ..buffers.arrow_memory import array_of, joined_arrays, raw_values, take_rows, true_mask
+from ..buffers.arrow_memory import array_of, joined_arrays, take_rows, true_mask
 from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, absent_column, feature_column
 from ..flow.observers import (
@@ -53,6 +54,10 @@ _RUN_ROWS: Final = 1 << 14  # each costs some 0.5 ms of Python, whatever its row
 _RUN_VIEWS: Final = 1 << 19  # 8 MiB of views
 _RUN_BYTES: Final = 16 << 20  # of input: bounds what a run of wide rows takes
 _MIN_RUN_ROWS: Final = 64  # with 100,000 columns 200 MiB of views: fewer rows would pay each column's overhead
+
+_WIDE_RUN_ROWS: Final = 512
+_WIDE_RUN_VIEWS: Final = 1 << 21
+"""With hundreds of columns so many rows pay each column's overhead, if their views take no more than 32 MiB."""
 
 _AT_ONCE: Final = 256
 """Sparse columns whose values are taken out at once."""
@@ -152,7 +157,7 @@ class RowEncoder:
         known: dict[int, list[CellError]] = defaultdict(list)
         for problem in rows.problems:
             known[problem.row].append(problem.error)
-        step, sparse = _run_rows(rows.batch, self.run_rows)
+        step, sparse = _run_rows(rows.batch, self.run_rows, self._floats)
         sparse = sparse and all(one.takes_sparse for one in self.observers)
         starts = range(0, rows.batch.num_rows, step)
         runs = [self._encode_run(rows, start, step, known, memory, sparse=sparse) for start in starts]
@@ -313,6 +318,11 @@ class RowEncoder:
         parts = {code: records.frame(crcs, np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()}
         return {assigned.names[code]: frames for code, frames in parts.items()}, assigned
 
+    @cached_property
+    def _floats(self) -> int:
+        """How many features are one float a row."""
+        return sum(feature.kind == "float" and feature.shape == () for feature in self.schema)
+
     @property
     def _encoder(self) -> ExampleEncoder:
         """The encoder of this thread: it remembers entry prefixes."""
@@ -377,8 +387,6 @@ class RowEncoder:
     def _sparse_column(self, values: pa.Array, feature: Feature, rows: I64) -> Conversion:
         if not len(rows) and feature.kind != "float":  # of which a narrowing is reported
             return _NOTHING[feature.kind]
-        if feature.type == "int64" and feature.shape == () and types.is_int64(values.type):
-            return Conversion(FeatureColumn(feature.name, "int64", raw_values(values, np.int64), rows=rows))
         made = feature_column(values, feature, field_bytes_limit=self.field_bytes_limit)
         problems = tuple(CellProblem(int(rows[problem.row]), problem.error) for problem in made.problems)
         return Conversion(replace(made.column, rows=rows), problems, made.narrowing)
@@ -429,7 +437,7 @@ def _splits_of(rows: int, runs: Sequence[_Run]) -> tuple[tuple[str, ...], I64]:
     return names, splits
 
 
-def _run_rows(batch: pa.RecordBatch, most: int = _RUN_ROWS) -> tuple[int, bool]:
+def _run_rows(batch: pa.RecordBatch, most: int = _RUN_ROWS, floats: int = 0) -> tuple[int, bool]:
     """Return how many rows make a run, bounded by rows, by views, and by bytes of input, and whether it is sparse.
 
     It is where so many columns are null in most rows that their values are taken out before they are encoded.
@@ -440,7 +448,9 @@ def _run_rows(batch: pa.RecordBatch, most: int = _RUN_ROWS) -> tuple[int, bool]:
     sparse = _SPARSE * (cells - nulls) < cells
     if sparse:  # nulls have neither views nor bytes
         columns, size = columns - nulls // batch.num_rows, max(size - 8 * nulls, size // 8)
-    by_views = max(_RUN_VIEWS // (2 * columns + 1), _MIN_RUN_ROWS)
+    viewed = columns - max(floats - nulls, 0)  # floats that are always there are written without views
+    wide = min(_WIDE_RUN_ROWS, _WIDE_RUN_VIEWS // (2 * viewed + 1))
+    by_views = max(_RUN_VIEWS // (2 * columns + 1), wide, _MIN_RUN_ROWS)
     by_bytes = _RUN_BYTES * batch.num_rows // max(size, 1)
     return int(max(min(most, by_views, by_bytes), 1)), sparse
 

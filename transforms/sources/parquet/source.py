@@ -109,7 +109,8 @@ class ParquetSource(TableSource):
                 batch_rows = min(max(batch_rows, 1), BATCH_ROWS)
                 expect(opened, chunk_ranges(piece.spans), in_turn=True)
                 for batch, problems, done in _read_row_group(columns, read_at(opened), piece, batch_rows):
-                    seen_row_bytes = max(seen_row_bytes, batch.nbytes // batch.num_rows)
+                    if piece is not pieces[-1]:
+                        seen_row_bytes = max(seen_row_bytes, batch.nbytes // batch.num_rows)
                     yield batch, problems, piece, done
 
     def _open_columns(
@@ -245,10 +246,11 @@ def _unpack(name: str, rows: int) -> Foreign:
 
 
 def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [storage_column(column) for column in batch.columns]
-    if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
+    columns = batch.columns  # pyarrow makes them again at each look
+    stored = [storage_column(column) for column in columns]
+    if all(new is old for new, old in zip(stored, columns, strict=True)):
         return batch
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    return pa.RecordBatch.from_arrays(stored, names=batch.schema.names)
 
 
 def _as_written(batch: pa.RecordBatch, written: pa.Schema, name: str) -> pa.RecordBatch:
