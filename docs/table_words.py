@@ -49,7 +49,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.pictures": "a picture without a name before its suffix is the column `image`, or called by its suffix",
     "input.json": "the fields of `.json` members are columns, or its text is one column `json`",
     "input.images": "the folder of the pictures that labels are beside",
-    "input.masks": "`true`: polygons and run lengths become PNG masks",
+    "input.masks": "`true`: polygons and run lengths become PNG masks, by pycocotools (extra `coco`)",
     "input.metadata": "`none`: the folders alone; by default a `metadata.csv`, `.jsonl` or `.parquet` beside pictures "
     "names them, and its rows are the records ([guide](guide.md#tables-beside-pictures))",
     "input.sha256": "add the feature `image/key/sha256`",

@@ -84,11 +84,12 @@ MODULES: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "cykooz-resizer": ("cykooz_resizer", "pictures resized faster than with Pillow"),
         "pi-heif": ("pi_heif", "HEIC pictures"),
     },
+    "coco": {"pycocotools": ("pycocotools.mask", "masks of annotations: input.annotations.masks")},
     "dataflow": {"apache-beam[gcp]": ("apitools", "runner.name: dataflow")},
 }
 """The module of each distribution of the core (under "") and of each extra, and what needs it."""
 
-_NEEDS: Final = {"": CORE, "aws": "s3", "gcp": "gs", "dataflow": "dataflow", "images": ""}
+_NEEDS: Final = {"": CORE, "aws": "s3", "gcp": "gs", "dataflow": "dataflow", "images": "", "coco": ""}
 """Who needs them: without `images` Pillow does the same, slower, and reports no damage of JPEGs."""
 
 _SLOW: Final = ("apache_beam", "pandas")

@@ -171,7 +171,7 @@ def test_a_client_that_is_not_installed_is_told_by_its_extra_beside_those_that_a
         "except StoreAccessError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    install = f"uv tool install '.[aws,gcp,images]', or for one command: uv run --extra {extra} shardmill ..."
+    install = f"uv tool install '.[aws,coco,gcp,images]', or for one command: uv run --extra {extra} shardmill ..."
     assert done.stdout == f"{scheme}:// needs the extra {extra}; in your clone of Shardmill: {install}\n"
 
 

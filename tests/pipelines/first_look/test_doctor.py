@@ -89,10 +89,12 @@ def test_what_the_core_lacks_is_named_with_the_command_that_installs_it_and_the_
         "pyarrow": "not installed",
         "crc32c": "installed, but its import fails: ImportError: libcrc.so.1: cannot open shared object file",
     }
-    reinstall = "in your clone of Shardmill: uv tool install --reinstall '.[gcp,images]'"
+    reinstall = "in your clone of Shardmill: uv tool install --reinstall '.[coco,gcp,images]'"
     assert {checks[name]["fix"] for name in wrong} == {reinstall}
     assert checks["boto3"]["state"] == "missing"
-    assert str(checks["boto3"]["fix"]).startswith("in your clone of Shardmill: uv tool install '.[aws,gcp,images]'")
+    assert str(checks["boto3"]["fix"]).startswith(
+        "in your clone of Shardmill: uv tool install '.[aws,coco,gcp,images]'"
+    )
     assert not checks["boto3"]["required"]
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,20 @@ def test_segmentations_are_counted_and_become_masks_by_the_setting_on_the_screen
     setting = line.rpartition("--set ")[2]
     assert shardmill(*command, "--set", setting, "--overwrite").code == 0
     assert len(records()[2]["image/object/mask"]) == 2
+
+
+def test_masks_without_the_extra_that_draws_them_stop_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pycocotools", None)
+    install = r"^masks take pycocotools, which is not installed; .*uv tool install '\.\[aws,coco,gcp,images\]'"
+    listed = instances()
+    Path("broken.json").write_text("{")
+    with pytest.raises(UsageError, match=install):
+        run("broken.json", masks=True)
+    run(listed)
+    objects = {"bbox": [[1, 1, 4, 4]], "category": [0], "segmentation": ["[[1, 1, 5, 1, 5, 5]]"]}
+    Path("pictures/metadata.jsonl").write_text(json.dumps({"file_name": "0.png", "objects": objects}) + "\n")
+    with pytest.raises(UsageError, match=install):
+        convert("pictures", output="other")
 
 
 def test_a_picture_that_is_missing_is_a_reject_and_one_that_is_not_listed_is_counted(shardmill: Shardmill) -> None:

@@ -106,7 +106,8 @@ def _quoted(name: str) -> str:
 
 
 _MARKS: Final = {
-    "aws": "boto3", "gcp": "google-cloud-storage", "dataflow": "google-cloud-dataflow-client", "images": "simplejpeg"
+    "aws": "boto3", "gcp": "google-cloud-storage", "dataflow": "google-cloud-dataflow-client", "images": "simplejpeg",
+    "coco": "pycocotools",
 }  # fmt: skip
 """A distribution of each extra that shows that the extra is there."""
 

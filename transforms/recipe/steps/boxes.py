@@ -31,7 +31,7 @@ from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...pictures.facts import APPLY, BOXES_OF_TURNED, UPRIGHT
-from ...pictures.masks import mask_png
+from ...pictures.masks import mask_png, pycocotools
 from ...pictures.preprocess.picture import Ready
 from ...pictures.preprocess.placement import SIDEWAYS, Placement, placed_mask, turned_points
 from ..step import Column, Labels, Step, StepByType, Stepped, Types, is_text
@@ -102,6 +102,8 @@ class Boxes(Step):
                 continue
             fields = fields_of(column.field.type) if column.name == self.column else {}
             planned += [self._planned(key, kind) for key, kind in keys_of(fields).items()] if fields else [column]
+            if has_masks(fields):
+                pycocotools()  # or a refusal, before rows are read
             if fields and (rest := left_over(fields)):
                 empty = empty_array(stored_type(column.field.type))
                 kind = Objects.of(empty).rest(empty, rest).type

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.wording.hints import Set
+from ...pictures.masks import pycocotools
 from ...recipe.steps.objects import ID, MASK, OBJECTS, SIZE
 from ..contract.source import SourceEntry
 from ..files.formats import has_suffix, suffixes_of
@@ -89,6 +90,10 @@ class AnnotationOptions:
     folders: tuple[tuple[bytes, PictureFolder], ...] = ()
     held: tuple[str, ...] | None = None
     numeric: bool = False
+
+    def __post_init__(self) -> None:
+        if self.masks:
+            pycocotools()  # before anything is read
 
     def folder_of(self, entry: SourceEntry) -> PictureFolder:
         """Return where the pictures of a file of annotations are; nowhere, if nobody says."""
