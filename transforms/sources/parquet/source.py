@@ -38,6 +38,7 @@ from .footer import (
 )
 from .int96 import exact_timestamps, footer_of_raw_int96, has_int96
 from .pages import PackedSpans, PageBombError, check_pages, chunk_ranges
+from .wide import columns_at_once, side_by_side, slices_of
 
 if TYPE_CHECKING:
     from .options import ParquetInput
@@ -62,6 +63,10 @@ class ParquetPiece(Piece):
     row_bytes: int
     null_lists: bool
     spans: PackedSpans
+
+    @property
+    def unpacked(self) -> int:
+        return self.row_bytes * (self.rows or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +122,26 @@ class ParquetSource(TableSource):
         self, stack: ExitStack, piece: ParquetPiece, opened: OpenFile, schema: Schema, *, null_lists: bool
     ) -> _Columns:
         """Open the file of a piece, and where its footer has to be another, open it again."""
+        at_once = columns_at_once(len(schema), piece.unpacked)
 
         def open_with(*changes: ChangeFooter) -> pq.ParquetFile:
-            file = open_parquet(piece, opened, checksums=self.options.checksums, columns=len(schema), changes=changes)
+            file = open_parquet(piece, opened, checksums=self.options.checksums, columns=at_once, changes=changes)
             return stack.enter_context(file)
 
         file = open_with()
-        fields, leaves = choose_columns(file.schema_arrow, self.selection, piece.name)
+        schema_arrow = file.schema_arrow  # pyarrow makes it again at each look
+        fields, leaves = choose_columns(schema_arrow, self.selection, piece.name)
+        counts = [leaf_count(schema_arrow.field(index).type) for index in fields]
         int96 = self._int96_types(file, fields, leaves, schema)
         changes = [footer_of_raw_int96] if int96 else []
         if int96:
             file = open_with(*changes)
         written = None
         if null_lists:
-            schema_arrow = file.schema_arrow  # pyarrow makes it again at each look
+            schema_arrow = file.schema_arrow
             written = pa.schema([schema_arrow.field(index) for index in fields])
             file = open_with(*changes, footer_of_plain_lists)
-        return _Columns(piece.name, file, leaves, written, int96)
+        return _Columns(piece.name, file, leaves, counts, written, int96)
 
     def _int96_types(
         self, file: pq.ParquetFile, fields: Sequence[int], leaves: Sequence[int], schema: Schema
@@ -156,21 +164,28 @@ class ParquetSource(TableSource):
 class _Columns:
     """The chosen columns of an open file, and what they become after decoding.
 
-    `written` is the schema to cast to, where the file was opened without its own; `int96` are the types of columns in
-    which times come as raw INT96 values, by position.
+    `counts` are how many of the leaves each has. `written` is the schema to cast to, where the file was opened without
+    its own; `int96` are the types of columns in which times come as raw INT96 values, by position.
     """
 
     name: str
     file: pq.ParquetFile
     leaves: list[int]
+    counts: list[int]
     written: pa.Schema | None
     int96: dict[int, pa.DataType]
 
-    def batches(self, row_group: int, rows: int) -> Iterator[pa.RecordBatch]:
-        batches: Iterator[pa.RecordBatch] = self.file.reader.iter_batches(
-            rows, row_groups=[row_group], column_indices=self.leaves, use_threads=False
-        )
-        return batches
+    def batches(self, piece: ParquetPiece, rows: int) -> Iterator[pa.RecordBatch]:
+        def read(leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
+            batches: Iterator[pa.RecordBatch] = self.file.reader.iter_batches(
+                rows, row_groups=[piece.row_group], column_indices=leaves, use_threads=False
+            )
+            return batches
+
+        at_once = columns_at_once(len(self.leaves), piece.unpacked)
+        if at_once == len(self.leaves):
+            return read(self.leaves)
+        return side_by_side(read, slices_of(self.leaves, self.counts, at_once))
 
     def finish(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[CellProblem, ...]]:
         """Return a decoded batch in the types of the survey, and the problems that this shows."""
@@ -208,7 +223,7 @@ def _decoded(columns: _Columns, read: ReadAt, piece: ParquetPiece, batch_rows: i
     done = 0
     try:
         check_pages(read, piece.spans, piece.rows or 0)
-        for batch in columns.batches(piece.row_group, batch_rows):
+        for batch in columns.batches(piece, batch_rows):
             if not batch.num_rows:
                 continue
             if isinstance(piece.rows, int) and done + batch.num_rows > piece.rows:
