@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -14,6 +15,7 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.flow.rows import Block, Rows
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.recipe.steps.label import told_by_flags
+from ...transforms.recognise.beside.class_names import told_by_class_names
 from ...transforms.recognise.beside.tables import told_by_paths
 from ...transforms.recognise.rules import told_by_column
 from ...transforms.sources.contract.planning import Plan, make_plan
@@ -67,13 +69,19 @@ def prepare(
 def _plan(conversion: Conversion, listing: Listing, survey: Survey, encoder: RowEncoder) -> Plan:
     """Plan, and say where a column of what is sampled would split the rows that nothing else splits."""
     told = dict[str, None]()
+    rules: list[Callable[[Rows], Sequence[str]]] = [
+        lambda rows: told_by_paths(rows.batch, listing, rows.entry_of(0)),
+        lambda rows: told_by_class_names(rows.batch, listing, survey.frozen.labels),
+        lambda rows: told_by_flags(rows.batch),
+    ]
+    if conversion.split is None and not survey.frozen.splits:
+        rules.append(lambda rows: told_by_column(rows.batch))
 
     def encode(rows: Rows) -> Block:
-        if not told and conversion.split is None and not survey.frozen.splits:
-            told.update(dict.fromkeys(told_by_column(rows.batch)))
-        if not told and rows.batch.num_rows:
-            paths = told_by_paths(rows.batch, listing, rows.entry_of(0))
-            told.update(dict.fromkeys((*paths, *told_by_flags(rows.batch))))
+        for rule in [*rules] if rows.batch.num_rows else ():
+            if lines := rule(rows):
+                told.update(dict.fromkeys(lines))
+                rules.remove(rule)
         return encoder.encode(rows)
 
     output = conversion.output

@@ -1,0 +1,107 @@
+"""Files beside a table or arrays that have the names of the classes whose numbers a column holds.
+
+    labels.txt, target_names.txt    a name in each line: of 0, 1 and so on, or of 1 and so on
+    id2label.json, config.json      {"0": "cat"}, {"cat": 0}, ["cat"], or these as `id2label` of a model's config
+
+The numbers must fit: a column of 0 to 3 has no names in a file of ten lines, unless it is a column of classes by its
+name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...format.wording.hints import set_column
+from ...format.wording.printable import quoted
+from ...sources.contract.call import shown_path
+from ...sources.contract.source import Listing
+from ...sources.files.open_file import is_object
+
+_STEMS: Final = (
+    "labels", "classes", "class_names", "label_names", "target_names", "categories", "names", "id2label", "label2id",
+    "label_map", "labelmap", "class_to_idx", "idx_to_class",
+)  # fmt: skip
+_FILES: Final = (*(f"{stem}.{end}" for stem in _STEMS for end in ("txt", "json")), "config.json")
+_COLUMN: Final = re.compile(r"(?:.*[_ -])?(?:label|labels|class|classes|target|category|y)(?:[_ -]?(?:id|idx|index))?")
+_MOST_BYTES: Final = 1 << 20
+_MOST_NAMES: Final = 1000
+_MOST_SHOWN: Final = 100
+_LONGEST: Final = 100
+_PATH: Final = re.compile(r"[\t,;|/\\]|\.[A-Za-z0-9]{2,4}$")
+
+
+def told_by_class_names(batch: pa.RecordBatch, listing: Listing, labelled: Collection[str]) -> tuple[str, ...]:
+    """Return what to say of the first column of numbers, not among those that are `labelled`, whose names are beside.
+
+    Files are looked for in the folder of the first table, and in the one above it.
+    """
+    own = listing.entries[0].path if listing.entries and listing.traits.in_files else b"://"
+    columns = {name: bounds for name in _columns(batch, labelled) if (bounds := _bounds(batch[name])) is not None}
+    if is_object(own) or not columns:
+        return ()
+    for path, stated in _files_near(os.path.dirname(os.fsdecode(own))):
+        for name, (least, most) in columns.items():
+            from_1 = isinstance(stated, list) and least >= 1 and most == len(stated)
+            names = _in_order(stated) if isinstance(stated, dict) else ["_unused_0"] * from_1 + stated
+            if most < len(names):
+                what = f"column {quoted(name)} holds numbers, {least} to {most}, and {shown_path(path)} has their names"
+                option = set_column(name, "label", names if len(names) <= _MOST_SHOWN else "[NAME, ...]")
+                return (f"{what}; to keep them as classes: {option}",)
+    return ()
+
+
+def _columns(batch: pa.RecordBatch, labelled: Collection[str]) -> list[str]:
+    numbers = [one.name for one in batch.schema if pa.types.is_integer(one.type) and one.name not in labelled]
+    return [name for name in numbers if _COLUMN.fullmatch(name.lower())]
+
+
+def _bounds(column: pa.Array) -> tuple[int, int] | None:
+    """Return the least and the largest number of a column, if they may be those of classes."""
+    found = pc.min_max(column).as_py()
+    least, most = found["min"], found["max"]
+    return (least, most) if least is not None and 0 <= least <= most < _MOST_NAMES and most > 0 else None
+
+
+def _files_near(folder: str) -> Iterator[tuple[str, list[str] | dict[int, str]]]:
+    """Yield the files that have names of classes, with these, by their numbers where they say so."""
+    for above in (folder, os.path.dirname(folder)):
+        for path in (os.path.join(above, name) for name in _FILES):
+            if os.path.isfile(path) and os.path.getsize(path) <= _MOST_BYTES and (names := _names_in(path)):
+                yield path, names
+
+
+def _names_in(path: str) -> list[str] | dict[int, str] | None:
+    with open(path, "rb") as file:
+        raw = file.read()
+    try:
+        text = raw.decode("utf-8-sig")
+        found = json.loads(text) if path.endswith(".json") else [line.strip() for line in text.strip().splitlines()]
+    except ValueError:
+        return None  # not a text, or not JSON: it names no class
+    names = _by_number(found.get("id2label", found)) if isinstance(found, dict) else found
+    texts = list(names.values()) if isinstance(names, dict) else names
+    if not isinstance(texts, list) or not all(isinstance(one, str) and 0 < len(one) <= _LONGEST for one in texts):
+        return None
+    is_list = 1 < len(texts) <= _MOST_NAMES and len(set(texts)) == len(texts)
+    return names if is_list and not (path.endswith(".txt") and all(map(_PATH.search, texts))) else None
+
+
+def _by_number(found: Any) -> dict[int, str] | None:
+    """Return the names of an object whose keys are numbers, or whose values are; None of others."""
+    pairs = list(found.items()) if isinstance(found, dict) else []
+    for numbered in (pairs, [(value, key) for key, value in pairs]):
+        if numbered and all(re.fullmatch(r"[0-9]{1,4}", str(number)) for number, _ in numbered):
+            return {int(number): name for number, name in numbered}
+    return None
+
+
+def _in_order(names: dict[int, str]) -> list[str]:
+    """Return names in the order of their numbers, from 0 on; a number that none has is a class that no row has."""
+    return [names.get(number, f"_unused_{number}") for number in range(max(names) + 1)]
