@@ -176,6 +176,27 @@ def test_a_list_that_is_train_and_val_together_is_left_out_and_said(shardmill: S
     assert "trainval.txt, which is others together, is left out" in screen
 
 
+def test_lists_of_the_pictures_of_a_class_are_said_to_be_left_out(shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert "cat_train.txt says which pictures show a class, and is not read" in screen
+    write("pets/ImageSets/Main/dog_train.txt", "0 -1\n1  1\n")
+    screen = shardmill("convert", "pets", "-o", "two").out
+    assert "cat_train.txt, dog_train.txt say which pictures show a class, and are not read" in screen
+    assert sorted(splits_of("out")) == sorted(splits_of("two")) == ["test", "train", "val"]
+
+
+def test_one_list_of_some_of_the_files_does_not_speak_of_all(shardmill: Shardmill) -> None:
+    voc_as_it_is("pets")
+    for name in ("val", "test", "trainval", "cat_train"):
+        Path(f"pets/ImageSets/Main/{name}.txt").unlink()
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert "the files that are listed are of split train, from ImageSets/Main" in screen
+    assert "2 files that no list of a split names are left out" in screen
+    write("pets/ImageSets/Main/train.txt", "0\n1\n2\n3\n")
+    assert "all files are of split train, from ImageSets/Main" in shardmill("convert", "pets", "-o", "all").out
+
+
 def test_trainval_without_the_lists_of_both_is_one_split(shardmill: Shardmill) -> None:
     voc_as_it_is("pets")
     for name in ("train", "val"):

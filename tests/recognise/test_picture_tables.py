@@ -163,6 +163,22 @@ def test_pictures_that_no_row_names_are_counted_and_named(shardmill: Shardmill) 
         assert "Detected: d/metadata.jsonl names the pictures: rows become records" in screen.out
 
 
+def test_masks_and_files_that_are_no_pictures_are_not_counted_as_pictures_that_no_row_names(
+    shardmill: Shardmill,
+) -> None:
+    pictures("d/masks/0.png", "d/train/1.png", "d/train/1_mask.png", "d/train/2.png", "d/train/00017")
+    table("d/train/metadata.jsonl", [{"file_name": "1.png"}])
+    Path("d/train/labels.cache").write_text("made up")
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "Detected: 2 pictures are named by no row or annotation, and are left out, such as d/" in screen.out
+    assert "2 masks, by the names of files or folders, are not read, such as d/" in screen.out
+    Path("d/masks").rename("masks")  # a word above the root says nothing
+    pictures("masks/d/1.png", "masks/d/2.png")
+    table("masks/d/metadata.jsonl", [{"file_name": "1.png"}])
+    screen = shardmill("convert", "masks/d", "-o", "two")
+    assert "1 picture is named by no row or annotation, and is left out, such as masks/d/2.png" in screen.out
+
+
 def test_a_missing_picture_is_a_reject_of_its_row_and_the_run_goes_on() -> None:
     pictures("d/0.png")
     table("d/metadata.csv", [{"file_name": name} for name in ("0.png", "gone.png", "../0.png", "/etc/passwd")])

@@ -11,9 +11,11 @@ The split is the folder with a split's name that the table is in, or that the pi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -28,6 +30,7 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
 from ...recognise.evidence.names import split_above, split_of_folder
 from ...sources.contract.source import Listing
+from ...sources.files.formats import suffixes_of
 from ...sources.files.skipped_names import pictures_below
 from ..step import Step, Stepped
 
@@ -95,7 +98,8 @@ class UnnamedPictures(Step):
     """Look at the paths in some columns, and count the pictures without one.
 
     Paths begin in the folder `begin`, or where it is empty in that of their table. `roots` are the folders of pictures,
-    absolute. `count` are those that no row names, `example` is one of them.
+    absolute. `count` are those that no row names, `example` is one of them; `masks` and `mask` are of those that have
+    the names of masks. Files of suffixes that pictures do not have are not counted.
     """
 
     columns: tuple[str, ...]
@@ -103,6 +107,8 @@ class UnnamedPictures(Step):
     begin: bytes = b""
     count: int | None = None
     example: str = ""
+    masks: int = 0
+    mask: str = ""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -114,10 +120,14 @@ class UnnamedPictures(Step):
 
     @property
     def detected(self) -> str:
-        if not self.count:
-            return ""
-        pictures, are = ("1 picture", "is") if self.count == 1 else (f"{self.count:,} pictures", "are")
-        return f"{pictures} {are} named by no row or annotation, and {are} left out, such as {self.example}"
+        said = list[str]()
+        if self.count:
+            pictures, are = ("1 picture", "is") if self.count == 1 else (f"{self.count:,} pictures", "are")
+            said.append(f"{pictures} {are} named by no row or annotation, and {are} left out, such as {self.example}")
+        if self.masks:
+            masks, are = ("1 mask", "is") if self.masks == 1 else (f"{self.masks:,} masks", "are")
+            said.append(f"{masks}, by the names of files or folders, {are} not read, such as {self.mask}")
+        return "; ".join(said)
 
     def at(self, path: bytes) -> UnnamedPictures:
         return self if self.begin else replace(self, begin=os.path.dirname(path))
@@ -131,12 +141,17 @@ class UnnamedPictures(Step):
         return pc.unique(pa.concat_arrays([one, other]))
 
     def learned(self, summary: pa.Array | None) -> UnnamedPictures:
-        named, count, example = summary if summary is not None else pa.nulls(0, pa.large_binary()), 0, ""
-        for paths in _pictures_of(self.roots):
-            unnamed = paths.filter(pc.invert(pc.is_in(paths, value_set=named)))
-            count += len(unnamed)
-            example = example or (printable_path(os.path.relpath(unnamed[0].as_py())) if len(unnamed) else "")
-        return replace(self, count=count, example=example)
+        named = summary if summary is not None else pa.nulls(0, pa.large_binary())
+        counts, first = Counter[bool](), dict[bool, bytes]()
+        for root, paths in ((one, paths) for one in self.roots for paths in _pictures_of(one)):
+            for path in filter(_PICTURE.search, paths.filter(pc.invert(pc.is_in(paths, value_set=named))).to_pylist()):
+                is_mask = _MASK.search(path, len(os.fsencode(root))) is not None
+                counts[is_mask] += 1
+                first.setdefault(is_mask, path)
+        shown = {is_mask: printable_path(os.path.relpath(path)) for is_mask, path in first.items()}
+        return replace(
+            self, count=counts[False], example=shown.get(False, ""), masks=counts[True], mask=shown.get(True, "")
+        )
 
 
 def _absolute(folder: bytes, paths: pa.Array) -> pa.Array:
@@ -147,7 +162,20 @@ def _absolute(folder: bytes, paths: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(start, paths, slash)
 
 
-def _pictures_of(roots: Sequence[str]) -> Iterator[pa.Array]:
-    paths = chain.from_iterable(pictures_below(os.fsencode(root)) for root in roots)
+_PICTURE: Final = re.compile(
+    rb"(?:%s|/[^/.]+)\Z" % b"|".join(map(re.escape, map(str.encode, suffixes_of("images")))), re.I
+)
+"""A path with the suffix of a picture, or without any."""
+
+_MASK: Final = re.compile(
+    rb"/(?:[^/]*masks?|segmentations?|segmentation(?:class|object)|gt|ground_?truth|panoptic[^/]*|annotations?)/|"
+    rb"[_-]masks?\.[a-z]+\Z",
+    re.IGNORECASE,
+)
+"""A path below the root, of a mask."""
+
+
+def _pictures_of(root: str) -> Iterator[pa.Array]:
+    paths = pictures_below(os.fsencode(root))
     while some := list(islice(paths, _AT_ONCE)):
         yield pa.array(some, pa.large_binary())

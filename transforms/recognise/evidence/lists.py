@@ -152,7 +152,8 @@ def _of_voc(root: str) -> list[tuple[str, str]]:
 def _image_sets(folder: str) -> list[tuple[str, str, str]]:
     """Return the lists in a folder of Pascal VOC's: the split of each, its path, and what to say of it.
 
-    Where one has the name of a split, all are of splits. The split is "" where none has: CVAT's default.txt.
+    Where one has the name of a split, all are of splits. The split is "" where none has: CVAT's default.txt. Lists of
+    classes are one entry, without a split.
     """
     texts = {os.path.splitext(name)[0]: os.path.join(folder, name) for name in _texts_of(folder)}
     lists = {stem: path for stem, path in texts.items() if not _OF_A_CLASS.fullmatch(stem)}
@@ -169,6 +170,10 @@ def _image_sets(folder: str) -> list[tuple[str, str, str]]:
         split = split_of_folder(stem) or as_split(stem)
         said = f'"{printable(stem)}" is {split}' if split != stem.lower() and not split_of_folder(stem) else said
         found.append(("" if is_union else split, path, said))
+    if of_classes := [f"{stem}.txt" for stem in texts if stem not in lists]:
+        say, are = ("says", "is") if len(of_classes) == 1 else ("say", "are")
+        said = f"{first_names(of_classes, 2)} {say} which pictures show a class, and {are} not read"
+        found.append(("", folder, said))
     return found
 
 

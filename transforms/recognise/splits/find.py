@@ -211,7 +211,8 @@ def _agree(one: Found, other: Found) -> bool:
 
 def _line(splits: Sequence[str | None], where: str) -> str:
     names = sorted({split for split in splits if split})
-    what = f"splits {', '.join(names)}" if len(names) > 1 else f"all files are of split {names[0]}"
+    files = "all files" if all(splits) else "the files that are listed"
+    what = f"splits {', '.join(names)}" if len(names) > 1 else f"{files} are of split {names[0]}"
     more = "" if where == "input.splits" else f"; to read all files as one split: {Set('input.splits', 'none')}"
     return f"{what}, from {where}{more}"
 
