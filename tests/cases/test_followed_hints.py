@@ -142,8 +142,8 @@ def test_the_command_for_boxes_of_a_split_writes_them_to_that_split(shardmill: S
     command = shlex.split(re.search(r"to read them: shardmill (.*)", seen.out)[1].split(";")[0])
     done = shardmill(*command)
     assert done.code == 0, done.err
-    assert list(open_dataset("OUT").splits) == [first]
-    assert open_dataset("OUT").manifest.splits[first].records == 1
+    assert list(open_dataset("out").splits) == [first]
+    assert open_dataset("out").manifest.splits[first].records == 1
 
 
 def test_a_pointer_of_git_lfs_is_fetched_with_git_lfs_pull(shardmill: Shardmill) -> None:

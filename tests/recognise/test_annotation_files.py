@@ -55,7 +55,7 @@ def test_pictures_whose_folder_is_unclear_are_left_to_the_user(shardmill: Shardm
     folder("pets/a/two", "pets/annotations/instances.json")
     screen = shardmill("convert", "pets", "-o", "out", "--set", "input.layout=flat", "--dry-run")
     said = " ".join(screen.out.split())
-    assert "shardmill convert PICTURES -o OUT --set input.annotations.coco=pets/annotations/instances.json" in said
+    assert "shardmill convert PICTURES -o out --set input.annotations.coco=pets/annotations/instances.json" in said
     assert "(PICTURES: the folder of its pictures)" in said
 
 
@@ -80,9 +80,9 @@ def test_the_command_is_typed_where_the_user_is_and_not_where_the_config_is(shar
     write("there/c.yaml", "version: 1\ninput: {paths: [pets], layout: flat}\noutput: {path: out}\n")
     said = " ".join(shardmill("convert", "there/c.yaml", "--dry-run").out.split())
     command = shlex.split(" ".join(said.partition("which are not read; to read them: shardmill ")[2].split()[:6]))
-    assert command == ["convert", "there/pets", "-o", "OUT", "--set", "input.annotations.voc=there/pets"]
+    assert command == ["convert", "there/pets", "-o", "there/out", "--set", "input.annotations.voc=there/pets"]
     assert shardmill(*command).code == 0
-    rows = open_dataset("OUT").to_arrow("train").to_pylist()
+    rows = open_dataset("there/out").to_arrow("train").to_pylist()
     assert [len(row["image/object/bbox/xmin"]) for row in rows] == [1, 1]
 
 

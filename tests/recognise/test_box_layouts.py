@@ -13,6 +13,7 @@ from PIL import Image
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.format.wording.hints import Set
 from shardmill.transforms.recognise.pictures.box_layouts import by_box_layout
+from shardmill.transforms.sources.contract.call import Call
 
 from ..command_line import Shardmill
 
@@ -303,20 +304,20 @@ def test_folders_of_labels_with_other_classes_are_refused(shardmill: Shardmill) 
 @pytest.mark.parametrize("more", [{"layout": "flat"}, {"labels": ["a"]}, {"metadata": "none"}, {"detect": "none"}])
 def test_what_the_user_says_of_the_folders_comes_before_the_layout(more: dict[str, Any]) -> None:
     roboflow_coco("pets")
-    assert by_box_layout({"format": "images"}, ["pets"], "") is not None
-    assert by_box_layout({"format": "images"} | more, ["pets"], "") is None
+    assert by_box_layout({"format": "images"}, ["pets"], "", Call()) is not None
+    assert by_box_layout({"format": "images"} | more, ["pets"], "", Call()) is None
 
 
 def test_class_folders_with_files_of_annotations_in_them_are_no_layout() -> None:
     for name in ("cat", "dog"):
         beside(f"pets/{name}", "voc")
-    assert by_box_layout({"format": "images"}, ["pets"], "") is None
+    assert by_box_layout({"format": "images"}, ["pets"], "", Call()) is None
 
 
 def test_annotations_of_two_kinds_are_left_to_the_user() -> None:
     roboflow_coco("pets")
     voc("pets/train/0.xml", "0.jpg")
-    assert by_box_layout({"format": "images"}, ["pets"], "") is None
+    assert by_box_layout({"format": "images"}, ["pets"], "", Call()) is None
 
 
 @pytest.mark.parametrize("text", ["a cat on a mat\n", "", "0 0.5\n", "\n\ncat 0.5 0.5 0.1 0.1\n"])
@@ -326,7 +327,7 @@ def test_texts_that_are_no_boxes_beside_pictures_are_no_layout(text: str) -> Non
     picture("more/0.jpg")
     write("more/0.txt", text)
     write("more/classes.txt", "cat\n")
-    assert [by_box_layout({"format": "images"}, [root], "") for root in ("pets", "more")] == [None, None]
+    assert [by_box_layout({"format": "images"}, [root], "", Call()) for root in ("pets", "more")] == [None, None]
 
 
 def test_the_first_label_file_may_be_empty() -> None:
@@ -334,7 +335,7 @@ def test_the_first_label_file_may_be_empty() -> None:
         picture(f"pets/images/{n}.jpg")
     write("pets/labels/0.txt", "")
     yolo("pets/labels/1.txt")
-    assert by_box_layout({"format": "images"}, ["pets"], "") is not None
+    assert by_box_layout({"format": "images"}, ["pets"], "", Call()) is not None
 
 
 def yolo_set(root: str, folder: str = "images", *names: str) -> None:
@@ -478,7 +479,7 @@ def test_a_root_may_be_a_folder_or_two_further_down(above: str, layout: str, sha
 def test_one_class_folder_with_annotations_in_it_is_no_layout() -> None:
     picture("pets/cat/1.jpg")
     voc("pets/cat/1.xml", "1.jpg")
-    assert by_box_layout({"format": "images"}, ["pets"], "") is None
+    assert by_box_layout({"format": "images"}, ["pets"], "", Call()) is None
 
 
 def test_coco_s_files_of_splits_may_begin_their_ids_again(shardmill: Shardmill) -> None:
@@ -599,11 +600,11 @@ def test_captions_beside_instances_of_coco_are_read_by_the_commands_on_the_scree
     screen = shardmill("convert", "pets", "-o", "out")
     assert "pets/annotations/captions_train.json" in screen.out
     for command in commands_in(screen.out):
-        done = shardmill(*["both" if word == "OUT" else word for word in command])
+        done = shardmill(*command)
         assert done.code == 0, done.err
-    captions = {split: open_dataset("both").to_arrow(split)["image/caption"].to_pylist() for split in SIZES}
+    captions = {split: open_dataset("out-all").to_arrow(split)["image/caption"].to_pylist() for split in SIZES}
     assert captions == {split: [[f"{split} {n}"] for n in range(count)] for split, count in SIZES.items()}
-    assert {split: boxes("both", split) for split in SIZES} == {split: boxes("out", split) for split in SIZES}
+    assert {split: boxes("out-all", split) for split in SIZES} == {split: boxes("out", split) for split in SIZES}
 
 
 def test_classes_are_not_named_by_a_yaml_file_of_other_pictures(shardmill: Shardmill) -> None:

@@ -74,8 +74,8 @@ def test_files_that_do_not_state_the_splits_of_their_pictures_stop_with_the_comm
     for command in commands_of(stopped.err, " && "):
         done = shardmill(*command)
         assert done.code == 0, done.err
-    assert splits_of("OUT") == {"train": ["a.jpg"], "val": ["b.jpg"]}
-    assert boxes("OUT", "val") == [(BOX, ["cat"])]
+    assert splits_of("out") == {"train": ["a.jpg"], "val": ["b.jpg"]}
+    assert boxes("out", "val") == [(BOX, ["cat"])]
 
 
 def test_two_files_of_the_same_pictures_stop_with_the_commands_that_read_one(shardmill: Shardmill) -> None:
@@ -88,7 +88,7 @@ def test_two_files_of_the_same_pictures_stop_with_the_commands_that_read_one(sha
     for command in (first, second):
         done = shardmill(*command, "--overwrite")
         assert done.code == 0, done.err
-        assert boxes("OUT", "train") == [(BOX, ["cat"])]
+        assert boxes("out", "train") == [(BOX, ["cat"])]
 
 
 def test_a_file_whose_pictures_are_in_two_folders_stops_with_the_command_that_reads_one(shardmill: Shardmill) -> None:
@@ -101,7 +101,7 @@ def test_a_file_whose_pictures_are_in_two_folders_stops_with_the_command_that_re
     (command,) = commands_of(stopped.err.replace(" (PICTURES: the folder of its pictures)", ""))
     done = shardmill(*[word.replace("PICTURES", "pets/val") for word in command])
     assert done.code == 0, done.err
-    assert boxes("OUT", "train") == [(BOX, ["cat"])]
+    assert boxes("out", "train") == [(BOX, ["cat"])]
 
 
 def test_a_file_beside_boxes_of_two_kinds_stops_with_the_commands(shardmill: Shardmill) -> None:
@@ -114,10 +114,10 @@ def test_a_file_beside_boxes_of_two_kinds_stops_with_the_commands(shardmill: Sha
     (command,) = commands_of(stopped.err)
     done = shardmill(*command)
     assert done.code == 0, done.err
-    assert boxes("OUT", "train") == [(BOX, ["cat"])]
+    assert boxes("out", "train") == [(BOX, ["cat"])]
     alone = shlex.split(stopped.err.partition("the pictures alone: shardmill ")[2])
     assert shardmill(*alone, "--overwrite").code == 0
-    assert "image/object/bbox/xmin" not in open_dataset("OUT").to_arrow("train").column_names
+    assert "image/object/bbox/xmin" not in open_dataset("out").to_arrow("train").column_names
 
 
 def test_a_file_in_the_only_folder_of_a_root_is_read(shardmill: Shardmill) -> None:
@@ -165,6 +165,17 @@ def test_a_file_beside_boxes_of_another_kind_is_named_and_a_split_without_its_pi
     assert "more/annotations/instances_train.json: not read, as the folder of its pictures is not found" in done.out
 
 
+def test_classes_of_whole_pictures_beside_boxes_are_said_not_to_be_read(shardmill: Shardmill) -> None:
+    picture("pets/images/train/0.jpg")
+    coco("pets/annotations/instances_train.json", ["0.jpg"])
+    found = json.loads(Path("pets/annotations/instances_train.json").read_text())
+    found["annotations"] = [{"id": 1, "image_id": 0, "category_id": 1}]  # as Datumaro writes them
+    Path("pets/annotations/labels_train.json").write_text(json.dumps(found))
+    screen = shardmill("convert", "pets", "-o", "out")
+    assert "pets/annotations/labels_train.json is not read: classes of whole pictures, without boxes" in screen.out
+    assert boxes("out", "train") == [(BOX, ["cat"])]
+
+
 def test_captions_may_have_a_category_and_are_read_by_the_command_beside_boxes(shardmill: Shardmill) -> None:
     picture("pets/images/train/0.jpg")
     coco("pets/annotations/instances_train.json", ["0.jpg"])
@@ -179,8 +190,8 @@ def test_captions_may_have_a_category_and_are_read_by_the_command_beside_boxes(s
     command = shlex.split(line.partition("to read it too: shardmill ")[2])
     done = shardmill(*command)
     assert done.code == 0, done.err
-    assert boxes("OUT", "train") == [(BOX, ["cat"])]
-    assert open_dataset("OUT").to_arrow("train")["image/caption"].to_pylist() == [["a cat"]]
+    assert boxes("out-all", "train") == [(BOX, ["cat"])]
+    assert open_dataset("out-all").to_arrow("train")["image/caption"].to_pylist() == [["a cat"]]
 
 
 def test_annotations_of_roboflow_that_are_left_out_are_no_hidden_files(shardmill: Shardmill) -> None:

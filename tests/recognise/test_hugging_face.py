@@ -103,6 +103,11 @@ def test_a_split_of_dataset_dict_json_that_is_not_there_is_refused_by_its_name(s
     screen = shardmill("convert", "d", "-o", "out")
     assert (screen.code, Path("out").exists()) == (2, False)
     assert 'd/dataset_dict.json: names the split "val", whose folder is not there' in screen.err
+    shutil.rmtree("d/train")
+    assert shardmill("convert", "d", "-o", "out").err == (
+        'error: d/dataset_dict.json: names the splits "train", "val", whose folders are not there; copy the whole '
+        "folder again, or take the names out of the file\n"
+    )
 
 
 def test_a_shard_of_parquet_that_is_not_there_is_said(shardmill: Shardmill) -> None:

@@ -32,8 +32,16 @@ FORMS: dict[str, tuple[str, str, str, str]] = {
     "CVAT for images": ("train.xml", XML.format("<box label='cat'/>"), "images/0.jpg", "coco_instances"),
     "CVAT's tags": ("train.xml", XML.format("<tag label='cat'/>"), "images/0.jpg", "imagenet_with_subset_dirs"),
     "CVAT for images, without <meta>": (
+        "annotations.xml", "<annotations><image name='0.jpg' width='40'><box /></image></annotations>", "images/0.jpg",
+        "the boxes of rectangles and polygons in Python: python -c",
+    ),
+    "CVAT for images, without <meta>, with tags": (
         "annotations.xml", "<annotations><image name='0.jpg' width='40'/></annotations>", "images/0.jpg",
         "export the set",
+    ),
+    "classes of whole pictures of COCO": (
+        "annotations/labels_train.json", '{"annotations": [{"category_id": 1}]}', "images/train/0.jpg",
+        '"coco_labels"',
     ),
     "LabelMe": (
         "Annotations/a/0.xml", "<annotation><object><polygon></polygon></object></annotation>", "Images/a/0.jpg",
@@ -161,6 +169,29 @@ def test_shapes_of_labelme_in_several_splits_are_read_as_boxes(
         assert boxes("out", split) == [([0.1, 0.0, 0.25, 0.0, 0.6, 0.1, 0.75, 0.5], [label, "a, b"])]
 
 
+def test_boxes_and_polygons_of_cvat_without_meta_are_read_in_their_splits(shardmill: Shardmill) -> None:
+    shapes = {
+        "train": "<box label='dog' xtl='4' ytl='5' xbr='24' ybr='15'/><tag label='old'/>",
+        "val": "<polygon label='cat' points='4,5;24,5;24,15'/>"
+        "<box label='a, b' xtl='10' ytl='8' xbr='20' ybr='12' rotation=\"90\"/>",
+    }
+    for (split, text), folder in zip(shapes.items(), ("images", "images/val"), strict=True):
+        picture(f"pets/{folder}/{split}.jpg")
+        write(
+            f"pets/{split}.xml",
+            f"<annotations>\n<image id='0' name='{split}.jpg' width='40' height='20'>{text}</image></annotations>",
+        )
+    refused = shardmill("convert", "pets", "-o", "out")
+    assert refused.code == 2
+    assert "pets/train.xml: annotations of CVAT for images" in refused.err
+    assert "--set schema.boxes=clip" in refused.err
+    follow(refused.err, shardmill)
+    assert boxes("out", "train") == [(BOX, ["dog"])]
+    ((found, names),) = boxes("out", "val")
+    assert names == ["cat", "a, b"]
+    assert found == pytest.approx([0.1, 0.325, 0.25, 0.25, 0.6, 0.425, 0.75, 0.75])
+
+
 def test_rotated_boxes_of_cvat_become_polygons_that_end_at_the_edge(shardmill: Shardmill) -> None:
     picture("pets/images/0.jpg")
     write("pets/train.xml", XML.format("<box label='cat' rotation=\"20\"/>"))
@@ -230,4 +261,5 @@ def test_an_export_of_datumaro_to_arrow_is_refused_and_read_as_it_is_where_it_is
     refused = shardmill("convert", "datum-0.arrow", "-o", "out")
     assert refused.code == 2
     assert "datum-0.arrow: is an export of Datumaro to Arrow" in refused.err
+    assert "with Datumaro: python -c 'import datumaro; " in refused.err
     assert shardmill("convert", "datum-0.arrow", "-o", "out", "--set", "input.detect=none").code == 0

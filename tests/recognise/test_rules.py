@@ -50,7 +50,7 @@ def test_a_rule_is_a_function_and_an_entry(monkeypatch: pytest.MonkeyPatch) -> N
     def lines(paths: Paths) -> str | None:
         return "txt" if len(paths.files) == 2 else None
 
-    def skipping(given: Any, paths: Any, base: str) -> Resolved | None:
+    def skipping(given: Any, *_: Any) -> Resolved | None:
         return Resolved({**given, "skip_lines": 1}, {}, (), "the first lines say nothing")
 
     def by_number(seen: Seen) -> Found | None:

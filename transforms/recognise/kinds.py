@@ -36,6 +36,7 @@ from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..sources.files.skipped_names import is_other_file, notes_among, pictures_below
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
+from .evidence.hugging_face import refuse_missing_folders
 from .evidence.names import split_in_words
 from .evidence.picture_tables import by_metadata, is_picture_table
 from .evidence.tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
@@ -88,7 +89,7 @@ def pictures_of_a_table(paths: Paths) -> str | None:
         unpack = next(archives_beside(Around(form="images", call=paths.call, notable=beside)))
         raise InputError(f"{printable_path(paths.typed[0])}: holds a table of pictures, and no pictures; {unpack}")
     try:
-        return "images" if beside and by_metadata({"format": "images"}, paths.typed, paths.base) else None
+        return "images" if beside and by_metadata({"format": "images"}, paths.typed, paths.base, paths.call) else None
     except InputError:
         return None
 
@@ -157,6 +158,7 @@ def nothing_known(paths: Paths) -> None:
     """A folder without a known suffix is refused, with what its first file shows."""
     if not paths.files:
         one = paths.typed[0]
+        refuse_missing_folders(os.path.abspath(os.fsencode(os.path.join(paths.base, one))))
         inside = glob_of_files(one, os.path.abspath(os.fsencode(paths.base)))
         how = _how_unnamed_are_read(one, inside, paths.base, paths.call)
         named = shell_path(inside or os.path.join(one, "*"))

@@ -49,7 +49,7 @@ from .evidence.names import FileSplits, split_of_folder
 from .evidence.picture_tables import Resolved, by_given_annotations, by_metadata
 from .evidence.tfds import missing_files
 from .kinds import KINDS, Paths, may_be_picture_table
-from .pictures.box_layouts import by_box_layout, refuse_unread_in_a_store
+from .pictures.box_layouts import AnnotationFile, by_box_layout, refuse_unread_in_a_store
 from .pictures.layout import (
     Meaning,
     above_splits,
@@ -117,7 +117,7 @@ class Look(Paths):
         """
         none = "known" in vars(self) and not self.ignore and not any(map(may_be_picture_table, self.known))
         rules = (rule for rule in MEANINGS if not (none and rule is by_metadata))  # which would walk all folders again
-        found = next(filter(None, (rule(section, self.typed, self.base) for rule in rules)), None)
+        found = next(filter(None, (rule(section, self.typed, self.base, self.call) for rule in rules)), None)
         if found is None:
             refuse_other_sets(section, self.typed, self.base, self.call)
         return found
@@ -191,19 +191,23 @@ class PictureFolders:
     """Folders that hold pictures, as their source lists them, and what it leaves out: `notable`, `texts`, `pairs`.
 
     `below` are the paths by which they are detected, `paths` the absolute ones, `roots` what each was found below.
-    `hints` say how files are read that have the names of annotations. `names` gives those of some pictures, `smallest`
+    `annotations` have the names of these. `names` gives those of some pictures, `smallest`
     the smallest pictures, of each at most so many.
     """
 
     below: Sequence[bytes]
     paths: Sequence[bytes]
     roots: Sequence[bytes]
-    hints: Sequence[str]
+    annotations: Sequence[AnnotationFile]
     notable: Sequence[bytes]
     texts: Sequence[bytes]
     pairs: Sequence[tuple[bytes, bytes]]
     names: Callable[[int], Sequence[bytes]]
     smallest: Callable[[int], Sequence[SourceEntry]]
+
+    def hints(self, call: Call) -> list[str]:
+        """Return how the files are read that have the names of annotations."""
+        return [one.hint(self.paths, call) for one in self.annotations]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +244,7 @@ def recognise_pictures(
     if own or recognised.rule in ("none", OFF, UNUSED, "folders"):
         meaning = _by_names(found, layout, how)
     else:
-        meaning = _by_rule(found, layout, recognised, splits)
+        meaning = _by_rule(found, layout, recognised, splits, how.call)
     return RecognisedPictures(recognised, splits, above, meaning)
 
 
@@ -248,7 +252,7 @@ def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
     around = replace(_around(found, Meaning("label", ()), how), call=how.call)
     hints = list(published_sets(around)) or list(lists_of_classes(around))
     hints = hints or [text for text in lists_of_splits(around) if "; then: " in text]
-    hints += found.hints
+    hints += found.hints(how.call)
 
     def command(top: bytes) -> str:
         """Return the command that reads a folder alone, a split into a dataset of its own."""
@@ -276,13 +280,13 @@ def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
         raise UsageError(f"{text}\nnothing above reads {first_names(left, MOST)}" if left else text) from None
 
 
-def _by_rule(found: PictureFolders, layout: str, by: Recognised, splits: Sequence[str | None]) -> Meaning:
+def _by_rule(found: PictureFolders, layout: str, by: Recognised, splits: Sequence[str | None], call: Call) -> Meaning:
     """Return what folders mean whose splits a rule of files states: the classes are in the rest of their names."""
     below = without_images(found.below)
     if by.rule != "roots":
         each = zip(below, splits, strict=True)
         below = [without_words(one, split, by.arguments.get(split or "", ())) for one, split in each]
-    classes = choose_layout(below, layout, found.hints, splits=False)
+    classes = choose_layout(below, layout, found.hints(call), splits=False)
     roles = zip((role_of(folder, classes) for folder in below), splits, strict=True)
     return Meaning(
         "split" if classes == "flat" else "split_label", tuple(replace(role, split=split) for role, split in roles)

@@ -80,6 +80,15 @@ def test_a_number_that_no_class_has_is_a_reject_and_minus_one_is_a_null() -> Non
         convert("b.parquet", output="b")
 
 
+def test_a_list_with_minus_one_keeps_plain_numbers_by_the_option_that_is_proposed(shardmill: Shardmill) -> None:
+    put("b.parquet", {"tags": [[0], [1, -1]], "kind": [0, 1]}, tags=[label("O", "B")], kind=label("neg", "pos"))
+    refused = shardmill("convert", "b.parquet", "-o", "out")
+    option = refused.err.partition("keep plain numbers: ")[2].split()[:2]
+    assert option == ["--set", "schema.columns.tags.type=int64"]
+    assert shardmill("convert", "b.parquet", "-o", "out", *option).code == 0
+    assert held() == {"tags": [[0], [1, -1]], "kind": ["neg", "pos"]}
+
+
 def test_classes_of_an_append_are_found_by_name_and_new_ones_come_at_the_end() -> None:
     tags = {"feature": label("x", "y"), "_type": "Sequence"}
     put("a.parquet", {"kind": [0, 1], "tags": [[0], [1, 0]]}, kind=label("neg", "pos"), tags=tags)

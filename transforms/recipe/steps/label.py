@@ -342,7 +342,8 @@ def _numbered(
 
 def _unknown(name: str, value: object, own: Sequence[str]) -> CellError:
     shown = first_names(own, _SHOWN)
-    text = f"the file names the classes 0 to {len(own) - 1} ({shown}); fix the row"
+    plain = set_column(name, "type", "int64")
+    text = f"the file names the classes 0 to {len(own) - 1} ({shown}); fix the row, or keep plain numbers: {plain}"
     return CellError(name, "UNKNOWN_CLASS", printable(str(value)), f"0 to {len(own) - 1}", text)
 
 

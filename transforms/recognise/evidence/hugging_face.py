@@ -233,12 +233,7 @@ def saved_splits(root: str, folders: Mapping[str, Any]) -> dict[str, str] | None
     if not isinstance(named, list) or not set(folders) <= {one for one in named if isinstance(one, str)}:
         return None
     shown = shown_path(os.path.join(path, _OF_ALL))
-    gone = [one for one in named if isinstance(one, str) and not _is_there(os.path.join(path, os.fsencode(one)), set())]
-    if gone:
-        raise InputError(
-            f'{shown}: names the split "{printable(gone[0])}", whose folder is not there; copy the whole folder '
-            f"again, or take the name out of the file"
-        )
+    refuse_missing_folders(path)
     found = {one: split_named(one, shown) for one in folders}
     if len({*found.values()}) < len(found):
         globs = {f"{split}_{at}" if at else split: f"{one}/**" for at, one, split in _numbered(found)}
@@ -247,6 +242,20 @@ def saved_splits(root: str, folders: Mapping[str, Any]) -> dict[str, str] | None
             f"{Set('input.splits', globs)}"
         )
     return found
+
+
+def refuse_missing_folders(path: bytes) -> None:
+    """Raises `InputError` where the `dataset_dict.json` in a folder names splits whose folders are not there."""
+    named = _json_in(path, _OF_ALL).get("splits")
+    texts = [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
+    gone = [one for one in texts if not _is_there(os.path.join(path, os.fsencode(one)), set())]
+    if gone:
+        names = first_names([f'"{printable(one)}"' for one in gone], 8)
+        splits, are, them = ("split", "folder is", "name") if len(gone) == 1 else ("splits", "folders are", "names")
+        raise InputError(
+            f"{shown_path(os.path.join(path, _OF_ALL))}: names the {splits} {names}, whose {are} not there; copy the "
+            f"whole folder again, or take the {them} out of the file"
+        )
 
 
 def _numbered(splits: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:

@@ -38,7 +38,7 @@ class Resolved:
     known: frozenset[str] = frozenset()
 
 
-def by_metadata(given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
+def by_metadata(given: Mapping[str, Any], paths: Sequence[str], base: str, _call: Call) -> Resolved | None:
     """Tables beside pictures are read, in place of their folders.
 
     Raises:
@@ -77,7 +77,7 @@ def _not_excluded(columns: Mapping[str, str], given: Mapping[str, Any], also: st
     return left
 
 
-def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
+def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: str, _call: Call) -> Resolved | None:
     """Files of annotations that the user names are read, and name the pictures of one folder.
 
     Raises:

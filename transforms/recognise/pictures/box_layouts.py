@@ -24,14 +24,14 @@ import mmap
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from typing import Any, Final
 
 from ...errors import InputError, SourceError
-from ...format.wording.hints import Command, Set
+from ...format.wording.hints import Set
 from ...format.wording.nearest import first_names
-from ...sources.contract.call import shown_path
+from ...sources.contract.call import Call, shown_path, typed_path
 from ...sources.files.listing import beginning_of, list_file
 from ...sources.files.open_file import mapped, open_file, open_listed
 from ...sources.files.skipped_names import is_other_file, pictures_below, why_skipped
@@ -69,6 +69,9 @@ _USUAL: Final = re.compile(
 """Files of COCO's that tools write, below the root."""
 
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
+_NO_BOXES: Final = re.compile("panoptic|labels[_-]")
+"""COCO's files of segments, and of classes of whole pictures, which may be boxes by their content."""
+
 _OF_CVAT: Final = re.compile(r"obj_[A-Za-z]+_data")
 _SAID: Final = ("annotations", "metadata", "detect", "layout", "labels", "formats", "sha256")
 """Options that say how the folders of pictures are read."""
@@ -86,7 +89,7 @@ class Pair:
     pictures: str
 
 
-def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
+def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Resolved | None:
     """A folder has a layout in which tools write pictures with boxes: its annotations name the pictures."""
     top = root_of(given, paths, base)
     if not top:
@@ -101,11 +104,11 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
             pairs = [one for one in found if one.kind == "coco" or one not in beside]
     unread = list(_unread(by_content, pairs))
     if len({pair.kind for pair in pairs}) != 1:
-        _refuse_unread(unread, paths[0])
+        _refuse_unread(unread, paths[0], call)
         return None
     kind = pairs[0].kind
     if kind == "coco":
-        _refuse_unclear(pairs, root, paths[0])
+        _refuse_unclear(pairs, root, paths[0], call)
     shown, pictures = (
         [os.path.normpath(os.path.join(paths[0], os.path.relpath(one, top))) for one in some]
         for some in ([pair.files for pair in pairs], [pair.pictures for pair in pairs])
@@ -116,8 +119,8 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str) -> 
         {"file_name": {"name": "image", "image": "path"}},
         (root,),
         f"{ANNOTATIONS[kind]} annotations in {first_names(shown, 3)}: the pictures that they name become the records, "
-        f"in their order (the pictures alone: {Set('input.detect', 'none')}){_beside_instances(pairs)}"
-        f"{_not_read(unread)}",
+        f"in their order (the pictures alone: {Set('input.detect', 'none')}){_beside_instances(pairs, call)}"
+        f"{_not_read(unread)}{_classes_beside(pairs)}",
         files_root=os.path.commonpath(pictures),
     )
 
@@ -129,9 +132,10 @@ def root_of(given: Mapping[str, Any], paths: Sequence[str], base: str) -> str:
     return root if given["format"] == "images" and not said and os.path.isdir(root) else ""
 
 
-def _beside_instances(pairs: Sequence[Pair]) -> str:
+def _beside_instances(pairs: Sequence[Pair], call: Call) -> str:
     """Say which files of COCO's say more of the pictures than instances do, with the commands that read both."""
     commands, others = list[str](), list[str]()
+    apart = replace(call.apart("all"), command="convert")
     for pair in pairs:
         match = _INSTANCES.fullmatch(os.path.basename(pair.files))
         names = (f"captions_{match[1]}.json", f"person_keypoints_{match[1]}.json") if match else ()
@@ -140,12 +144,16 @@ def _beside_instances(pairs: Sequence[Pair]) -> str:
         split = split_in_words(os.path.basename(pair.files)) or split_of_folder(os.path.basename(pair.pictures))
         both = Set("input.annotations.coco", [shown_path(pair.files), *beside])
         of_split = Set("output.split", split or "train")
-        command = "append" if commands else "convert"
-        commands.append(str(Command(command, shown_path(pair.pictures), "-o", "OUT", both, of_split)))
+        commands.append(str(_next(apart, commands).plain([typed_path(pair.pictures)], both, of_split)))
         others += beside
     is_, them = ("is", "it") if len(others) == 1 else ("are", "them")
     read = f"; {first_names(others, 4)} {is_} not read; to read {them} too: {' && '.join(commands)}"
     return read if others else ""
+
+
+def _next(call: Call, commands: Sequence[str]) -> Call:
+    """Return the call of the next of some commands: those after the first append to what it writes."""
+    return replace(call, command="append", has_written=False) if commands else call
 
 
 def _all_pairs(root: str, by_content: Sequence[Pair]) -> list[Pair]:
@@ -187,27 +195,35 @@ def _not_read(unread: Sequence[Pair]) -> str:
     return text + (f"; {first_names(also, 4)}: not read, as its pictures have other annotations" if also else "")
 
 
-def _refuse_unread(unread: Sequence[Pair], typed: str) -> None:
+def _classes_beside(pairs: Sequence[Pair]) -> str:
+    """Say which files beside COCO's boxes have classes of whole pictures."""
+    places = dict.fromkeys(os.path.dirname(pair.files) for pair in pairs if pair.kind == "coco")
+    paths = [os.path.join(one, name) for one in places for name in _texts_in(one) if name.startswith("labels")]
+    found = [shown_path(one) for one in paths if not _is_coco(one)]
+    are = "is" if len(found) == 1 else "are"
+    return f"; {first_names(found, 4)} {are} not read: classes of whole pictures, without boxes" if found else ""
+
+
+def _refuse_unread(unread: Sequence[Pair], typed: str, call: Call) -> None:
     """Raise `InputError` where a file of COCO's would be left out without a word."""
     for one in unread:
         if annotation_kind(b"", os.fsencode(os.path.basename(one.files))) is None:
-            pictures = shown_path(one.pictures) if one.pictures else "PICTURES"
+            pictures = typed_path(one.pictures) if one.pictures else "PICTURES"
             split = split_of_folder(os.path.basename(one.pictures)) or "train"
             given = Set("input.annotations.coco", shown_path(one.files)), Set("output.split", split)
-            read = Command("convert", pictures, "-o", "OUT", *given)
+            read = call.plain([pictures], *given)
             where = "" if one.pictures else " (PICTURES: the folder of its pictures)"
             raise InputError(
                 f"{shown_path(one.files)}: COCO annotations, and it is unclear of which folder; to read them: "
-                f"{read}{where}; {_alone(typed)}"
+                f"{read}{where}; {_alone(typed, call)}"
             )
 
 
-def _alone(typed: str) -> str:
-    alone = Command("convert", typed, "-o", "OUT", Set("input.format", "images"), Set("input.detect", "none"))
-    return f"the pictures alone: {alone}"
+def _alone(typed: str, call: Call) -> str:
+    return f"the pictures alone: {call.reading([typed], Set('input.format', 'images'), Set('input.detect', 'none'))}"
 
 
-def _refuse_unclear(pairs: Sequence[Pair], root: str, typed: str) -> None:
+def _refuse_unclear(pairs: Sequence[Pair], root: str, typed: str, call: Call) -> None:
     """Raise `InputError` where the splits of files of COCO's are unclear, or two are of the same pictures."""
     own = [pair for pair in pairs if not _USUAL.fullmatch(os.path.relpath(pair.files, root))]
     twice = next((two for two in combinations(own, 2) if _alike(*two, root)), ())
@@ -218,14 +234,15 @@ def _refuse_unclear(pairs: Sequence[Pair], root: str, typed: str) -> None:
     for one in twice or pairs:
         split = _split_of(one.pictures, root) or _split_of(one.files, root)
         given = [Set("input.annotations.coco", shown_path(one.files)), Set("output.split", split or "train")]
-        command = "append" if commands and not twice else "convert"
-        commands.append(str(Command(command, shown_path(one.pictures), "-o", "OUT", *given)))
+        commands.append(str(_next(call, () if twice else commands).plain([typed_path(one.pictures)], *given)))
     if twice:
         what = f"{first_names([shown_path(one.files) for one in twice], 2)}: both are COCO annotations of the pictures "
-        raise InputError(f"{what}in {shown_path(twice[0].pictures)}; choose: {' or '.join(commands)}; {_alone(typed)}")
+        raise InputError(
+            f"{what}in {shown_path(twice[0].pictures)}; choose: {' or '.join(commands)}; {_alone(typed, call)}"
+        )
     raise InputError(
         f"{shown_path(lost[0].files)}: COCO annotations of the pictures in {shown_path(lost[0].pictures)}, and their "
-        f"names do not state one split; to read them by their folders: {' && '.join(commands)}; {_alone(typed)}"
+        f"names do not state one split; to read them by their folders: {' && '.join(commands)}; {_alone(typed, call)}"
     )
 
 
@@ -255,7 +272,7 @@ def _pairs(root: str) -> Iterator[Pair]:
     yield from _as_in_splits(root, [(place, pair) for place, pair in found if place != root])
     files = files_in(os.path.join(root, "annotations")) if places else []
     texts = [one for one in files if one.lower().endswith(".json")]
-    for name in list(filter(_INSTANCES.fullmatch, texts)) or [one for one in texts if not one.startswith("panoptic")]:
+    for name in list(filter(_INSTANCES.fullmatch, texts)) or [one for one in texts if not _NO_BOXES.match(one)]:
         match = _INSTANCES.fullmatch(name)
         last = match[1] if match else re.split("[_-]", name[: -len(".json")])[-1]
         pictures = (last, os.path.join("images", last), *PICTURES)
@@ -431,7 +448,7 @@ class AnnotationFile:
     path: bytes
     beside: bool
 
-    def hint(self, folders: Sequence[bytes]) -> str:
+    def hint(self, folders: Sequence[bytes], call: Call) -> str:
         """Return the command that reads the file."""
         folder = os.path.dirname(self.path)
         files, pictures = folder, folder if self.beside else _pictures_of(folder, folders)
@@ -440,11 +457,11 @@ class AnnotationFile:
             pictures = next((one for one in folders if stem.endswith(b"_" + os.path.basename(one))), pictures)
         elif self.kind == "yolo":
             files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
-        shown = "PICTURES" if pictures is None else shown_path(pictures)
+        place = "PICTURES" if pictures is None else typed_path(os.fsdecode(pictures))
         split = "train" if pictures is None else _split_of_all(pictures, folders)
         given = [Set(f"input.annotations.{self.kind}", shown_path(files))]
         given += [Set("output.split", split)] if split != "train" else []
-        read = Command("convert", shown, "-o", "OUT", *given)
+        read = call.plain([place], *given)
         where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
         alone = self.beside and self.kind == "voc" and len(folders) > 1
         them = f"those of {shown_path(files)} alone" if alone else "them"

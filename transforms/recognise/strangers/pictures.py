@@ -38,8 +38,10 @@ from .files import HEAD_BYTES, MEANT, MOST_HEADS
 def refuse_datumaro(seen: Seen) -> None:
     """Raises `InputError` where files of Arrow are Datumaro's, whose annotations and classes have a form of its own."""
     if seen.form == "arrow" and seen.files and _OF_DATUMARO in beginning_of(seen.files[0], _SET_HEAD):
-        what = "is an export of Datumaro to Arrow, whose annotations are in bytes of its own; with Datumaro"
-        raise InputError(f"{shown_path(seen.files[0])}: {what}, {_EXPORT}{MEANT}")
+        what = "is an export of Datumaro to Arrow, whose annotations are in bytes of its own"
+        made, line = _by_datumaro(os.path.dirname(seen.files[0]), "arrow", "coco")
+        how = f"{Foreign('python', '-c', line)} && {seen.call.reading([made])}"
+        raise InputError(f"{shown_path(seen.files[0])}: {what}; {_BUT} with Datumaro: {how}{MEANT}")
 
 
 _OF_DATUMARO: Final = b"signature:datumaro_arrow"
@@ -50,10 +52,12 @@ _OF_DATUMARO: Final = b"signature:datumaro_arrow"
 
 _SET_HEAD: Final = 1 << 18
 _TABLE: Final = "read both from a table, metadata.csv with the columns file_name and mask_file_name"
+_BUT: Final = "all but points, lines and cuboids"
 _EXPORT: Final = "export the set as COCO, Pascal VOC or YOLO"
 _CREATE_ML: Final = "CreateML"
 _SEGMENTS: Final = "Segment Anything"
 _LABELME: Final = "labelme"
+_CVAT: Final = "CVAT without <meta>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,8 @@ _SHAPES: Final = rb'"shapes"[\s\S]*"imagePath"'
 _FORMS: Final = (
     _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<(?:version|meta)\b",
           "cvat", boxes=rb"<(?:box|poly|points|mask|ellipse|cuboid)", classes=rb"<tag "),
+    _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml",
+          rb"<annotations>\s*<image\s[^>]*\bwidth=[\s\S]*<(?:box|polygon)\s", _CVAT),
     _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<image\s[^>]*\bwidth="),
     _Form("annotations of LabelMe", ("Annotations",), r".+\.xml", rb"<annotation>[\s\S]*<(?:nrows|polygon)>"),
     _Form("annotations of LabelMe", ("Annotations", "annotations", "labels"), r".+\.json", _SHAPES, _LABELME),
@@ -92,6 +98,8 @@ _FORMS: Final = (
     _Form("annotations of Label Studio", ("",), r".+\.json", rb'"(?:from_name|completed_by)"'),
     _Form("annotations of Supervisely", ("ann",), r".+\.json", rb'"classTitle"|"objects"'),
     _Form("annotations of CreateML", ("",), r".*createml\.json", b"", _CREATE_ML),
+    _Form("classes of whole pictures of COCO", ("annotations",), r"labels[_-].+\.json", rb'"category_id"',
+          "coco_labels", boxes=rb'"bbox"', classes=rb'"category_id"'),
     _Form("panoptic segments of COCO", ("annotations",), r"panoptic_.+\.json", advice="give instances_*.json too"),
     _Form("boxes of KITTI", ("label_2",), r".+\.txt", rb"\S+(?: -?[0-9.]+){14}"),
     _Form("tracks of MOT", ("gt",), r"gt\.txt", rb"[0-9]+,-?[0-9]+,", "mot_seq", exact=False),
@@ -159,6 +167,28 @@ _TO_COCO: Final = {
         'for folder, files in itertools.groupby(sorted(pathlib.Path(ROOT).rglob("[!_]*.json")), lambda it: it.parent) '
         "for sets in [[json.loads(one.read_bytes()) for one in files]]]"
     ),
+    _CVAT: (  # Datumaro refuses it without <meta>
+        "import cmath, json, math, pathlib, xml.etree.ElementTree as tree; root = pathlib.Path(ROOT); "
+        'sets = {path: [*tree.parse(path).getroot().iter("image")] for folder in (root, root / "annotations") '
+        'for path in sorted(folder.glob("*.xml"))}; '
+        'number = lambda one, *names: [float(one.get(name, "0")) for name in names]; '
+        'corners = lambda one: [complex(*map(float, it.split(","))) for it in one.get("points").split(";")] '
+        'if one.tag == "polygon" else [z + (z - m) * (cmath.rect(1, math.radians(*number(one, "rotation"))) - 1) '
+        'for a, b, c, d in [number(one, "xtl", "ytl", "xbr", "ybr")] for m in [complex(a + c, b + d) / 2] '
+        "for z in (complex(a, b), complex(c, b), complex(c, d), complex(a, d))]; "
+        'file = lambda path, name: next((str(it) for it in [pathlib.Path(one, name) for one in ("images", '
+        'f"images/{path.stem}", "")] if (root / it).is_file()), name); '
+        'shapes = lambda image: [one for one in image if one.tag in ("box", "polygon")]; '
+        'names = sorted({one.get("label") for images in sets.values() for image in images for one in shapes(image)}); '
+        '[(root / f"instances_{path.stem}.json").write_bytes(json.dumps({'
+        '"images": [{"id": at, "file_name": file(path, image.get("name"))} for at, image in enumerate(images)], '
+        '"categories": [{"id": at, "name": name} for at, name in enumerate(names)], '
+        '"annotations": [{"id": n, "image_id": at, "category_id": names.index(label), '
+        '"bbox": [min(x), min(y), max(x) - min(x), max(y) - min(y)]} for n, (at, label, x, y) in enumerate('
+        '(at, one.get("label"), [z.real for z in corners(one)], [z.imag for z in corners(one)]) '
+        "for at, image in enumerate(images) for one in shapes(image))]}, ensure_ascii=False).encode()) "
+        "for path, images in sets.items() if images]"
+    ),
     _LABELME: (  # its paths may be of before the pictures were moved
         "import json, os, pathlib, re; root = pathlib.Path(ROOT); sets = {}; "
         '[sets.setdefault(place, []).extend([(os.path.relpath(picture, place), [it for it in one["shapes"] '
@@ -182,32 +212,42 @@ _TO_COCO: Final = {
 """What writes a file of COCO's beside the pictures of each folder."""
 
 
+def _by_datumaro(root: str, importer: str, kind: str) -> tuple[str, str]:
+    """Return a folder, and the line of Python by which Datumaro writes a set there: as COCO, or folders of `classes`.
+
+    Arrow shows in Datumaro alone whether pictures have boxes.
+    """
+    made = typed_path(f"{os.path.abspath(root)}-{kind}")
+    target = _text("imagenet_with_subset_dirs" if kind == "classes" else "coco_instances")
+    if importer == "arrow":
+        only = '{one.type.name for each in found for one in each.annotations} == {"label"}'
+        target = f'"imagenet_with_subset_dirs" if {only} else "coco_instances"'
+    return made, (  # objects of one group would be one object of COCO's, which has no rotated boxes
+        f"import datumaro; found = datumaro.Dataset.import_from({_text(typed_path(root))}, {_text(importer)}); "
+        '[setattr(one, "group", 0) for each in found for one in each.annotations]; '
+        '[setattr(each, "annotations", [datumaro.Polygon(sum(map(list, one.as_polygon()), []), label=one.label) '
+        'if one.type.name == "rotated_bbox" else one for one in each.annotations]) for each in found]; '
+        f"found.export({_text(made)}, {target}, save_media=True)"
+    )
+
+
 def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mapping[str, bytes], call: Call) -> str:
     has_boxes = any(re.search(form.boxes, head) for head in heads.values())
     has_classes = any(re.search(form.classes, head) for head in heads.values())
+    clip = [Set("schema.boxes", "clip")] if any(b' rotation="' in head for head in heads.values()) else []
     how = form.advice
     if form.importer not in ("", *_TO_COCO) and imported == root:
-        target, kind = (
-            ("imagenet_with_subset_dirs", "classes") if has_classes and not has_boxes else ("coco_instances", "coco")
-        )
-        made, of = f"{typed_path(root)}-{kind}", typed_path(root)
-        line = (  # objects of one group would be one object of COCO's, which has no rotated boxes
-            f"import datumaro; found = datumaro.Dataset.import_from({_text(of)}, {_text(form.importer)}); "
-            '[setattr(one, "group", 0) for each in found for one in each.annotations]; '
-            '[setattr(each, "annotations", [datumaro.Polygon(sum(map(list, one.as_polygon()), []), label=one.label) '
-            'if one.type.name == "rotated_bbox" else one for one in each.annotations]) for each in found]; '
-            f"found.export({_text(made)}, {_text(target)}, save_media=True)"
-        )
-        clip = [Set("schema.boxes", "clip")] if any(b' rotation="' in head for head in heads.values()) else []
-        left = "all but points, lines and cuboids " if form.boxes and kind == "coco" else ""
+        kind = "classes" if has_classes and not has_boxes else "coco"
+        made, line = _by_datumaro(root, form.importer, kind)
+        left = f"{_BUT} " if form.boxes and kind == "coco" else ""
         how = f"{left}with Datumaro: {Foreign('python', '-c', line)} && {call.reading([made], *clip)}"
     if form.importer in _TO_COCO:
         write = Foreign("python", "-c", _TO_COCO[form.importer].replace("ROOT", _text(typed_path(root))))
-        made, what = typed, ""
+        made, what = typed, "the boxes of rectangles and polygons " if form.importer in (_LABELME, _CVAT) else ""
         if form.importer == _LABELME:
-            inner, what = os.path.join(root, "images"), "the boxes of rectangles and polygons "
+            inner = os.path.join(root, "images")
             made = os.path.join(typed, "images") if folders_of_splits(inner)[1:] else typed
-        how = f"{what}in Python: {write} && {call.reading([made])}"
+        how = f"{what}in Python: {write} && {call.reading([made], *clip)}"
     means = Set("input.layout", "split") if _in_splits_alone(root) else Set("input.detect", "none")
     alone = call.reading([typed], Set("input.format", "images"), means)
     also = "" if form.advice is _TABLE else f"; the pictures alone: {alone}"  # masks are pictures too

@@ -28,6 +28,7 @@ from ...format.buffers.arrow_memory import array_of, true_mask
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ...recognise.evidence.names import is_split_folder, split_in_words
+from ...recognise.pictures.box_layouts import AnnotationFile
 from ...recognise.pictures.layout import Meaning
 from ...recognise.rules import PictureFolders
 from ...stores.object_store import Level, ObjectInfo, number_of, store_at
@@ -84,16 +85,16 @@ OF_FOLDERS: Final = Traits(in_folders=True, has_order=False)
 class ImageListing(Listing):
     """A listing whose entries are folders (`folders[i]` is entry i); `images` are sorted by their paths' bytes.
 
-    `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`). `hints`
-    say how files are read that have the names of annotations. `sidecars` are files with the name of a picture beside
-    them, and that; `texts` may name pictures. `empty` are the folders without images and folders. Folders are named
-    from the folder `above` on, and have a `meaning`, where that was asked for.
+    `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`).
+    `annotations` have the names of these. `sidecars` are files with the name of a picture beside them, and that;
+    `texts` may name pictures. `empty` are the folders without images and folders. Folders are named from the folder
+    `above` on, and have a `meaning`, where that was asked for.
     """
 
     folders: tuple[ImageFolder, ...] = ()
     images: ImageTable = field(default_factory=lambda: ImageTable.of(()))
     as_one: bool = False
-    hints: tuple[str, ...] = ()
+    annotations: tuple[AnnotationFile, ...] = ()
     sidecars: tuple[tuple[bytes, bytes], ...] = ()
     texts: tuple[bytes, ...] = ()
     empty: tuple[ImageFolder, ...] = ()
@@ -111,7 +112,7 @@ class ImageListing(Listing):
             below=self.below(),
             paths=[folder.path for folder in self.folders],
             roots=[folder.root for folder in self.folders],
-            hints=self.hints,
+            annotations=self.annotations,
             notable=self.notable,
             texts=self.texts,
             pairs=self.sidecars,
@@ -329,11 +330,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         folders=tuple(found[number].folder for number in order),
         images=images.with_folders(moved[images.folders]),
         as_one=apex is not None and _are_parts([facts.folder for facts in found]),
-        hints=tuple(
-            one.hint([entry.path for entry in entries])
-            for _, one in sorted(walk.annotations.items())
-            if not is_object(one.path)
-        ),
+        annotations=tuple(one for _, one in sorted(walk.annotations.items()) if not is_object(one.path)),
         notable=tuple(
             sorted({*walk.left.notable, *(one.path for one in walk.annotations.values() if is_object(one.path))})
         ),

@@ -157,7 +157,7 @@ class ImageSource(FileSource):
             (
                 *self._warnings(classes, names, layout),
                 *mask_warning(listing.images, self.options.ignore),
-                *listing.hints,
+                *listing.as_found().hints(how.call.afterwards),
                 *warnings,
             ),
             _split_rows(meaning, listing),
