@@ -34,10 +34,9 @@ READ = [
     *(f"supervision {form}" for form in ("coco", "yolo", "voc", "voc, one split", "classes")),
 ]
 REFUSED = [
-    *(f"datumaro {form} boxes plain" for form in ("cvat", "datumaro", "mot_seq_gt", "open_images")),
+    *(f"datumaro {form} boxes plain" for form in ("arrow", "cvat", "datumaro", "mot_seq_gt", "open_images")),
     "datumaro cvat boxes odd",
-    "datumaro cvat classes plain",
-    "datumaro datumaro classes plain",
+    *(f"datumaro {form} classes plain" for form in ("arrow", "coco_labels", "cvat", "datumaro")),
 ]
 
 Pictures = dict[str, tuple[str, list[tuple[str, list[float]]]]]
@@ -133,4 +132,7 @@ def test_the_line_that_a_refusal_proposes_gives_what_the_tool_reads(
     in_their_environment(*shlex.split(proposed[1]), cwd=Path.cwd())
     done = shardmill(*shlex.split(proposed[2])[1:])
     assert done.code == 0, done.err
-    assert rounded(held(tmp_path / "out")) == rounded(renamed(sets[name]["splits"]))
+    found, wanted = rounded(held(tmp_path / "out")), rounded(renamed(sets[name]["splits"]))
+    if name.startswith("datumaro arrow"):  # its pictures are written as PNG
+        found, wanted = ({split: sorted(one.values()) for split, one in some.items()} for some in (found, wanted))
+    assert found == wanted

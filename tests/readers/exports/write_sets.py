@@ -53,7 +53,11 @@ class Pictures:
 
 
 def sha(path: str | Path) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return sha_of(Path(path).read_bytes())
+
+
+def sha_of(picture: bytes) -> str:
+    return hashlib.sha256(picture).hexdigest()
 
 
 def of_datumaro(pictures: Pictures, of: str) -> dm.Dataset:
@@ -87,7 +91,8 @@ def read_by_datumaro(root: Path, form: str) -> dict[str, Any]:
             if isinstance(one, dm.Bbox)
         ]
         labels = [(names[one.label], []) for one in item.annotations if isinstance(one, dm.Label)]
-        splits.setdefault(item.subset, {})[sha(item.media.path)] = (item.id, boxes or labels)
+        picture = sha_of(item.media.bytes) if form == "arrow" else sha(item.media.path)
+        splits.setdefault(item.subset, {})[picture] = (item.id, boxes or labels)
     return {"splits": splits, "classes": names}
 
 
@@ -98,7 +103,7 @@ def by_datumaro(root: Path, pictures: Pictures, forms: Iterable[str], of: str = 
         yield name, {**read_by_datumaro(root / name, READ_AS.get(form, form)), "datumaro": READ_AS.get(form, form)}
 
 
-OTHERS = ("cvat", "datumaro", "mot_seq_gt", "open_images")
+OTHERS = ("arrow", "cvat", "datumaro", "mot_seq_gt", "open_images")
 READ_AS = {"mot_seq_gt": "mot_seq", "yolo_ultralytics": "yolo"}
 """The names under which Datumaro reads some of the formats that it writes."""
 
@@ -173,7 +178,7 @@ def main(root: Path) -> None:
     found |= by_supervision(root, plain)
     found |= by_datumaro(root, plain, OTHERS)
     found |= by_datumaro(root, odd, ("cvat",))
-    found |= by_datumaro(root, plain, ("datumaro", "cvat"), "classes")
+    found |= by_datumaro(root, plain, ("arrow", "coco_labels", "cvat", "datumaro"), "classes")
     (root / "sets.json").write_text(json.dumps(found))
 
 

@@ -218,16 +218,17 @@ def _by_datumaro(root: str, importer: str, kind: str) -> tuple[str, str]:
     Arrow shows in Datumaro alone whether pictures have boxes.
     """
     made = typed_path(f"{os.path.abspath(root)}-{kind}")
-    target = _text("imagenet_with_subset_dirs" if kind == "classes" else "coco_instances")
+    target, form = _text("imagenet_with_subset_dirs" if kind == "classes" else "coco_instances"), ""
     if importer == "arrow":
         only = '{one.type.name for each in found for one in each.annotations} == {"label"}'
         target = f'"imagenet_with_subset_dirs" if {only} else "coco_instances"'
+        form = ', image_ext=".png"'  # it would write JPEGs anew, and lose some of each
     return made, (  # objects of one group would be one object of COCO's, which has no rotated boxes
         f"import datumaro; found = datumaro.Dataset.import_from({_text(typed_path(root))}, {_text(importer)}); "
         '[setattr(one, "group", 0) for each in found for one in each.annotations]; '
         '[setattr(each, "annotations", [datumaro.Polygon(sum(map(list, one.as_polygon()), []), label=one.label) '
         'if one.type.name == "rotated_bbox" else one for one in each.annotations]) for each in found]; '
-        f"found.export({_text(made)}, {target}, save_media=True)"
+        f"found.export({_text(made)}, {target}, save_media=True{form})"
     )
 
 
