@@ -122,6 +122,22 @@ def test_a_feature_of_tfds_that_has_no_type_here_keeps_its_values_and_is_named(
     assert (records(), types_of(open_dataset("out"))) == ({"test": TEST, "train": TRAIN}, TYPES)
 
 
+def test_masks_of_classes_of_tfds_are_read_and_the_file_with_their_names_is_said_not_to_be(
+    shardmill: Shardmill,
+) -> None:
+    write_tfds(Path("pets"), SPLITS)
+    tree = json.loads(Path("pets/features.json").read_text())
+    tree["featuresDict"]["features"]["image"]["pythonClassName"] = (
+        "tensorflow_datasets.core.features.labeled_image.LabeledImage"
+    )
+    Path("pets/features.json").write_text(json.dumps(tree))
+    Path("pets/image.labels.txt").write_text("road\nsky\n")
+    screen = shardmill("convert", "pets", "-o", "out")
+    said = "image: masks of numbers of classes, whose names in image.labels.txt are not kept (features.json)"
+    assert f"Detected: {said}" in screen.out
+    assert (records(), types_of(open_dataset("out"))) == ({"test": TEST, "train": TRAIN}, TYPES)
+
+
 def test_stats_shows_the_splits_and_the_classes_of_a_folder_of_tfds(shardmill: Shardmill) -> None:
     write_tfds(Path("pets/1.0.0"), SPLITS)
     found = json.loads(shardmill("stats", "pets", "--full", "--json").out)["splits"]

@@ -249,6 +249,8 @@ def _leaf(node: Mapping[str, Any], key: str, outer: tuple[int, ...]) -> Iterator
     shape, name, note = (*outer, *sizes), str(node.get("pythonClassName", "")).rpartition(".")[2], ""
     if kind:
         shape, note = outer, _FLOAT_PICTURE if form == "image" and dtype.startswith("float") else ""
+        if name == "LabeledImage":
+            note = f"masks of numbers of classes, whose names in {labels_file_name(key)} are not kept"
     elif own.get("lazyDecode"):
         shape, note = outer, f"{name}, whose bytes are kept as they are, and not looked at"
     elif encoding != "none":
