@@ -55,19 +55,27 @@ def many_files(folder: Path, count: int, write: Callable[[Path], None], suffix: 
         write(folder / f"f{number:06}.{suffix}")
 
 
-def coco(folder: Path, pictures: int, objects: int) -> None:
-    """Write COCO's own layout; of so many pictures there are 50 different ones."""
-    (folder / "train2017").mkdir(parents=True)
-    (folder / "annotations").mkdir()
-    noise = Image.fromarray(RANDOM.integers(0, 255, (30, 40, 3), np.uint8)).resize((640, 480), Image.Resampling.BICUBIC)
-    images = []
-    for number in range(pictures):
-        path = folder / "train2017" / f"{number:012}.jpg"
+def pictures_of(folder: Path, count: int, size: tuple[int, int]) -> list[str]:
+    """Write so many pictures, of which 50 are different, and return their names."""
+    folder.mkdir(parents=True)
+    noise = Image.fromarray(RANDOM.integers(0, 255, (30, 40, 3), np.uint8)).resize(size, Image.Resampling.BICUBIC)
+    names = [f"{number:012}.jpg" for number in range(count)]
+    for number, name in enumerate(names):
         if number < 50:
-            noise.rotate(number).save(path, quality=92)
+            noise.rotate(number).save(folder / name, quality=92)
         else:
-            path.hardlink_to(folder / "train2017" / f"{number % 50:012}.jpg")
-        images.append({"id": number, "file_name": path.name, "width": 640, "height": 480, "license": 3})
+            (folder / name).hardlink_to(folder / names[number % 50])
+    return names
+
+
+def coco(folder: Path, pictures: int, objects: int) -> None:
+    """Write COCO's own layout."""
+    names = pictures_of(folder / "train2017", pictures, (640, 480))
+    images = [
+        {"id": number, "file_name": name, "width": 640, "height": 480, "license": 3}
+        for number, name in enumerate(names)
+    ]
+    (folder / "annotations").mkdir()
     found = []
     for number in range(objects):
         x, y, width, height = RANDOM.uniform((0, 0, 20, 20), (500, 380, 120, 100)).round(2).tolist()
@@ -79,6 +87,32 @@ def coco(folder: Path, pictures: int, objects: int) -> None:
     categories = [{"id": number, "name": f"class {number}"} for number in range(80)]
     document = {"images": images, "annotations": found, "categories": categories}
     (folder / "annotations" / "instances_train2017.json").write_text(json.dumps(document))
+
+
+def voc(folder: Path, pictures: int) -> None:
+    """Write VOC's layout: for each picture a file of two objects."""
+    (folder / "Annotations").mkdir(parents=True)
+    for name in pictures_of(folder / "JPEGImages", pictures, (160, 120)):
+        objects = "".join(
+            f"<object><name>class {number}</name><pose>Left</pose><truncated>0</truncated><difficult>0</difficult>"
+            f"<bndbox><xmin>{x}</xmin><ymin>{y}</ymin><xmax>{x + 40}</xmax><ymax>{y + 30}</ymax></bndbox></object>"
+            for x, y, number in RANDOM.integers((1, 1, 0), (110, 80, 20), (2, 3)).tolist()
+        )
+        size = "<size><width>160</width><height>120</height><depth>3</depth></size>"
+        text = f"<annotation><filename>{name}</filename>{size}<segmented>0</segmented>{objects}</annotation>"
+        (folder / "Annotations" / f"{name[:-4]}.xml").write_text(text)
+
+
+def yolo(folder: Path, pictures: int) -> None:
+    """Write YOLO's layout: for each picture a file of two boxes."""
+    names = pictures_of(folder / "images" / "train", pictures, (160, 120))
+    labels = folder / "labels" / "train"
+    labels.mkdir(parents=True)
+    for name in names:
+        boxes = RANDOM.uniform((0.2, 0.2, 0.1, 0.1), (0.8, 0.8, 0.3, 0.3), (2, 4)).round(6).tolist()
+        lines = [f"{number} {' '.join(map(str, box))}\n" for number, box in enumerate(boxes)]
+        (labels / f"{name[:-4]}.txt").write_text("".join(lines))
+    (folder / "data.yaml").write_text("path: .\ntrain: images/train\nnames: [cat, dog]\n")
 
 
 @dataclass(frozen=True)
@@ -122,6 +156,8 @@ DIRECTIONS: dict[str, Direction] = {
         lambda n: 4000 * n,
     ),
     "objects_of_coco": Direction("objects", 320_000, lambda path, n: coco(path, n // 8, n), lambda n: n),
+    "files_of_voc": Direction("files", 100_000, voc, lambda n: 2 * n),
+    "files_of_yolo": Direction("files", 100_000, yolo, lambda n: 2 * n),
 }  # fmt: skip
 
 

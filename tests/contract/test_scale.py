@@ -100,6 +100,7 @@ def test_a_manifest_of_a_hundred_thousand_shards_is_read_in_parts(runs: tuple[di
 DIRECTIONS = (
     "rows_of_csv", "rows_of_parquet", "rows_of_jsonl", "columns_of_csv", "columns_of_parquet", "keys_of_jsonl",
     "sparse_keys_of_jsonl", "files_of_csv", "files_of_jsonl", "files_of_parquet", "objects_of_coco",
+    "files_of_voc", "files_of_yolo",
 )  # fmt: skip
 TIMES = 4
 MOST_GROWTH = 2 * TIMES

@@ -17,7 +17,8 @@ from PIL import Image
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.transforms.recipe.function import steps_of
-from shardmill.transforms.recipe.source import RecipeFrozen, RecipeSource
+from shardmill.transforms.recipe.recipe import Recipe
+from shardmill.transforms.recipe.source import RecipeFrozen, RecipeSource, merged
 from shardmill.transforms.recipe.step import Step, StepByType
 from shardmill.transforms.sources.contract.source import Source, Survey, Task, map_in_turn
 
@@ -121,3 +122,22 @@ def test_a_survey_without_work_for_steps_reads_the_files_as_they_are() -> None:
     assert survey.source is not None
     rows = list(survey.source.read(Task(0, tuple(survey.pieces)), survey.frozen))
     assert [one.batch.to_pydict() for one in rows] == [{"id": [1]}]
+
+
+class Words(Step):
+    """A step that learns all words, in their order; `moved` counts how many it has had to merge."""
+
+    learns = True
+    moved = 0
+
+    def merge(self, one: list[int], other: list[int]) -> list[int]:
+        self.moved += len(one) + len(other)
+        return [*one, *other]
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 2, 5, 1000])
+def test_what_pieces_say_is_merged_in_order_and_not_each_into_all_before(pieces: int) -> None:
+    step = Words()
+    found = merged(([[number]] for number in range(pieces)), Recipe((step,)))
+    assert found == ([[*range(pieces)]] if pieces else None)
+    assert step.moved <= 11 * pieces

@@ -345,8 +345,20 @@ def learn(source: Source, survey: Survey, recipe: Recipe, columns: Sequence[Colu
     source, frozen = _narrow(source, survey.frozen, recipe, columns)
     last = None if survey.limit is None else survey.limit.last
     look = partial(_look_at_piece, look=_Look(source, frozen, recipe, pa.schema([one.field for one in columns]), last))
-    summaries = reduce(recipe.merge, run(look, survey.pieces, heavy=True), None)
+    summaries = merged(run(look, survey.pieces, heavy=True), recipe)
     return recipe.learned([None] * len(recipe.learning) if summaries is None else summaries)
+
+
+def merged(summaries: Iterable[Sequence[Any] | None], recipe: Recipe) -> Sequence[Any] | None:
+    """Merge neighbours that are of as many pieces: one after the other, n growing summaries would cost n squared."""
+    waiting: list[tuple[int, Sequence[Any] | None]] = []
+    for one in summaries:
+        count, merged = 1, one
+        while waiting and waiting[-1][0] == count:
+            merged = recipe.merge(waiting.pop()[1], merged)
+            count *= 2
+        waiting.append((count, merged))
+    return reduce(lambda after, before: recipe.merge(before, after), (one for _, one in reversed(waiting)), None)
 
 
 def _look_at_piece(piece: Piece, look: _Look) -> Sequence[Any] | None:

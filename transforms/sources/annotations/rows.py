@@ -12,7 +12,6 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -135,13 +134,13 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The columns and rows of all files, by file; what is wrong with files that have no row; what to say of them.
+    """The rows of all files, and where those of each end; what is wrong with files that have no row; what to say.
 
     `classes` are the names of those that files list, by number, and `used` the numbers of those that objects have.
     """
 
-    schema: pa.Schema
-    rows: dict[int, pa.RecordBatch]
+    rows: pa.RecordBatch
+    ends: npt.NDArray[np.int64]
     errors: dict[int, str]
     warnings: tuple[str, ...]
     classes: dict[int, str]
@@ -229,9 +228,8 @@ def annotated(
     order = np.argsort([picture.entry for picture in pictures], kind="stable")
     ends = np.searchsorted(np.array([picture.entry for picture in pictures], np.int64)[order], np.arange(files + 1))
     batch = batch.take(pa.array(order))
-    by_file = {n: batch.slice(start, stop - start) for n, (start, stop) in enumerate(pairwise(ends.tolist()))}
     notes = (f"segmentations of {unread:,} objects are not read; to read them as masks: {_MASKS}",) if unread else ()
-    return Annotated(batch.schema, by_file, errors or {}, (*warnings, *said), dict(classes), used, notes)
+    return Annotated(batch, ends[1:], errors or {}, (*warnings, *said), dict(classes), used, notes)
 
 
 def _batch_of(pictures: Sequence[Picture], objects: pa.Table, fields: Sequence[str]) -> pa.RecordBatch:
