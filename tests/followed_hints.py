@@ -28,7 +28,7 @@ from shardmill.transforms.format.wording import hints
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".txt")
 ARROW = " <- "
-KINDS = ("Command", "Proposed", "Add", "Set", "set_column", "set_constant", "Foreign", "Python")
+KINDS = ("Command", "Proposed", "Add", "Set", "set_column", "set_constant", "Foreign", "Python", "runnable")
 PRODUCT = tuple(ROOT / folder for folder in ("pipelines", "transforms"))
 HINTS = ROOT / "transforms/format/wording/hints.py"
 BLANK = re.compile(

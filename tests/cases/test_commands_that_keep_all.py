@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import fileinput
-import json
-import pathlib
 import re
 import shlex
 import shutil
@@ -15,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
-from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Screen, Shardmill, need_program
@@ -29,12 +24,6 @@ pytestmark = pytest.mark.usefixtures("without_engine")
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-NAMES = {
-    "append": append, "convert": convert, "fileinput": fileinput, "json": json, "numpy": np, "pandas": pd,
-    "pathlib": pathlib,
-}  # fmt: skip
 
 
 def make(files: dict[str, Any]) -> None:
@@ -59,7 +48,7 @@ def follow(screen: Screen, start: str, shardmill: Shardmill) -> None:
     (line,) = [one for one in (screen.err + screen.out).splitlines() if start in one]
     said = line[line.index(start) :]
     if python := re.search(r"in Python: (.*?)(?:; then: |$)", said):
-        exec(python[1].partition("; if it is meant so: ")[0], dict(NAMES))
+        exec(python[1].partition("; if it is meant so: ")[0], {})
     if command := re.search(r"(?:then|read them|read it|how to read them(?: \(.*\))?): shardmill (.*)", said):
         type_in(command[1], shardmill)
 

@@ -37,7 +37,10 @@ def rows_of(path: str, split: str = "train") -> list[dict[str, Any]]:
 
 def python_in(text: str) -> str:
     """Return the call from Python that a message proposes."""
-    found = re.search(r"(?:convert|append)\(data=.*?, output='[^']*'\)", text)
+    found = re.search(
+        r"(?:(?:import [^;]*; )?from shardmill\.pipelines import \w+; )?(?:convert|append)\(data=.*?, output='[^']*'\)",
+        text,
+    )
     assert found, text
     return found[0]
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import fileinput
-import glob
-import io
-import json
-import pathlib
 import re
 import shlex
 import shutil
@@ -18,16 +13,11 @@ import fastavro
 import pyarrow as pa
 import pyarrow.orc
 import pytest
-from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines import open_dataset
 
 from ..command_line import Shardmill
 
 pytestmark = pytest.mark.usefixtures("without_engine")
-
-NAMES = {
-    "convert": convert, "fastavro": fastavro, "fileinput": fileinput, "glob": glob, "io": io, "json": json,
-    "pathlib": pathlib, "pyarrow": pa, "sqlite3": sqlite3,
-}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +35,11 @@ def put(**files: str | bytes) -> None:
 def rows_of_python(screen: Any, place: str = "in Python: ") -> list[dict[str, Any]]:
     """Return the rows that a line of Python on the screen converts."""
     found = re.search(
-        rf"{place}(?:\(.*?\): )?(convert\(.*output='out'(?:, overwrite=True)?\))", screen.err + screen.out
+        rf"{place}(?:\(.*?\): )?((?:import .*)?from .*convert\(.*output='out'(?:, overwrite=True)?\))",
+        screen.err + screen.out,
     )
     assert found, screen
-    exec(found[1], NAMES)
+    exec(found[1], {})
     return [dict(row) for row in open_dataset("out")["train"]]
 
 

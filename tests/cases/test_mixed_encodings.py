@@ -6,9 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill, need_program
@@ -88,8 +86,8 @@ def test_a_line_of_python_in_place_of_a_run_keeps_the_options_of_the_run(
     monkeypatch.chdir(tmp_path)
     Path("a.csv").write_bytes(text)
     shown = shardmill("convert", "a.csv", "-o", "out", *(word for one in options for word in ("--set", f"input.{one}")))
-    call = re.search(r"in Python: (convert\(.*?\))(?:; |$)", shown.out, re.M)
+    call = re.search(r"in Python: (.*?convert\(.*?\))(?:; |$)", shown.out, re.M)
     assert call is not None, shown.out + shown.err
-    exec(call[1], {"convert": convert, "pandas": pd})
+    exec(call[1], {})
     rows = [(row["n"], row["city"]) for row in open_dataset("out").to_arrow("train").to_pylist()]
     assert rows == [(None, "Köln"), (5.0, "Bern")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import shlex
 import subprocess
 from pathlib import Path
@@ -11,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
@@ -75,7 +73,7 @@ def test_texts_in_folders_of_classes_above_splits_are_records_by_the_line_of_pyt
         for split in ("train", "test"):
             write(f"{kind}/{split}/0.txt", f"{kind} of\n{split}\n")
     (line,) = lines_with("each line is a record, without", shardmill("convert", "d", "-o", "out").out)
-    exec(line.partition("in Python: ")[2], {"convert": convert, "pathlib": pathlib})
+    exec(line.partition("in Python: ")[2], {})
     for split in ("train", "test"):
         rows = open_dataset("out").to_arrow(split).to_pylist()
         assert [(row["class"], row["text"]) for row in rows] == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import re
 import shlex
 import subprocess
@@ -17,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill, need_program
@@ -169,8 +167,8 @@ def test_the_rows_of_documents_of_json_in_a_folder_are_read_by_the_line_of_pytho
     files, rows = DOCUMENTS[case]
     make({f"d/{name}": content for name, content in files.items()})
     screen = shardmill("convert", "d", "-o", "out")
-    (line,) = re.findall(r"in Python: (convert\(data=.*, output='out'\))", screen.err)
-    exec(line, {"convert": convert, "json": json, "pathlib": pathlib})
+    (line,) = re.findall(r"in Python: (.*?convert\(data=.*, output='out'\))", screen.err)
+    exec(line, {})
     assert [(row["id"], row["n"]) for row in open_dataset("out")["train"]] == rows
 
 
@@ -221,9 +219,9 @@ def test_texts_in_class_folders_are_read_with_their_classes_by_the_line_of_pytho
         }
     )
     screen = shardmill("convert", "d", "-o", "out")
-    (line,) = re.findall(r"in Python: (convert\(data=.*\))", screen.out)
+    (line,) = re.findall(r"in Python: (.*?convert\(data=.*\))", screen.out)
     Path("out").rename("lines")
-    exec(line, {"convert": convert, "pathlib": pathlib})
+    exec(line, {})
     assert counts_of("out") == dict.fromkeys(sorted(splits) or ["train"], 4)
     for split in splits or ["train"]:
         found = {(row["class"], row["text"]) for row in open_dataset("out")[split]}

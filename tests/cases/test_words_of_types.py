@@ -131,7 +131,7 @@ def test_columns_of_pixels_are_said_to_be_many_features_and_the_line_that_is_pro
         rf'the 40 columns "{re.escape(prefix)}0" to "{re.escape(prefix)}39" .* one list: (.*)\n', screen.out
     )
     assert found, screen.out + screen.err
-    exec(found[1].replace("'out'", "'lists'"), {"convert": convert, "pandas": pd})
+    exec(found[1].replace("'out'", "'lists'"), {})
     assert rows_in("lists") == [{"label": n, name: list(range(n + 1, n + 41))} for n in (1, 2)]
 
 

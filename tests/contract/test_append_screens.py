@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import pathlib
 import shutil
 import time
 from typing import Any
@@ -15,7 +14,6 @@ import pyarrow as pa
 import pyarrow.orc
 import pytest
 from PIL import Image
-from shardmill.pipelines import convert
 from shardmill.pipelines.cli import main
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -317,12 +315,12 @@ def test_the_calls_that_are_proposed_for_other_formats_keep_every_value(desk: An
     for name in ("a.json", "a.orc"):
         shutil.rmtree("out", ignore_errors=True)
         _, call = desk.convert(name).err.strip().split("in Python: ")
-        eval(call, {"convert": convert, "json": json, "pathlib": pathlib, "pyarrow": pyarrow})
+        exec(call, {})
         assert desk.records() == [{key: value for key, value in row.items() if value is not None} for row in rows]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "call"),
+    ("file", "content", "call"),
     [
         ("a.json", b'[{"a": 1}]\n', "json.loads(pathlib.Path('a.json').read_bytes())"),
         ("a.orc", b"ORC", "pyarrow.orc.read_table('a.orc')"),
@@ -330,12 +328,13 @@ def test_the_calls_that_are_proposed_for_other_formats_keep_every_value(desk: An
     ],
 )
 def test_the_call_that_reads_another_format_is_that_of_the_command_with_its_folder(
-    desk: Any, name: str, content: bytes, call: str
+    desk: Any, file: str, content: bytes, call: str
 ) -> None:
-    desk.put({"b.csv": b"a\n2\n", name: content})
+    desk.put({"b.csv": b"a\n2\n", file: content})
     assert desk.convert("b.csv").code == 0
-    data = f"data={call}, output="
-    assert append(desk, name)[2].endswith(f"in Python: append({data}'out')\n")
+    modules = {"json": "json, pathlib", "pyarrow": "pyarrow.orc"}.get(name := call.partition(".")[0], name)
+    line = f"in Python: import {modules}; from shardmill.pipelines import %s; %s(data={call}, output=%r)\n"
+    assert append(desk, file)[2].endswith(line % ("append", "append", "out"))
     with pytest.raises(SystemExit):
-        main(["convert", name, "-o", "o/night"])
-    assert desk.capsys.readouterr().err.endswith(f"in Python: convert({data}'o/night')\n")
+        main(["convert", file, "-o", "o/night"])
+    assert desk.capsys.readouterr().err.endswith(line % ("convert", "convert", "o/night"))

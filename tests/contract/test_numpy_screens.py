@@ -124,7 +124,8 @@ def test_pairs_of_files_are_refused_with_the_calls_that_convert_them(desk: Any, 
     assert screen.code == 2
     assert screen.err.startswith(f"error: {names[2]}, {names[3]}: features and their answers in two arrays, whose rows")
     train, test = (f"{{'x': numpy.load('{x}'), 'y': numpy.load('{y}')}}" for x, y in (names[:2], names[2:]))
-    assert f"convert(data={train}, output='out'); append(data={test}, output='out', output__split='test')" in screen.err
+    assert f"import convert; convert(data={train}, output='out'); import numpy; from shardmill" in screen.err
+    assert f"import append; append(data={test}, output='out', output__split='test')" in screen.err
 
 
 def test_labels_of_another_length_are_no_record_beside_their_arrays(desk: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines import open_dataset
 
 from ..command_line import Screen, Shardmill
 
@@ -35,7 +35,7 @@ def follow(screen: Screen, shardmill: Shardmill) -> None:
     found = re.search(r"in Python(?: \([^()]*\))*: (.*?)(?:; then: shardmill (.*?))?; if it is meant so", screen.err)
     assert (screen.code, found is not None) == (2, True), screen.err
     assert found
-    exec(found[1], {"convert": convert, "pandas": pd})
+    exec(found[1], {})
     if found[2]:
         done = shardmill(*shlex.split(found[2]))
         assert done.code == 0, done.err

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import re
 import shlex
 import shutil
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
@@ -338,10 +336,10 @@ def test_a_line_of_python_replaces_what_a_run_wrote_and_of_a_dry_run_does_not(sh
         Path(f"texts/{name}").mkdir(parents=True)
         Path(f"texts/{name}/1.txt").write_text(f"a {name}\nand more\n")
     shown = shardmill("convert", "texts", "-o", "out", "--dry-run").out
-    assert "in Python: convert(data=" in shown
+    assert "import convert; convert(data=" in shown
     assert "overwrite" not in shown
     line = line_of(shardmill("convert", "texts", "-o", "out").out, "each line is a record").rpartition("in Python: ")[2]
-    exec(line, {"convert": convert, "pathlib": pathlib})
+    exec(line, {})
     rows = open_dataset("out")["train"].to_pandas()
     assert rows.values.tolist() == [["cat", "a cat\nand more\n"], ["dog", "a dog\nand more\n"]]
 
@@ -459,8 +457,7 @@ def test_texts_in_folders_of_classes_are_named_where_another_text_is_above_them(
     told = shardmill("convert", "reviews", "-o", "out")
     line = line_of(told.out, "each line is a record, without the folder of its file (neg, pos)")
     assert "(without the files in folders above these)" in line
-    call = line[line.index("convert(data=") :]
-    eval(call, {"convert": convert, "pathlib": pathlib})
+    exec(line[line.index("import pathlib; ") :], {})
     rows = {
         (split, *row.values()) for split in ("train", "test") for row in open_dataset("out").to_arrow(split).to_pylist()
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import re
 import shlex
 import shutil
@@ -11,7 +10,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from PIL import Image
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -19,7 +17,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from ..command_line import Shardmill
 
 pytestmark = pytest.mark.usefixtures("without_engine")
-NAMES = {"json": json, "pandas": pd, "pathlib": pathlib}
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +136,7 @@ def test_a_file_that_names_pictures_is_read_by_the_line_that_is_said(
         one for one in (shown.out + shown.err).splitlines() if re.search(r"names? pictures in (its|their) ", one)
     ]
     if python := re.search(r"in Python: (.*); then: ", line):
-        exec(python[1], dict(NAMES))
+        exec(python[1], {})
     command = re.search(r"(?:then|to read its rows): shardmill (.*)", line)
     assert command is not None, line
     done = shardmill(*shlex.split(command[1]))
@@ -250,7 +247,7 @@ def test_a_table_of_partitions_gives_splits_to_the_rows_of_others_by_the_line_th
     ]
     found = re.search(r"in Python: (.*); then: shardmill (.*)", line)
     assert found is not None, line
-    exec(found[1], dict(NAMES))
+    exec(found[1], {})
     done = shardmill(*shlex.split(found[2]))
     assert done.code == 0, done.err
     assert labels("kind") == {"train": {0: "cat", 1: "dog"}, "val": {2: "cat"}, "test": {3: "dog"}}
@@ -267,7 +264,7 @@ def test_the_first_line_of_a_table_without_a_header_is_a_picture_too(
     shown = shardmill("convert", "d", "-o", "out")
     (line,) = [one for one in (shown.out + shown.err).splitlines() if "labels.csv names pictures" in one]
     if python := re.search(r"in Python: (.*); then: ", line):
-        exec(python[1], dict(NAMES))
+        exec(python[1], {})
     command = re.search(r"(?:then|to read its rows): shardmill (.*)", line)
     assert command, line
     done = shardmill(*shlex.split(command[1]))
@@ -285,6 +282,6 @@ def test_files_of_each_split_that_name_pictures_of_one_folder_are_joined_by_the_
     make({**pictures, **rows})
     screen = shardmill("convert", "d", "-o", "out")
     (line, command) = re.findall(r"in Python: (.*); then: shardmill (.*)", screen.out)[0]
-    eval(line, dict(NAMES))
+    exec(line, {})
     assert shardmill(*shlex.split(command)).code == 0
     assert labels("n") == {"train": {1: 1, 2: 2}, "test": {3: 3}}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import re
 import shlex
 import subprocess
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from PIL import Image
-from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines import open_dataset
 
 from ..command_line import Screen, Shardmill
 
@@ -35,7 +33,7 @@ def follow(screen: Screen, shardmill: Shardmill) -> Screen:
     found = re.search(r"in Python: (.*); then: shardmill (.*)", screen.out)
     assert (screen.code, found is not None) == (0, True), screen
     assert found
-    exec(found[1], {"convert": convert, "json": json, "pandas": pd, "pathlib": pathlib, "re": re})
+    exec(found[1], {})
     return shardmill(*shlex.split(found[2]))
 
 
@@ -145,7 +143,7 @@ def test_sounds_get_the_splits_of_lists_beside_them_by_the_line_of_python(shardm
     Path("d/zz.txt").write_text("README.md\n")  # the last list names no sound
     screen = shardmill("convert", "d", "-o", "out")
     assert "d/testing_list.txt, d/validation_list.txt: name the sounds of splits, and are no texts" in screen.err
-    exec(screen.err.partition("in Python: ")[2], {"convert": convert, "pathlib": pathlib})
+    exec(screen.err.partition("in Python: ")[2], {})
     dataset = open_dataset("out")
     found = {split: sorted(row["audio"] for row in dataset[split]) for split in dataset.manifest.splits}
     assert found == {"train": [b"no2", b"yes1", b"yes2"], "testing": [b"no0", b"yes0"], "validation": [b"no1"]}

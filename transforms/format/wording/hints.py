@@ -6,7 +6,9 @@ that each command, option and key exists; tests/followed_hints.txt lists each, w
 
 from __future__ import annotations
 
+import ast
 import json
+import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -72,6 +74,26 @@ class Python(str):
     """A line of Python, such as `convert(data=frame, output='out')`."""
 
     __slots__ = ()
+
+
+def runnable(line: str) -> Python:
+    """Return a line of Python with the imports that it needs, as it can be pasted.
+
+    >>> print(runnable("convert(data=json.load(open('json.a')), output='out')"))
+    import json; from shardmill.pipelines import convert; convert(data=json.load(open('json.a')), output='out')
+    """
+    nodes = [*ast.walk(ast.parse(line))]
+    read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    parts = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)} & _SUBMODULES
+    modules = (read - bound) & (sys.stdlib_module_names | _MODULES)
+    modules = {next((part for part in parts if part.startswith(f"{one}.")), one) for one in modules}
+    calls = [f"from shardmill.pipelines import {one}" for one in ("append", "convert") if one in read]
+    return Python("; ".join([*([f"import {', '.join(sorted(modules))}"] if modules else []), *calls, line]))
+
+
+_MODULES: Final = {"datasets", "deltalake", "fastavro", "numpy", "pandas", "pyarrow", "pyiceberg"}
+_SUBMODULES: Final = {"pyarrow.orc", "pyiceberg.table"}
 
 
 def read_csv(file: str, sign: str = ",", **more: Any) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ...format.wording.hints import Add, Foreign, Python, Set, read_csv, set_column
+from ...format.wording.hints import Add, Foreign, Set, read_csv, runnable, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...sources.contract.call import Call, shown_path, typed_path
@@ -105,7 +105,7 @@ _LABELME: Final = re.compile(rb'"shapes"\s*:\s*\[')
 def _boxes_of_labelme(folder: str, call: Call) -> str:
     """Return what writes the boxes of the shapes of labelme to a table, and reads it."""
     table = os.path.join(folder, "boxes.csv")
-    write = Python(
+    write = runnable(
         "pandas.DataFrame([{'filename': pathlib.PureWindowsPath(one['imagePath']).name, 'class': shape['label'], "
         "'xmin': min(x), 'ymin': min(y), 'xmax': max(x), 'ymax': max(y)} for one in [json.loads(path.read_bytes()) "
         f"for path in sorted(pathlib.Path({folder!r}).glob('*.json'))] for shape in one['shapes'] "
@@ -150,7 +150,7 @@ def _picture_key(path: bytes) -> str | None:
 def as_metadata(call: Call, folder: str, frame: str, options: Sequence[Add], what: str = "its rows") -> str:
     """Return what writes an expression of pandas as the table of the pictures below a folder, and reads these."""
     place = typed_path(folder)
-    write = Python(f"{frame}.to_csv({os.path.join(place, 'metadata.csv')!r}, index=False)")
+    write = runnable(f"{frame}.to_csv({os.path.join(place, 'metadata.csv')!r}, index=False)")
     read = call.plain([place], Set("input.format", "images"), *options)
     return f"to read {what}, write them to metadata.csv in Python: {write}; then: {read}"
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ...format.wording.hints import Add, Python, Set, read_csv, set_column
+from ...format.wording.hints import Add, Set, read_csv, runnable, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path, quoted
 from ...sources.contract.call import shown_path, typed_path
@@ -357,10 +357,10 @@ def _as_lines(group: Sequence[bytes], found: _Names, its: str, around: Around) -
     text = f"''.join({line} for name, row in {found.pairs})"
     where = f" for where in [{_places_below(folder)}]" if found.last else ""
     each = f"for path in map(pathlib.Path, {files}){where}"
-    write = Python(f"[{target}.write_text({text}) {each}]")
+    write = runnable(f"[{target}.write_text({text}) {each}]")
     if together:
         rows = f"''.join({line} {each} for name, row in {found.pairs})"
-        write = Python(f"pathlib.Path({os.path.join(folder, _LINES_OF)!r}).write_text({rows})")
+        write = runnable(f"pathlib.Path({os.path.join(folder, _LINES_OF)!r}).write_text({rows})")
     split = split_of_folder(os.path.basename(os.path.abspath(place)))
     options = [Set("output.split", split)] if split not in (None, "train") else []
     read = around.call.plain([place], Set("input.format", "images"), *options)

@@ -22,7 +22,7 @@ from itertools import chain
 from typing import Final, Literal
 
 from ...errors import UsageError
-from ...format.wording.hints import Foreign, Python, Set, set_column
+from ...format.wording.hints import Foreign, Set, runnable, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
 from ...pictures.facts import ImageProblem
@@ -494,7 +494,7 @@ def classes_in_names(around: Around) -> Iterator[str]:
         if len(found) + len(numbers) < len(stems) or not 1 < len(classes) <= len(found) // 2:
             continue
         ends, folders = sorted({os.path.splitext(one)[1] for one in around.files}), [*map(typed_path, around.folders)]
-        write = Python(
+        write = runnable(
             r"[(folder / 'metadata.csv').write_text('file_name,class\n' + ''.join(one.name + ',' + "
             rf"''.join(re.findall({words!r}, one.stem)) + '\n' for one in sorted(folder.iterdir()) "
             f"if one.suffix in {ends})) for folder in map(pathlib.Path, {folders})]"

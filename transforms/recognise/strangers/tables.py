@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import InputError
-from ...format.wording.hints import Command, Python, Set, read_csv
+from ...format.wording.hints import Command, Set, read_csv, runnable
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import counted, printable_path
 from ...sources.contract.call import shown_path, typed_path
@@ -280,7 +280,7 @@ def _joined(seen: Seen, pairs: Sequence[tuple[str, str]], whole: Sequence[str]) 
     if not csv_:
         return seen.call.of_data(frame, **more)
     made = typed_path(f"{seen.root.rstrip('/')}-joined.csv")
-    write = Python(f"{frame}.to_csv({made!r}, index=False{'' if sign == ',' else f', sep={sign!r}'})")
+    write = runnable(f"{frame}.to_csv({made!r}, index=False{'' if sign == ',' else f', sep={sign!r}'})")
     return f"{write}; then: {seen.call.reading([made], *options)}"
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from ...format.wording.hints import Add, Command, Python, Set
+from ...format.wording.hints import Add, Command, Python, Set, runnable
 from ...format.wording.printable import printable_path
 
 
@@ -55,11 +55,13 @@ class Call:
     def of_data(self, data: str, **more: object) -> Python:
         """Return the call from Python with an expression that gives the data, and more settings.
 
-        >>> print(Call("append", "out/a").of_data("frame"), Call(has_written=True).of_data("rows", split="test"))
-        append(data=frame, output='out/a') convert(data=rows, output='out', overwrite=True, split='test')
+        >>> print(Call("append", "out/a").of_data("frame"))
+        from shardmill.pipelines import append; append(data=frame, output='out/a')
+        >>> print(Call(has_written=True).of_data("[1]", split="test").rpartition("; ")[2])
+        convert(data=[1], output='out', overwrite=True, split='test')
         """
         settings = {"output": self.output} | ({"overwrite": True} if self.has_written else {}) | more
-        return Python(f"{self.command}(data={data}, {', '.join(f'{key}={one!r}' for key, one in settings.items())})")
+        return runnable(f"{self.command}(data={data}, {', '.join(f'{key}={one!r}' for key, one in settings.items())})")
 
 
 def typed_path(path: str) -> str:

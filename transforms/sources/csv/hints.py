@@ -86,7 +86,7 @@ class PandasCall:
     def with_nulls(self, nulls: Sequence[str]) -> str:
         """Return the call in which these words, and none of pandas' own, are null, also in quotes.
 
-        >>> print(PandasCall(("a.csv",), ";", "utf-8", None).with_nulls(["-"]))
+        >>> print(PandasCall(("a.csv",), ";", "utf-8", None).with_nulls(["-"]).rpartition("; ")[2])
         convert(data=pandas.read_csv('a.csv', sep=';', keep_default_na=False, na_values=['', '-']), output='out')
         """
         return self.call.of_data(
