@@ -99,11 +99,14 @@ def test_several_npy_files_are_a_record_each_with_one_warning_of_all(desk: Any) 
     assert len(desk.records()) == 18
 
 
-def test_several_npz_files_and_one_row_are_records_without_a_word(desk: Any) -> None:
-    for number in range(3):
-        np.savez(desk.root / f"{number}.npz", X)
+def test_many_npz_files_and_one_row_are_records_without_a_word_and_few_files_have_one(desk: Any) -> None:
+    names = [f"{number}.npz" for number in range(9)]
+    for name in names:
+        np.savez(desk.root / name, X)
     np.save(desk.root / "row.npy", X[:1])
-    assert warnings(desk.convert("0.npz", "1.npz", "2.npz").out) == []
+    assert warnings(desk.convert(*names).out) == []
+    (line,) = warnings(desk.convert(*names[:2], "--overwrite").out)
+    assert "0.npz and 1 more: each file is one record with its whole array; if the first axis is the row" in line
     assert warnings(desk.convert("row.npy", "--set", "output.if_exists=replace").out) == []
 
 

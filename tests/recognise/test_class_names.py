@@ -38,6 +38,7 @@ def told(shardmill: Shardmill, *paths: str) -> str:
 def follow(shardmill: Shardmill, line: str, *paths: str) -> tuple[list[str], list[str]]:
     """Return the classes, and those of all rows, after the option on the screen."""
     option = shlex.split(line.rpartition("as classes: ")[2])
+    assert option
     done = shardmill("convert", *(paths or ("d/data/*.csv",)), "-o", "out", "--overwrite", *option)
     assert (done.code, "has their names" in done.out, ", 0 rejected" in done.out) == (0, False, True), done.err
     dataset = open_dataset("out")
@@ -68,6 +69,16 @@ def test_numbers_get_the_names_of_a_file_beside_by_the_option_on_the_screen(
 def test_lines_name_the_numbers_from_1_where_these_begin_there(shardmill: Shardmill) -> None:
     written("classes.txt", "\n".join(NAMES), values=(4, 1, 2, 3))
     assert follow(shardmill, told(shardmill)) == (["_unused_0", *NAMES], sorted(NAMES))
+
+
+def test_names_are_found_for_a_table_without_a_header_as_ag_news_has_none(shardmill: Shardmill) -> None:
+    written("classes.txt", "\n".join(NAMES))
+    Path("d/data/rows.csv").write_text("".join(f'"{n % 4 + 1}","t {n}","7"\n' for n in range(8)))
+    paths = ("d/data/rows.csv", "--no-header")
+    line = told(shardmill, *paths)
+    assert "(if the first name is of 0; if it is of 1, the second option)" in line
+    second = f"as classes: {line.rpartition(', or ')[2]}"
+    assert follow(shardmill, second, *paths) == (["_unused_0", *NAMES], sorted(NAMES * 2))
 
 
 def test_a_number_that_an_object_does_not_name_is_a_class_without_rows(shardmill: Shardmill) -> None:

@@ -3,8 +3,7 @@
     labels.txt, target_names.txt    a name in each line: of 0, 1 and so on, or of 1 and so on
     id2label.json, config.json      {"0": "cat"}, {"cat": 0}, ["cat"], or these as `id2label` of a model's config
 
-The numbers must fit: a column of 0 to 3 has no names in a file of ten lines, unless it is a column of classes by its
-name.
+Numbers above those of the names have none. A few rows are looked at: where none is 0, lines may be of 0 or 1 on.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...format.wording.hints import set_column
+from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import quoted
 from ...sources.contract.call import shown_path
 from ...sources.contract.source import Listing
@@ -30,6 +29,9 @@ _STEMS: Final = (
 )  # fmt: skip
 _FILES: Final = (*(f"{stem}.{end}" for stem in _STEMS for end in ("txt", "json")), "config.json")
 _COLUMN: Final = re.compile(r"(?:.*[_ -])?(?:label|labels|class|classes|target|category|y)(?:[_ -]?(?:id|idx|index))?")
+_FIRST: Final = "column_0"
+"""The first column of a table without a header, as AG News and its like have their classes."""
+
 _MOST_BYTES: Final = 1 << 20
 _MOST_NAMES: Final = 1000
 _MOST_SHOWN: Final = 100
@@ -48,18 +50,32 @@ def told_by_class_names(batch: pa.RecordBatch, listing: Listing, labelled: Colle
         return ()
     for path, stated in _files_near(os.path.dirname(os.fsdecode(own))):
         for name, (least, most) in columns.items():
-            from_1 = isinstance(stated, list) and least >= 1 and most == len(stated)
-            names = _in_order(stated) if isinstance(stated, dict) else ["_unused_0"] * from_1 + stated
-            if most < len(names):
-                what = f"column {quoted(name)} holds numbers, {least} to {most}, and {shown_path(path)} has their names"
-                option = set_column(name, "label", names if len(names) <= _MOST_SHOWN else "[NAME, ...]")
-                return (f"{what}; to keep them as classes: {option}",)
+            options = [_option(name, names) for names in _meanings(stated, least, most)]
+            if options:
+                what = f"column {quoted(name)} holds numbers, and {shown_path(path)} has their names"
+                first = "" if len(options) == 1 else " (if the first name is of 0; if it is of 1, the second option)"
+                return (f"{what}; to keep them as classes{first}: {', or '.join(map(str, options))}",)
     return ()
+
+
+def _meanings(stated: list[str] | dict[int, str], least: int, most: int) -> list[list[str]]:
+    """Return the names from 0 on, which a list may have from 1 on; the numbers are some of those of the column."""
+    if isinstance(stated, dict):
+        found = [_in_order(stated)]
+    elif least == 0 or most > len(stated):
+        found = [stated]
+    else:
+        found = [["_unused_0", *stated]] if most == len(stated) else [stated, ["_unused_0", *stated]]
+    return [names for names in found if most < len(names)]
+
+
+def _option(column: str, names: list[str]) -> Set:
+    return set_column(column, "label", names if len(names) <= _MOST_SHOWN else "[NAME, ...]")
 
 
 def _columns(batch: pa.RecordBatch, labelled: Collection[str]) -> list[str]:
     numbers = [one.name for one in batch.schema if pa.types.is_integer(one.type) and one.name not in labelled]
-    return [name for name in numbers if _COLUMN.fullmatch(name.lower())]
+    return [name for name in numbers if _COLUMN.fullmatch(name.lower()) or name == _FIRST]
 
 
 def _bounds(column: pa.Array) -> tuple[int, int] | None:

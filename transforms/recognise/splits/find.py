@@ -22,7 +22,7 @@ from ...format.wording.hints import Add, Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...sources.contract.call import shown_path, typed_path
-from ...sources.contract.source import Recognised
+from ...sources.contract.source import Recognised, SourceEntry
 from ...sources.files.skipped_names import SPLITS, pictures_below
 from ..evidence.hugging_face import Stated
 from ..evidence.names import (
@@ -200,6 +200,26 @@ def refuse_splits_inside(splits: Sequence[str], how: FileSplits, paths: Sequence
     what = f"all rows of the dataset are in {how.split}, and folders inside of these files say splits"
     one = _command(how, paths, Set("output.split", how.split))
     raise InputError(_choice(what, (", ".join(splits), _command(how, paths, option)), ("all rows in one split", one)))
+
+
+def refuse_other_splits(
+    entries: Sequence[SourceEntry], inside: Sequence[set[str]], how: FileSplits, paths: Sequence[str], option: Set
+) -> None:
+    """Refuse archives that are of one split, and whose folders are of another; with the `option` these are read.
+
+    Where all archives are of one split, folders of several cut them further.
+    """
+    own = {kind_of(one.split) for one in entries if one.split}
+    within = {kind_of(split) for splits in inside for split in splits}
+    if not own or (len(own) == 1 and len(within) > 1):
+        return
+    for one, splits in zip(entries, inside, strict=True):
+        others = sorted(split for split in splits if one.split and kind_of(split) != kind_of(one.split))
+        if others:
+            what = f"{one.name} is of split {one.split} by its name or folder, and folders inside say {others[0]}"
+            by_files = _command(how, paths, Set("input.splits", "names"))
+            by_folders = _command(how, paths, option)
+            raise InputError(_choice(what, ("by archives", by_files), ("by the folders inside", by_folders)))
 
 
 def _agree(one: Found, other: Found) -> bool:
@@ -445,7 +465,8 @@ def _command_of(seen: Seen, one: Stated, splits: Sequence[set[str]], how: FileSp
 def _choice(what: str, *choices: tuple[str, str]) -> str:
     lines = "".join(f"\n  {f'{name}:':<24} {command}" for name, command in choices)
     one_of = "choose one of" if len(choices) > 1 else "give"
-    return f"{what}; {one_of}{lines}\nor say which files are of which split: input.splits"
+    said = Set("input.splits", "{train: GLOB, test: GLOB}")
+    return f"{what}; {one_of}{lines}\nor say which files are of which split: {said}"
 
 
 def _as_one(seen: Seen, how: FileSplits) -> str:

@@ -222,7 +222,7 @@ def _by_datumaro(root: str, importer: str, kind: str) -> tuple[str, str]:
     if importer == "arrow":
         only = '{one.type.name for each in found for one in each.annotations} == {"label"}'
         target = f'"imagenet_with_subset_dirs" if {only} else "coco_instances"'
-        form = ', image_ext=".png"'  # it would write JPEGs anew, and lose some of each
+        form = ', image_ext=".png"'  # it encodes JPEGs again, with loss
     return made, (  # objects of one group would be one object of COCO's, which has no rotated boxes
         f"import datumaro; found = datumaro.Dataset.import_from({_text(typed_path(root))}, {_text(importer)}); "
         '[setattr(one, "group", 0) for each in found for one in each.annotations]; '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import counted, printable
 from ...recipe.steps.label import MOST_CLASSES, in_order_of_numbers
-from ...recognise.evidence.names import is_split_folder
+from ...recognise.evidence.names import is_split_folder, split_of_folder
 from ...recognise.pictures.layout import Layout, Meaning
 from ..files.formats import suffixes_of
 from ..images.rows import LABEL
@@ -178,6 +179,11 @@ class Folders:
     @property
     def labelled(self) -> bool:
         return "label" in self.layout
+
+    def splits_in(self, folders: Iterable[bytes]) -> set[str]:
+        """Return the splits that some of the folders state."""
+        tops = {os.fsdecode(folder[len(self.root) :].partition(b"/")[0]) for folder in folders}
+        return {split for top in tops if (split := split_of_folder(top))}
 
 
 def _root_of(folders: Iterable[bytes]) -> bytes:

@@ -28,7 +28,7 @@ from ...recipe.steps.label import numbers_note
 from ...recognise.beside.files import is_archive
 from ...recognise.evidence.names import split_in_words
 from ...recognise.pictures.layout import class_warnings
-from ...recognise.splits.find import refuse_splits_inside
+from ...recognise.splits.find import refuse_other_splits, refuse_splits_inside
 from ..contract.call import typed_path
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
@@ -138,11 +138,18 @@ class ArchiveSource(FileSource):
         check_kind(found, first, Foreign(*_UNPACK[self.options.format], first))
         if self.naming.key == "first_dot" and not self.naming.key_is_chosen:
             check_numbers(found, first)
-        layout, are_splits = self.options.layout, self.settings.splits.wanted != "none"
+        layout, how = self.options.layout, self.settings.splits
+        by_files = how.wanted is not None and layout == "auto" and any(one.split for one in listing.entries)
+        are_splits = how.wanted != "none"
         folders = Folders.of(found, layout, splits=are_splits, numeric=self.options.labels == "numeric")
         if layout == "auto":
             means = Set("input.layout", folders.layout)
-            refuse_splits_inside(folders.splits, self.settings.splits, self.options.paths, means)
+            refuse_splits_inside(folders.splits, how, self.options.paths, means)
+            if by_files:
+                folders = replace(folders, splits=())
+            elif folders.splits:
+                inside = [folders.splits_in(one.folders or ()) for one in archives]
+                refuse_other_splits(listing.entries, inside, how, self.options.paths, means)
         pick = self.selection.pick
         wanted = Wanted(pick, self.rules, self.settings.infer, self.nested, self.labels, self.numbers)
         columns = columns_of(found, folders, wanted, first)

@@ -128,12 +128,13 @@ Headers = Mapping[str, NpyHeader]
 def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str, ...]:
     """Return what a user should know of the first file that is read, if its arrays may be columns of a table.
 
-    With `others` only of a `.npy` file, or where few `.npz` files surely hold columns: many are records, as a rule.
+    With `others` only of a `.npy` file, or where few `.npz` files hold one array or, surely, columns: many are records.
     Raises `SchemaError` where they are columns of one file, surely.
     """
     groups = {rows: names for rows, names in _by_rows(headers).items() if rows > 1}
     tables = _tables(headers)
-    are_columns = entry.path.lower().endswith(b".npy") or (tables and others < MOST_FILES)
+    are_few = others < MOST_FILES and (tables or len(headers) == 1)
+    are_columns = are_few or entry.path.lower().endswith(b".npy")
     if not groups or (others and not are_columns):
         return ()
     commands = [f"{Set('input.rows', True)}"]
