@@ -864,7 +864,7 @@ def test_a_column_of_a_file_without_a_header_is_refused_with_the_command_that_na
             2,
             "JSON is read where each line is an object (--set input.format=jsonl); one array in Py",
         ),
-        ("a.xlsx", b"PK", 2, "Excel files are not supported yet; in Python: convert(data=pandas.read_excel("),
+        ("a.xlsx", b"PK", 2, "Excel files are not supported yet; in Python: import pandas; from "),
         ("a.csv", b'{"id": 0, "x": [1]}\n{"id": 1, "x": [2]}\n', 1, "a.csv: each line is a JSON object, not CSV; read"),
     ],
 )

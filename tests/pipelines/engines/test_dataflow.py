@@ -155,7 +155,7 @@ def test_an_option_of_beam_that_is_wrong_is_told(option: str, problem: str, monk
 def test_packages_that_are_missing_are_told_before_anything_is_read() -> None:
     if dataflow._is_installed():
         pytest.skip("Google's libraries are installed here")
-    with pytest.raises(UsageError, match=r"uv tool install '\.\[aws,dataflow,gcp,images\]'"):
+    with pytest.raises(UsageError, match=r"uv tool install '\.\[aws,coco,dataflow,gcp,images\]'"):
         dataflow.check_dataflow(DataflowRunner.model_validate(RUNNER), [])
 
 
