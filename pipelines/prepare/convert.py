@@ -15,7 +15,7 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.flow.rows import Block, Rows
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.recipe.steps.label import told_by_flags
-from ...transforms.recognise.beside.class_names import told_by_class_names
+from ...transforms.recognise.beside.class_names import ClassNames
 from ...transforms.recognise.beside.tables import told_by_paths
 from ...transforms.recognise.rules import told_by_column
 from ...transforms.sources.contract.planning import Plan, make_plan
@@ -67,11 +67,11 @@ def prepare(
 
 
 def _plan(conversion: Conversion, listing: Listing, survey: Survey, encoder: RowEncoder) -> Plan:
-    """Plan, and say where a column of what is sampled would split the rows that nothing else splits."""
-    told = dict[str, None]()
+    """Plan, and say what columns of sampled rows show: files that they name, names of classes, flags, splits."""
+    told, names = dict[str, None](), ClassNames(listing, survey.frozen.labels)
     rules: list[Callable[[Rows], Sequence[str]]] = [
         lambda rows: told_by_paths(rows.batch, listing, rows.entry_of(0)),
-        lambda rows: told_by_class_names(rows.batch, listing, survey.frozen.labels),
+        lambda rows: names.told(rows.batch),
         lambda rows: told_by_flags(rows.batch),
     ]
     if conversion.split is None and not survey.frozen.splits:

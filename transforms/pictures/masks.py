@@ -4,8 +4,8 @@
     run lengths  {"size": [height, width], "counts": [zeros, ones, zeros, ...]}      down each column, from the left
                  {"size": ..., "counts": "PP2o..."}       the same numbers, packed as text
 
-pycocotools draws them, as it does wherever such masks are compared. It reads and writes outside its memory where
-numbers are wrong, so what it gets is checked before. Source of the formats: cocodataset/cocoapi, `maskApi.c`.
+pycocotools draws them, as it does wherever such masks are compared. Wrong numbers make it read and write outside of its
+memory, so this module checks them first. Source of the formats: cocodataset/cocoapi, `maskApi.c`.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class UnnamedPictures(Step):
     """Look at the paths in some columns, and count the pictures without one.
 
     Paths begin in the folder `begin`, or where it is empty in that of their table. `roots` are the folders of pictures,
-    absolute. `count` are those that no row names, `example` is one of them; `masks` and `mask` are of those that have
-    the names of masks. Files of suffixes that pictures do not have are not counted.
+    absolute. `count` are those that no row names, `example` is one of them. `masks` counts the files
+    that are masks by their names or folders, `mask` is one of them. Files without a picture's suffix are not counted.
     """
 
     columns: tuple[str, ...]

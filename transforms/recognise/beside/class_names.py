@@ -12,6 +12,9 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from typing import Any, Final
 
 import pyarrow as pa
@@ -39,23 +42,32 @@ _LONGEST: Final = 100
 _PATH: Final = re.compile(r"[\t,;|/\\]|\.[A-Za-z0-9]{2,4}$")
 
 
-def told_by_class_names(batch: pa.RecordBatch, listing: Listing, labelled: Collection[str]) -> tuple[str, ...]:
-    """Return what to say of the first column of numbers, not among those that are `labelled`, whose names are beside.
+@dataclass(frozen=True)
+class ClassNames:
+    """The files that have names of classes, in the folder of the first file of a listing and in the one above it.
 
-    Files are looked for in the folder of the first table, and in the one above it.
+    Columns that are `labelled` have the names of their classes already.
     """
-    own = listing.entries[0].path if listing.entries and listing.traits.in_files else b"://"
-    columns = {name: bounds for name in _columns(batch, labelled) if (bounds := _bounds(batch[name])) is not None}
-    if is_object(own) or not columns:
-        return ()
-    for path, stated in _files_near(os.path.dirname(os.fsdecode(own))):
-        for name, (least, most) in columns.items():
+
+    listing: Listing
+    labelled: Collection[str]
+
+    @cached_property
+    def _files(self) -> list[tuple[str, list[str] | dict[int, str]]]:
+        own = self.listing.entries[0].path if self.listing.entries and self.listing.traits.in_files else b"://"
+        return [] if is_object(own) else list(_files_near(os.path.dirname(os.fsdecode(own))))
+
+    def told(self, batch: pa.RecordBatch) -> tuple[str, ...]:
+        """Return the line that names a column and the file with its names, with the option that keeps them."""
+        found = {name: _bounds(batch[name]) for name in _columns(batch, self.labelled)}
+        columns = {name: bounds for name, bounds in found.items() if bounds is not None}
+        for (path, stated), (name, (least, most)) in product(self._files if columns else (), columns.items()):
             options = [_option(name, names) for names in _meanings(stated, least, most)]
             if options:
                 what = f"column {quoted(name)} holds numbers, and {shown_path(path)} has their names"
                 first = "" if len(options) == 1 else " (if the first name is of 0; if it is of 1, the second option)"
                 return (f"{what}; to keep them as classes{first}: {', or '.join(map(str, options))}",)
-    return ()
+        return ()
 
 
 def _meanings(stated: list[str] | dict[int, str], least: int, most: int) -> list[list[str]]:
