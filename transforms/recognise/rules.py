@@ -66,7 +66,7 @@ from .pictures.layout import (
 )
 from .splits.find import OFF, UNUSED, find_splits
 from .splits.seen import CLEAR, UNSURE, Seen, by_annotated_folders, by_lists
-from .strangers.files import MOST_HEADS, content_twice, refuse_strangers
+from .strangers.files import MOST_HEADS, content_twice, pictures_twice, refuse_strangers
 from .strangers.pictures import refuse_datumaro, refuse_other_sets
 from .strangers.tables import forms_for_answers, refuse_answers_apart, refuse_missing, refuse_several, refuse_tables
 
@@ -92,7 +92,7 @@ WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 
 RULES: Final[tuple[object, ...]] = (
     *KINDS, *MEANINGS, refuse_other_sets, without_caches, *REFUSED, by_lists, by_annotated_folders, *CLEAR, *UNSURE,
-    forms_for_answers, content_twice, *BESIDE, *WARNED, kept_in_a_store, refuse_unread_in_a_store,
+    forms_for_answers, content_twice, pictures_twice, *BESIDE, *WARNED, kept_in_a_store, refuse_unread_in_a_store,
 )  # fmt: skip
 """Every rule, in its turn."""
 

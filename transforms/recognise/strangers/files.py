@@ -5,17 +5,21 @@
     a.csv        a.csv.gz                         one name in two compressions
     a.parquet    a (1).parquet                    a copy by its name, of the same size and content
     flights.csv  flights/flights.csv              a file, and a folder of its name that holds it
+    1.jpg        1 copy.png                       a picture, and a copy by its name
 
 At most 16 files are opened, the smallest ones first, as pointers and errors are small; in a store only small ones.
-Names make a suspect of a copy; sizes and fingerprints, which the listing has, decide. No file is opened for it.
+Names make a suspect of a copy; sizes and fingerprints, which the listing has, decide. Only of pictures on a disk, whose
+listing has none, contents are compared, of 64 at most.
 """
 
 from __future__ import annotations
 
+import filecmp
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from glob import escape
 from heapq import nsmallest
 from itertools import islice
 from typing import Final
@@ -136,14 +140,15 @@ def _head(entry: SourceEntry) -> bytes:
 _PACKED: Final = re.compile(r"(?:\.(?:gz|bz2|xz|zst))$|(?<=\.t)gz$", re.IGNORECASE | re.MULTILINE)
 _ENDINGS: Final = (".gz", ".bz2", ".xz", ".zst", ".tgz")
 _MARKS: Final = ("(", "copy", "kopie", "copie")
-_COPY: Final = re.compile(
-    r"(?: ?\([0-9]{1,3}\)| - (?:copy|kopie|copie)(?: ?\([0-9]{1,3}\))?|[ _-]copy(?:[ _]?[0-9]{1,3})?)(?=\.|$)"
-    r"|^copy of ",
-    re.IGNORECASE,
+COPY: Final = (
+    r"(?i)(?: ?\([0-9]{1,3}\)| - (?:copy|kopie|copie)(?: ?\([0-9]{1,3}\))?|[ _-]copy(?:[ _]?[0-9]{1,3})?)(\.|$)"
+    r"|^(?:copy of|kopie von|copie de) "
 )
-"""What browsers and file managers add to the name of a copy."""
+"""What browsers and file managers add to the name of a copy, with the dot behind it; Arrow's patterns are the same."""
 
 _MOST_PAIRS: Final = 3
+_MOST_COMPARED: Final = 64
+_FEW: Final = 8
 
 
 def content_twice(entries: Sequence[SourceEntry]) -> tuple[str, ...]:
@@ -192,9 +197,36 @@ def _copies(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
 def _originals(name: str, *, marked: bool) -> Iterator[str]:
     """Yield the names of the files that a file may be a copy of, by its own name; some are `marked` as copies."""
     folder, _, base = name.rpartition("/")
-    plain = _COPY.sub("", base) if marked else base
+    plain = re.sub(COPY, r"\1", base) if marked else base
     if plain != base:
         yield f"{folder}/{plain}" if folder else plain
     above, _, own = folder.rpartition("/")
     if own and own in (base, base.partition(".")[0]):
         yield f"{above}/{base}" if above else base
+
+
+def pictures_twice(pairs: Sequence[tuple[SourceEntry, SourceEntry, str]], ignored: Sequence[str]) -> tuple[str, ...]:
+    """Warn of pictures, each with one of its size that is its copy by the name, and the path of that below the root.
+
+    `ignored` is what is left out already.
+    """
+    same = [one for one in pairs[:_MOST_COMPARED] if _are_alike(*one[:2])]
+    if not same:
+        return ()
+    shown = first_names([f"{one.name} and {other.name}" for one, other, _ in same], _MOST_PAIRS)
+    copies = [escape(below) for _, _, below in same]
+    leave = Set("input.ignore", [*ignored, *copies]) if len(pairs) <= _FEW else "input.ignore"
+    more = len(pairs) - _MOST_COMPARED
+    others = f" ({more:,} more of such names and equal sizes were not compared)" if more > 0 else ""
+    why = "a copy by its name, with the same content, so that the same picture comes twice"
+    return (f"{shown}: {why}{others}; to leave copies out: {leave}",)
+
+
+def _are_alike(one: SourceEntry, other: SourceEntry) -> bool:
+    """Return whether two pictures of one size have one content, in a store by their versions."""
+    if is_object(one.path):
+        return one.mtime_ns == other.mtime_ns
+    try:
+        return filecmp.cmp(one.path, other.path, shallow=False)
+    except OSError:
+        return False  # reading it says what is wrong

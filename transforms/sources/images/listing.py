@@ -31,6 +31,7 @@ from ...recognise.evidence.names import is_split_folder, split_in_words
 from ...recognise.pictures.box_layouts import AnnotationFile
 from ...recognise.pictures.layout import Meaning
 from ...recognise.rules import PictureFolders
+from ...recognise.strangers.files import COPY
 from ...stores.object_store import Level, ObjectInfo, number_of, store_at
 from ...stores.store_url import parse_store_url
 from ..contract.source import Listing, SourceEntry, Traits
@@ -78,6 +79,8 @@ def _digests(listing: ImageListing, seed: int) -> Iterator[bytes]:
         yield digest.digest()
 
 
+_MARKED: Final = r"(?i)\([0-9]{1,3}\)|cop(?:y|ie)|kopie"
+_SUFFIX: Final = r"\.[^.]*$"
 OF_FOLDERS: Final = Traits(in_folders=True, has_order=False)
 
 
@@ -123,16 +126,36 @@ class ImageListing(Listing):
     def smallest(self, count: int) -> list[SourceEntry]:
         """Return the smallest pictures on a disk that are not empty, each as an entry."""
         order = np.argsort(self.images.sizes, kind="stable")
-        found = []
-        for row in order[self.images.sizes[order] > 0][:count].tolist():
-            image = self.images[row]
-            folder = self.entries[image.folder]
-            if not is_object(folder.path):
-                path = folder.path.rstrip(b"/") + b"/" + image.name
-                shown = printable_path(image.name)
-                name = shown if folder.name == "." else f"{folder.name}/{shown}"
-                found.append(SourceEntry(path, name, image.size, image.mtime_ns, ""))
-        return found
+        found = map(self._entry, order[self.images.sizes[order] > 0][:count].tolist())
+        return [one for one in found if not is_object(one.path)]
+
+    def copies(self) -> list[tuple[SourceEntry, SourceEntry, str]]:
+        """Return pictures, each with one of its size and folder whose name is that of its copy; its path comes last."""
+        names, sizes, folders = self.images.names, self.images.sizes, self.images.folders
+        marked = np.flatnonzero(true_mask(pc.match_substring_regex(names, _MARKED)))
+        if not len(marked):
+            return []
+        stems = pc.replace_substring_regex(names, _SUFFIX, "")
+        plain = pc.replace_substring_regex(names.take(array_of(marked)), COPY, r"\1")
+        plain = pc.replace_substring_regex(plain, _SUFFIX, "")
+        some = true_mask(pc.is_in(plain, value_set=stems)) & (sizes[marked] > 0)
+        wanted = [*zip(marked[some].tolist(), plain.filter(array_of(some)).to_pylist(), strict=True)]
+        near = np.flatnonzero(true_mask(pc.is_in(stems, value_set=plain)))
+        rows = {(folders[row], sizes[row], stems[row].as_py()): row for row in near.tolist()}
+        pairs = ((rows.get((folders[row], sizes[row], stem), row), row) for row, stem in wanted)
+        below = [folder.below_apex for folder in self.folders]
+        return [
+            (self._entry(one), self._entry(row), os.fsdecode(os.path.join(below[folders[row]], names[row].as_py())))
+            for one, row in pairs
+            if one != row
+        ]
+
+    def _entry(self, row: int) -> SourceEntry:
+        image = self.images[row]
+        folder = self.entries[image.folder]
+        shown = printable_path(image.name)
+        name = shown if folder.name == "." else f"{folder.name}/{shown}"
+        return SourceEntry(folder.path.rstrip(b"/") + b"/" + image.name, name, image.size, image.mtime_ns, "")
 
     def keep(self, wanted: Sequence[int]) -> ImageListing:
         moved = np.full(len(self.folders), -1, np.int32)

@@ -26,6 +26,7 @@ from ...pictures.facts import ImageProblem, notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
 from ...recognise.pictures.layout import Layout, Meaning, class_warnings, empty_classes, unknown_class, unknown_warning
 from ...recognise.rules import beside_pictures, recognise_pictures
+from ...recognise.strangers.files import pictures_twice
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.open_file import is_object
@@ -157,6 +158,7 @@ class ImageSource(FileSource):
             (
                 *self._warnings(classes, names, layout),
                 *mask_warning(listing.images, self.options.ignore),
+                *(pictures_twice(listing.copies(), self.options.ignore) if how.looks else ()),
                 *listing.as_found().hints(how.call.afterwards),
                 *warnings,
             ),
