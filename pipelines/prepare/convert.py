@@ -68,7 +68,9 @@ def prepare(
 
 def _plan(conversion: Conversion, listing: Listing, survey: Survey, encoder: RowEncoder) -> Plan:
     """Plan, and say what columns of sampled rows show: files that they name, names of classes, flags, splits."""
-    told, names = dict[str, None](), ClassNames(listing, survey.frozen.labels)
+    labels = survey.frozen.labels
+    named = {name for name, classes in labels.items() if not all(one.isdecimal() for one in classes)}
+    told, names = dict[str, None](), ClassNames(listing, named)
     rules: list[Callable[[Rows], Sequence[str]]] = [
         lambda rows: told_by_paths(rows.batch, listing, rows.entry_of(0)),
         lambda rows: names.told(rows.batch),

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
+from ..archives import tar_of, zip_of
 from ..conftest import Shardmill
 
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
@@ -94,6 +95,33 @@ def test_names_are_found_beside_parquet_json_lines_and_arrays(shardmill: Shardmi
     np.savez("d/c.npz", x=np.array([1.5, 2.5]), y=np.array([0, 1]))
     for path, more in (("d/a.parquet", ()), ("d/b.jsonl", ()), ("d/c.npz", ("--set", "input.rows=true"))):
         assert follow(shardmill, told(shardmill, path, *more), path, *more) == (["cat", "dog"], ["cat", "dog"])
+
+
+@pytest.mark.parametrize("form", ["webdataset/a.tar", "webdataset/a.zip"])
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("classes.txt", "cat\ndog\n"),
+        ("webdataset/labels.txt", "cat\ndog\n"),
+        ("webdataset/id2label.json", '{"0": "cat", "1": "dog"}'),
+    ],
+)
+def test_classes_in_archives_get_the_names_of_a_file_beside(
+    shardmill: Shardmill, form: str, file: str, text: str
+) -> None:
+    written(file.replace("webdataset", "data"), text)
+    Path("d/data").rename("d/webdataset")
+    members = [(f"{n}.{end}", data) for n in range(4) for end, data in (("txt", b"t"), ("cls", b"%d\n" % (n % 2)))]
+    Path("d", form).write_bytes((tar_of if form.endswith(".tar") else zip_of)(members))
+    paths = (f"d/{form}", "--columns", "cls")
+    assert follow(shardmill, told(shardmill, *paths), *paths) == (["cat", "dog"], ["cat", "cat", "dog", "dog"])
+
+
+@pytest.mark.parametrize("text", ["cat\n", "cat\ndog\nyak\n"])
+def test_names_are_those_of_classes_in_archives_only_if_there_are_enough(shardmill: Shardmill, text: str) -> None:
+    written("classes.txt", text)
+    Path("d/data/a.tar").write_bytes(tar_of([(f"{n}.cls", b"%d" % n) for n in range(2)]))
+    assert (told(shardmill, "d/data/a.tar") == "") == (text == "cat\n")
 
 
 @pytest.mark.parametrize(

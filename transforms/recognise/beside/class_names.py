@@ -1,4 +1,4 @@
-"""Files beside a table or arrays that have the names of the classes whose numbers a column holds.
+"""Files beside tables, arrays or archives that have the names of the classes whose numbers a column holds.
 
     labels.txt, target_names.txt    a name in each line: of 0, 1 and so on, or of 1 and so on
     id2label.json, config.json      {"0": "cat"}, {"cat": 0}, ["cat"], or these as `id2label` of a model's config
@@ -31,7 +31,9 @@ _STEMS: Final = (
     "label_map", "labelmap", "class_to_idx", "idx_to_class",
 )  # fmt: skip
 _FILES: Final = (*(f"{stem}.{end}" for stem in _STEMS for end in ("txt", "json")), "config.json")
-_COLUMN: Final = re.compile(r"(?:.*[_ -])?(?:label|labels|class|classes|target|category|y)(?:[_ -]?(?:id|idx|index))?")
+_COLUMN: Final = re.compile(
+    r"(?:.*[_ -])?(?:label|labels|class|classes|cls|target|category|y)(?:[_ -]?(?:id|idx|index))?"
+)
 _FIRST: Final = "column_0"
 """The first column of a table without a header, as AG News and its like have their classes."""
 
