@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.from_config import conversion_of
+from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError, SourceError, TooManyRejects, UsageError
@@ -422,3 +427,17 @@ def test_rejects_name_the_file_and_the_picture_and_the_objects_id() -> None:
     assert "box 1 (id 1768) [1, 1, 40, 5]" in lines[1]["errors"][0]["message"]
     assert verify_dataset("out").ok
     assert not any("id" in key.split("/")[2:] for key in records()[0])
+
+
+def test_workers_read_pictures_and_boxes_without_pandas() -> None:
+    found = {"paths": ["pictures"], "annotations": {"coco": [instances()]}}
+    config = load_config({"input": found, "output": {"path": "out"}})
+    prepared = prepare(conversion_of(config), WorkerProcesses(1))
+    task = prepared.source, prepared.plan.tasks[0], prepared.plan.survey.frozen
+    Path("task.pickle").write_bytes(pickle.dumps(task))
+    code = (
+        "import pickle, sys; source, *task = pickle.load(open('task.pickle', 'rb')); "
+        "print(sum(rows.batch.num_rows for rows in source.read(*task)), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("3 False\n", "")

@@ -129,13 +129,15 @@ def views_of(array: pa.Array) -> list[memoryview | None]:
     return found if valid is None else [one if there else None for one, there in zip(found, valid, strict=True)]
 
 
-def binary_array(values: Sequence[bytes | memoryview | None]) -> pa.Array:
-    """Return values as an Arrow array of binary; None is a null. A single value is not copied."""
-    ends = np.cumsum([0, *(0 if value is None else len(value) for value in values)], dtype=np.int32)
+def binary_array(values: Sequence[bytes | memoryview | None], *, large: bool = False) -> pa.Array:
+    """Return values as an Arrow array of (large) binary; None is a null. A single value is not copied."""
+    width = np.int64 if large else np.int32
+    ends = np.cumsum([0, *(0 if value is None else len(value) for value in values)], dtype=width)
     valid = bitmap_of(np.array([value is not None for value in values], bool))
     found = [value for value in values if value is not None]
     data = pa.py_buffer(found[0] if len(found) == 1 else b"".join(found))
-    return pa.Array.from_buffers(pa.binary(), len(values), [valid, pa.py_buffer(ends), data])
+    kind = pa.large_binary() if large else pa.binary()
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(ends), data])
 
 
 # Take rows out of a batch, also where its columns are views, which Arrow cannot take from.

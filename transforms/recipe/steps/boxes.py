@@ -197,7 +197,8 @@ class Boxes(Step):
             errors.setdefault(row, CellError(self.column, "UNKNOWN_CLASS", "", "the number of a class", text))
         if self.classes is None:
             return errors
-        known = pc.and_(pc.greater_equal(values, 0), pc.less(values, len(self.classes)))
+        first, end = array_of(np.array([0, len(self.classes)]))  # Arrow imports pandas for plain numbers
+        known = pc.and_(pc.greater_equal(values, first), pc.less(values, end))
         for index in pc.indices_nonzero(pc.invert(known)).to_pylist():
             number, row = str(values[index]), int(objects.rows[index])
             shown = first_names(self.classes, 8)

@@ -19,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...errors import SchemaError
+from ...format.buffers.arrow_memory import binary_array
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
@@ -107,7 +108,9 @@ class Files(Step):
         for name in values.keys() & set(self.pictures):
             batch = with_column(batch, f"{name}/{FILENAME}", batch[name])
         for name, column in values.items():
-            batch = with_column(batch, name, pa.array(column, _bytes_for(batch.schema.field(name).type)))
+            kind = _bytes_for(batch.schema.field(name).type)
+            data = pa.array(column, kind) if is_any_list(kind) else binary_array(column, large=True)
+            batch = with_column(batch, name, data)
         return Stepped(batch, None, tuple(problems)), rows
 
     def _planned(self, column: Column) -> Column:

@@ -17,6 +17,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from mmap import mmap
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -33,8 +34,19 @@ from ...format.wording.printable import printable
 from ...recipe.steps.label import MOST_CLASSES
 from ...recipe.steps.objects import ID
 from ..contract.source import ParallelMap, SourceEntry
-from ..files.open_file import OpenFile, mapped, open_file, open_listed
-from .rows import PICTURE, UNREAD, Annotated, AnnotationOptions, ObjectRows, Picture, PictureFolder, annotated, filled
+from ..files.open_file import OpenFile, let_go, mapped, open_file, open_listed
+from .rows import (
+    PART,
+    PICTURE,
+    UNREAD,
+    Annotated,
+    AnnotationOptions,
+    ObjectRows,
+    Picture,
+    PictureFolder,
+    annotated,
+    filled,
+)
 
 _READ: Final = frozenset({
     "id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints", "num_keypoints", "caption",
@@ -76,8 +88,28 @@ def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
     return annotated(found.pictures, len(entries), found.classes, objects=objects, warnings=warnings)
 
 
-def _document(entry: SourceEntry, file: OpenFile) -> dict[str, Any]:
-    """Return what a file holds: its lists as text, which is parsed as it is gone through, where that is possible."""
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """What a file holds: its lists as text, which is parsed as it is gone through, where that is possible."""
+
+    parts: Mapping[str, Any]
+    text: mmap | bytes
+
+    def items(self, key: str) -> Iterator[Any]:
+        """Yield what is in a list, one after the other: all objects of COCO's own would take four gigabytes."""
+        value: Any = self.parts.get(key)
+        if not _is_list(value):
+            return
+        for number, one in enumerate(decode(value, type=list[Raw]) if isinstance(value, Raw) else value):
+            if number % PART == 0:
+                let_go(self.text)
+            try:
+                yield decode(one) if isinstance(one, Raw) else one
+            except (DecodeError, RecursionError):  # a number that Python takes alone
+                yield json.loads(bytes(one))
+
+
+def _document(entry: SourceEntry, file: OpenFile) -> _Document:
     text = mapped(file) if entry.bytes else b""
     try:
         document = decode(text, type=dict[str, Raw])
@@ -92,23 +124,11 @@ def _document(entry: SourceEntry, file: OpenFile) -> dict[str, Any]:
         raise SourceError(
             entry.name, f'is no file of COCO\'s annotations: it needs lists "images" and "annotations", and has {shown}'
         )
-    return document
+    return _Document(document, text)
 
 
 def _is_list(value: object) -> bool:
     return isinstance(value, list) or (isinstance(value, Raw) and bytes(memoryview(value)[:1]) == b"[")
-
-
-def _items(document: Mapping[str, Any], key: str) -> Iterator[Any]:
-    """Yield what is in a list of a file, one after the other: all objects of COCO's own would take four gigabytes."""
-    value: Any = document.get(key)
-    if not _is_list(value):
-        return
-    for one in decode(value, type=list[Raw]) if isinstance(value, Raw) else value:
-        try:
-            yield decode(one) if isinstance(one, Raw) else one
-        except (DecodeError, RecursionError):  # a number that Python takes alone
-            yield json.loads(bytes(one))
 
 
 @dataclass(slots=True)
@@ -165,9 +185,9 @@ class _Found:
     more: ObjectRows = field(default_factory=ObjectRows)
     more_of: list[int] = field(default_factory=list)
 
-    def are_others(self, document: Mapping[str, Any], known: _Known) -> bool:
+    def are_others(self, document: _Document, known: _Known) -> bool:
         """Return whether a file begins its ids again: it has some of these, and each is of another picture."""
-        images = (one for one in _items(document, "images") if isinstance(one, dict))
+        images = (one for one in document.items("images") if isinstance(one, dict))
         named = ((_key(one.get("id")), _name_of(one)) for one in images)
         both = [
             (self.pictures[known.pictures[key]].file_name, known.folder.named(str(name)))
@@ -176,13 +196,13 @@ class _Found:
         ]
         return bool(both) and all(one != other for one, other in both)
 
-    def add(self, number: int, entry: SourceEntry, document: Mapping[str, Any], known: _Known) -> None:
-        categories = list(_items(document, "categories"))
+    def add(self, number: int, entry: SourceEntry, document: _Document, known: _Known) -> None:
+        categories = list(document.items("categories"))
         _add_classes(entry, categories, self.classes)
         kinds = {_key(one.get("id")): one for one in categories if isinstance(one, dict)}
-        self._add_pictures(number, entry, _items(document, "images"), known)
+        self._add_pictures(number, entry, document.items("images"), known)
         homeless, silent, count, rows = list[object](), list[Mapping[str, Any]](), 0, dict[tuple[int, object], int]()
-        for index, one in enumerate(_items(document, "annotations")):
+        for index, one in enumerate(document.items("annotations")):
             count += 1
             _refuse_others(entry, index, one)
             picture = known.pictures.get(_key(one.get("image_id")))

@@ -51,7 +51,7 @@ UNREAD: Final = ""
 
 _MASKS: Final = Set("input.annotations.masks", True)
 _TABLE: Final = pa.schema([(PICTURE, pa.int32()), *_FIELDS.items()])
-_PART: Final = 10_000
+PART: Final = 10_000
 """Objects that wait to become rows of Arrow."""
 
 _NEEDED: Final = ("bbox", "center_box", "category")
@@ -161,7 +161,7 @@ class ObjectRows:
         """Return the number of the row."""
         self.names.update(one)
         self._waiting.append({PICTURE: picture, **one})
-        if len(self._waiting) == _PART:
+        if len(self._waiting) == PART:
             self._end_part()
         self.count += 1
         return self.count - 1

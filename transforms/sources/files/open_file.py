@@ -3,6 +3,7 @@
     open_file(file)      a file to read from, as `open` gives it
     size_of(opened)      its size, as it is now
     mapped(opened)       all of it, to be parsed
+    let_go(mapping)      the memory of what was looked at of it until now
     read_at(opened)      a function that reads anywhere in it, whatever was read before
     expect(opened, ...)  what will be read of it: an object of a store is on its way then
 
@@ -104,6 +105,12 @@ def size_of(opened: OpenFile) -> int:
 def mapped(opened: OpenFile) -> mmap.mmap | bytes:
     """Return all of a file that is not empty: of a local one what is looked at is read, and takes no memory."""
     return mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ) if isinstance(opened, _LOCAL) else opened.read()
+
+
+def let_go(mapping: mmap.mmap | bytes) -> None:
+    """Give back the memory of what is mapped: what is looked at again is read again."""
+    if isinstance(mapping, mmap.mmap):
+        mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def read_at(opened: OpenFile) -> ReadAt:
