@@ -49,6 +49,16 @@ def test_files_that_bear_the_name_of_no_image_are_skipped_and_counted_in_a_folde
     assert counts(desk) == (2, kinds)
 
 
+@pytest.mark.parametrize("paths", [["phone"], ["phone/*"]])
+def test_what_phones_and_cameras_write_beside_pictures_is_left_out_and_counted(desk: Any, paths: list[str]) -> None:
+    beside = ["1.AAE", "IMG_O1.aae", "1.MOV", "1.jpg.xmp", "MVI_3.THM", "GX01.LRV", "4.3gp", "1.jpg.pp3"]
+    desk.put({"phone/1.JPG": JPEG, "phone/2.jpg": JPEG, **{f"phone/{name}": b"no picture" for name in beside}})
+    screen = desk.convert(*paths)
+    assert (screen.code, screen.err) == (0, "")
+    left = "2 .aae, 1 .3gp, 1 .lrv, 1 .mov, 1 .pp3, 1 .thm, 1 .xmp"
+    assert f"2 written, 0 rejected\nLeft out: {left}\n" in screen.out
+
+
 def test_a_picture_under_a_strange_name_and_a_format_that_is_not_read_are_no_files_to_skip(desk: Any) -> None:
     desk.put({"pets/a.jpg": JPEG, "pets/b.orig": JPEG, "pets/c.svg": b"<svg/>", "pets/more.zip": b"PK\3\4"})
     screen = desk.convert("pets", "--max-rejects", "2")

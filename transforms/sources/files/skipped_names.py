@@ -56,7 +56,8 @@ _OTHER_SUFFIXES: Final = frozenset(
         b"json jsonl ndjson xml csv tsv yaml yml toml ini cfg xls xlsx lst names data datum "  # annotations
         b"npy npz mat pkl pickle h5 hdf5 parquet feather arrow tfrecord tfrecords tfrec pt pth ckpt db sqlite "  # data
         b"py pyc ipynb sh bat m r md5 sha1 sha256 sha512 asc url lnk torrent "  # programs, checksums, links
-        b"mp4 avi mov mkv webm wav mp3 flac ogg m4a"  # video and sound
+        b"mp4 avi mov mkv webm m4v 3gp mpg mpeg mts m2ts wmv wav mp3 flac ogg m4a "  # video and sound
+        b"aae xmp thm lrv pp3 dop gpx srt"  # what phones, cameras and their programs write beside
     ).split()
 )
 _OTHER_NAMES: Final = frozenset(
