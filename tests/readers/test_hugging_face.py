@@ -13,6 +13,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tensorflow_datasets as tfds
 from huggingface_hub import DatasetCardData
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
@@ -258,7 +259,7 @@ def test_the_classes_of_objects_that_a_readme_alone_names_are_those_of_their_box
 
 
 @pytest.mark.parametrize("way", ["data", "parquet", "saved", "readme"])
-def test_fields_within_structs_whose_class_names_are_not_kept_are_named(tmp_path: Path, way: str) -> None:
+def test_fields_within_structs_keep_the_names_of_their_classes(tmp_path: Path, way: str) -> None:
     kind = datasets.ClassLabel(names=["cat", "dog"])
     features = datasets.Features({"m": {"k": kind}, "l": kind, "s": datasets.List({"k": kind}), "n": {"k": TEXT}})
     row = {"m": {"k": 1}, "l": 0, "s": [{"k": 1}, {"k": 0}], "n": {"k": "a"}}
@@ -278,10 +279,16 @@ def test_fields_within_structs_whose_class_names_are_not_kept_are_named(tmp_path
         (folder / "README.md").write_text(f"---\n{card}\n---\n")
     if way != "data":
         summary = convert(folder, output=out)
-    line = "m/k, s/k: plain numbers, as names of classes within structs are not kept"
-    assert line in summary.detected
-    assert open_dataset(out).labels == {"l": ("cat", "dog")}
+    said = "classes that the files name: m/k: cat, dog; s/k: cat, dog; to keep plain numbers: --set input.detect=none"
+    assert said in summary.detected
+    ours = open_dataset(out)
+    assert ours.labels == dict.fromkeys(("l", "m/k", "s/k"), ("cat", "dog"))
     assert held(out) == [row | {"l": "cat"}]
+    assert ours.to_arrow("train", ["m/k", "s/k"]).to_pylist() == [{"m/k": "dog", "s/k": ["dog", "cat"]}]
+    builder = tfds.builder_from_directory(out)
+    assert builder.info.features["s"]["k"].feature.names == ["cat", "dog"]
+    (theirs,) = tfds.as_numpy(builder.as_dataset(split="train"))
+    assert (theirs["m"]["k"].tolist(), theirs["s"]["k"].tolist()) == (1, [1, 0])
 
 
 def test_each_command_of_a_repository_with_several_configs_reads_what_datasets_does(

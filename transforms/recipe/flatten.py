@@ -13,6 +13,7 @@ from ..format.flow.rejects import CellProblem
 from ..format.manifest.details import ColumnEntry
 from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column, refuse_unsupported, without_json
 from ..format.nested.keys import (
+    FLAT_VALUES,
     MASK,
     PRESENT,
     has_decimals,
@@ -23,10 +24,9 @@ from ..format.nested.keys import (
     with_floats,
 )
 from ..format.schema.arrow_checks import times_within
-from ..format.schema.arrow_types import ColumnLayout, classes_within, type_words
+from ..format.schema.arrow_types import ColumnLayout, classes_of, classes_within, type_words, with_own_classes
 from ..format.schema.column_types import named_type
 from ..format.schema.schema import ColumnRule
-from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable
 from ..sources.contract.selection import exclude_columns
 from .step import Column, Step, Stepped
@@ -48,10 +48,10 @@ class Flattening:
 
 @dataclass(frozen=True, slots=True)
 class Flatten(Step):
-    """Flatten columns, given by name; `numbers` are fields within them whose classes have names in their files."""
+    """Flatten columns, given by name; `classes` are those that the files name, by the names of flat columns."""
 
     columns: tuple[tuple[str, Flattening], ...]
-    numbers: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    classes: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, columns: Sequence[Column], rules: Mapping[str, ColumnRule]) -> Flatten | None:
@@ -71,12 +71,13 @@ class Flatten(Step):
             rule = declared[column.name]
             nullable = column.field.nullable if rule.nullable is None else rule.nullable
             found.append((column.name, Flattening(nullable, _form(column, rule), column.origin)))
-        return cls(tuple(found), tuple(path for column in nested for path in classes_within(column.field)))
+        named: dict[str, Sequence[str]] = {one.name: classes_of(one.field) for one in nested}
+        named |= {f"{one.name}/{path}": names for one in nested for path, names in classes_within(one.field).items()}
+        return cls(tuple(found), {name: names for name, names in named.items() if names})
 
     @property
-    def detected(self) -> str:
-        shown = first_names([printable(path) for path in self.numbers], 6)
-        return f"{shown}: plain numbers, as names of classes within structs are not kept" if shown else ""
+    def reads(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.columns)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         planned: list[Column] = []
@@ -89,6 +90,7 @@ class Flatten(Step):
             reason = f'of "{printable(column.name)}" ({_short(kind)})'
             for flat in _flattened(column.name, empty_array(kind), wanted[column.name]).columns:
                 field = pa.field(flat.name, flat.values.type, flat.nullable)
+                field = with_own_classes(field, self.classes.get(flat.name.removesuffix(f"/{FLAT_VALUES}")))
                 rule = ColumnRule(unit=getattr(ColumnLayout.of(field.name, field.type).scalar, "unit", None))
                 own = _short(kind) if flat.name == column.name else reason
                 planned.append(Column(field, reason=own, rule=rule))

@@ -158,9 +158,11 @@ class RecipeSource(Source):
         fields = fields_of(survey) if survey.fields or listing.classes else ()
         own = {one.name for one in fields if classes_of(one)}
         found = replace(self, stated={name: one for name, one in listing.classes.items() if name not in own})
-        columns = [Column(one, one.name) for one in named_fields(fields, found.stated)]
-        steps = [step for one in self.by_type if one.is_first and (step := one.step(columns)) is not None]
+        steps = self._first_steps([Column(one, one.name) for one in named_fields(fields, found.stated)])
         return replace(found, recipe=Recipe((*steps, *self.recipe.steps)))
+
+    def _first_steps(self, columns: Sequence[Column]) -> list[Step]:
+        return [step for one in self.by_type if one.is_first and (step := one.step(columns)) is not None]
 
     def has_work(self, survey: Survey) -> bool:
         """Return whether rows change on their way, or not all are read, given the source's own survey."""
@@ -198,7 +200,9 @@ class RecipeSource(Source):
         flatten = Flatten.of(columns, self.rules)
         entries = column_entries(columns, flatten)
         if flatten is not None:
-            found = replace(found, recipe=Recipe((*found.recipe.steps, flatten)))
+            flat = Recipe((*found.recipe.steps, flatten))
+            steps = self._first_steps(flat.plan(given)) if flatten.classes else []
+            found = replace(found, recipe=learn(self.source, survey, Recipe((*flat.steps, *steps)), given, run))
             columns = found.recipe.plan(given)
         features, choices = _features(columns, survey)
         new = {read: column.name for column in columns if (read := column.origin or column.form) is not None}

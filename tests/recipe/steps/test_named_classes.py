@@ -206,3 +206,46 @@ def test_the_classes_of_the_boxes_of_pictures_have_their_names(form: str) -> Non
         append("c.parquet", output="out")
     convert("c.parquet", output="off", input__detect="none")
     assert (open_dataset("off").labels, held("off")["image/object/class/label"]) == ({}, [[1, 0]])
+
+
+STRUCTS = {"m": [{"k": 1, "d": {"e": 0}}, {"k": 0, "d": {"e": -1}}, None], "s": [[{"k": 1}, {"k": 0}], [], None]}
+
+
+def structs(*names: str) -> dict[str, Any]:
+    return {"m": {"k": label(*names), "d": {"e": label("x", "y")}}, "s": [{"k": label(*names)}]}
+
+
+def test_fields_within_structs_and_lists_are_labels_whose_names_an_append_finds() -> None:
+    put("a.parquet", {**STRUCTS, "t": [[[1, 0], []], [], None]}, **structs("a", "b"), t=[[label("O", "B")]])
+    summary = convert("a.parquet", output="out")
+    assert "classes that the files name: m/k: a, b; m/d/e: x, y" in summary.detected[0]
+    assert "without a class (-1), and so null, are rows of m/d/e; to keep plain" in summary.detected[0]
+    more = {"m": [{"k": 1, "d": {"e": 0}}], "s": [[{"k": 1}, {"k": 0}]], "t": [[[0]]]}
+    put("b.parquet", more, **structs("c", "a"), t=[[label("B", "O")]])
+    append("b.parquet", output="out")
+    dataset = open_dataset("out")
+    named = {"m/d/e": ("x", "y"), "m/k": ("a", "b", "c"), "s/k": ("a", "b", "c"), "t/ragged_flat_values": ("O", "B")}
+    assert dataset.labels == named
+    rows = dataset.to_arrow("train", [*named]).to_pydict()
+    assert rows["m/k"] == ["b", "a", None, "a"]
+    assert (rows["m/d/e"], rows["s/k"]) == (["x", None, None, "x"], [["b", "a"], [], None, ["a", "c"]])
+    assert rows["t/ragged_flat_values"] == [["B", "O"], [], None, ["B"]]
+    assert held()["s"] == [*STRUCTS["s"], [{"k": 0}, {"k": 2}]]
+    verify_dataset("out")
+
+
+def test_fields_within_structs_that_are_numbers_in_a_dataset_stay_numbers_in_an_append() -> None:
+    put("a.parquet", STRUCTS)
+    put("b.parquet", {**STRUCTS, "s": [[{"k": -1}], [], None]}, **structs("a", "b"))
+    convert("a.parquet", output="out")
+    append("b.parquet", output="out")
+    assert (open_dataset("out").labels, held()["s"]) == ({}, [*STRUCTS["s"], [{"k": -1}], [], None])
+
+
+def test_a_list_of_structs_with_minus_one_is_kept_by_the_option_that_is_proposed(shardmill: Shardmill) -> None:
+    put("b.parquet", {"s": [[{"k": -1}]]}, s=[{"k": label("a", "b")}])
+    refused = shardmill("convert", "b.parquet", "-o", "out")
+    option = refused.err.partition("keep plain numbers: ")[2].split()[:2]
+    assert option == ["--set", "input.detect=none"]
+    assert shardmill("convert", "b.parquet", "-o", "out", *option).code == 0
+    assert held() == {"s": [[{"k": -1}]]}

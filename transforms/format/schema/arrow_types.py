@@ -301,7 +301,7 @@ def named_fields(fields: Iterable[pa.Field], classes: Classes) -> tuple[pa.Field
     for one in fields:
         said = classes.get(one.name)
         key = MEDIA if isinstance(said, str) else CLASSES
-        inner = [path for path in classes if path != one.name and _column_of(path) == one.name]
+        inner = {path: names for path, names in classes.items() if path != one.name and _column_of(path) == one.name}
         more = ({} if said is None else {key: json.dumps(said).encode()}) | (
             {WITHIN: json.dumps(inner).encode()} if inner and types.is_nested(one.type) else {}
         )
@@ -313,9 +313,15 @@ def _column_of(path: str) -> str:
     return path.partition("/")[0]
 
 
-def classes_within(field: pa.Field) -> tuple[str, ...]:
-    """Return the paths of the fields within a field that have classes, as it says."""
-    return tuple(json.loads((field.metadata or {}).get(WITHIN, b"[]")))
+def classes_within(field: pa.Field) -> dict[str, list[str]]:
+    """Return the classes of the fields within a field, by their paths below it, as it says."""
+    found = json.loads((field.metadata or {}).get(WITHIN, b"{}"))
+    return {path.partition("/")[2]: names for path, names in found.items()}
+
+
+def with_own_classes(field: pa.Field, names: Sequence[str] | None) -> pa.Field:
+    """Return the field that says it has these classes; where there are none, as it is."""
+    return field.with_metadata({CLASSES: json.dumps(names).encode()}) if names else field
 
 
 def classes_of(field: pa.Field) -> tuple[str, ...]:

@@ -240,11 +240,13 @@ _NONE: Final = -1
 class NamedClasses(Step):
     """Make columns of numbers labels: each has a name, the classes of its file, and those of the dataset, by number.
 
-    `unlabelled` are the columns in which a row has no class; None before all rows were looked at.
+    `unlabelled` are the columns in which a row has no class; None before all rows were looked at. `within` says that
+    the columns are fields within others.
     """
 
     columns: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
     unlabelled: tuple[str, ...] | None = None
+    within: bool = False
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -276,7 +278,7 @@ class NamedClasses(Step):
             numbers, unknown = _numbered(values if cells is None else cells.values, own, classes, lists=bool(cells))
             for at in unknown:
                 row = at if cells is None else cells.row_of(at)
-                problems.append(CellProblem(row, _unknown(name, values[row].as_py(), own)))
+                problems.append(CellProblem(row, _unknown(name, values[row].as_py(), own, self._plain(name))))
             if cells is not None and cells.offsets is not None:
                 mask = values.is_null() if values.null_count else None
                 numbers = pa.LargeListArray.from_arrays(array_of(cells.offsets), numbers.fill_null(0), mask=mask)
@@ -287,24 +289,30 @@ class NamedClasses(Step):
     def detected(self) -> str:
         named = "; ".join(f"{printable(name)}: {first_names(own, _SHOWN)}" for name, own, _ in self.columns)
         none = f"; without a class (-1), and so null, are rows of {first_names(self.unlabelled or (), _SHOWN)}"
-        keep = f"; to keep plain numbers: {set_column(self.columns[0][0], 'type', 'int64')}"
+        keep = f"; to keep plain numbers: {self._plain(self.columns[0][0])}"
         return f"classes that the files name: {named}{none if self.unlabelled else ''}{keep}"
+
+    def _plain(self, name: str) -> Set:
+        """Return the option by which the numbers of a column stay as they are."""
+        return Set("input.detect", "none") if self.within else set_column(name, "type", "int64")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassesOfFiles(StepByType):
     """Columns of numbers whose classes their files name are labels, but for those that are `declared`.
 
-    `held` are the classes of the dataset of an append, by the columns of the source.
+    Fields within others are so too, once they are flat; the `plain` ones, numbers in the dataset of an append, are not.
+    `held` are the classes of that dataset, by the columns of the source.
     """
 
     is_first = True
 
     declared: frozenset[str] = frozenset()
     held: Labels = field(default_factory=dict)
+    plain: frozenset[str] = frozenset()
 
-    def under(self, dataset: Types, labels: Labels) -> ClassesOfFiles:  # noqa: ARG002
-        return replace(self, held=labels)
+    def under(self, dataset: Types, labels: Labels) -> ClassesOfFiles:
+        return replace(self, held=labels, plain=frozenset(dataset) - frozenset(labels))
 
     def step(self, columns: Sequence[Column]) -> Step | None:
         found = []
@@ -313,9 +321,10 @@ class ClassesOfFiles(StepByType):
             is_number = types.is_signed_integer(kind) or (
                 is_any_list(kind) and types.is_signed_integer(stored_type(kind.value_type))
             )
-            if names and is_number and one.name not in self.declared:
+            left = self.declared if one.origin is not None else self.declared | self.plain
+            if names and is_number and one.name not in left:
                 found.append((one.name, names, tuple(dict.fromkeys([*self.held.get(one.name, ()), *names]))))
-        return NamedClasses(tuple(found)) if found else None
+        return NamedClasses(tuple(found), within=all(one.origin is None for one in columns)) if found else None
 
 
 def _planned(column: Column, classes: Sequence[str], unlabelled: Sequence[str]) -> Column:
@@ -340,9 +349,8 @@ def _numbered(
     return numbers, np.flatnonzero(unnamed.fill_null(False).to_numpy(zero_copy_only=False)).tolist()
 
 
-def _unknown(name: str, value: object, own: Sequence[str]) -> CellError:
+def _unknown(name: str, value: object, own: Sequence[str], plain: Set) -> CellError:
     shown = first_names(own, _SHOWN)
-    plain = set_column(name, "type", "int64")
     text = f"the file names the classes 0 to {len(own) - 1} ({shown}); fix the row, or keep plain numbers: {plain}"
     return CellError(name, "UNKNOWN_CLASS", printable(str(value)), f"0 to {len(own) - 1}", text)
 
