@@ -118,9 +118,11 @@ def _build_early() -> None:
         servers.fake_gcs_program()
 
 
-@pytest.fixture
-def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Conversions run their tasks one after the other: see `faults/plain_run.py`; but where processes are asked for."""
+@pytest.fixture(autouse=True)
+def _engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conversions run their tasks one after the other (`faults/plain_run.py`) but in tests of the engine (`engine`)."""
+    if request.node.get_closest_marker("engine") is not None:
+        return
     run_on_engine = LocalEngine.run
 
     def run(engine: LocalEngine, prepared: Prepared, processes: WorkerProcesses) -> None:

@@ -24,6 +24,8 @@ from shardmill.pipelines.cli import GROUPS, app, main
 
 from .readme import PAGES, README, REPO, programs, recipes
 
+pytestmark = pytest.mark.engine
+
 YOUR_OWN = ("data/", "my-", "/path/", "s3://", "gs://")
 
 

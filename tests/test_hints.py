@@ -16,6 +16,8 @@ from shardmill.pipelines.cli import app
 from . import followed_hints
 from .conftest import COLLECTED
 
+pytestmark = pytest.mark.engine
+
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path for folder in ("pipelines", "transforms") for path in (ROOT / folder).rglob("*.py"))
 HINTS = ROOT / "transforms/format/wording/hints.py"

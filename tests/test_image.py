@@ -32,6 +32,8 @@ from .dataflow_service import DataflowService, counted, dataflow_service, lines_
 from .dockerfile import ROOT, ScratchBuild, Stage, read_dockerfile
 from .stores import servers
 
+pytestmark = pytest.mark.engine
+
 VERSIONS, STAGES = read_dockerfile((ROOT / "Dockerfile").read_text())
 BEAM, BUILD, IMAGE = STAGES
 LOCK = tomllib.loads((ROOT / "uv.lock").read_text())

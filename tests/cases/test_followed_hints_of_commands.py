@@ -33,8 +33,6 @@ from .test_followed_hints_of_text import column
 from .test_followed_hints_of_upkeep import command_in
 from .test_sets_that_people_bring import counts_of
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,6 @@ from ..command_line import Shardmill
 from .test_followed_hints_of_text import OPTIONS
 from .test_followed_hints_of_upkeep import command_in
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,6 @@ from .test_followed_hints_of_tables_and_pictures import Case, follow, make
 from .test_followed_hints_of_text import column
 from .test_sets_that_people_bring import counts_of
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ARCHIVES = "shardmill.transforms.sources.archives.survey"
 PATCHES = {
     "many kinds of members": (f"{ARCHIVES}.MOST_COLUMNS", 1),

@@ -22,8 +22,6 @@ from ..command_line import Shardmill
 from .test_followed_hints_of_text import OPTIONS, column
 from .test_sets_that_people_bring import counts_of
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @dataclass(frozen=True)
 class Case:

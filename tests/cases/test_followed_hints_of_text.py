@@ -15,8 +15,6 @@ from shardmill.transforms.sources.text.lines import LineSizes
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 VALUE = r"(?:'[^']*'|[^\s;()',]+=,(?=[\s;)]|$)|(?:[^\s;()',]|,(?=[^\s,]))+)"
 OPTIONS = re.compile(rf"--[a-z-]+(?: (?!--){VALUE})?(?: --[a-z-]+(?: (?!--){VALUE})?)*")
 

@@ -20,7 +20,7 @@ from .test_sets_that_people_bring import counts_of
 
 
 @pytest.fixture(autouse=True)
-def _shards(without_engine: None, shardmill: Shardmill) -> None:
+def _shards(shardmill: Shardmill) -> None:
     Path("a.csv").write_text("a\n1\n2\n")
     assert shardmill("convert", "a.csv", "-o", "out").code == 0
     Path("loose").mkdir()

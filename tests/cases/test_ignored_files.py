@@ -18,8 +18,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def tar(path: Path) -> None:
     with tarfile.open(path, "w") as archive:

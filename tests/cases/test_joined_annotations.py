@@ -14,8 +14,6 @@ from shardmill.transforms.errors import SourceError, TooManyRejects
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 CLASSES = [{"id": 0, "name": "apple"}, {"id": 1, "name": "pear"}]
 
 

@@ -8,8 +8,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_a_header_that_comes_again_is_named_by_its_place_and_never_proposed_as_a_null(

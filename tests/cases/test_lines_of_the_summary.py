@@ -7,12 +7,9 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
 from PIL import Image
 
 from ..command_line import Shardmill
-
-pytestmark = pytest.mark.usefixtures("without_engine")
 
 LABEL = "image/class/label"
 

@@ -11,8 +11,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill, need_program
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 MIXED = {
     "a value": ({"a.csv": b"id,city\n1,K\xf6ln\n", "b.csv": "id,city\n3,Zürich\n".encode()}, ["Köln", "Zürich"]),
     "a header": ({"a.csv": b"n,gr\xf6\xdfe,city\n1,2,x\n", "b.csv": "n,größe,city\n1,2,ü\n".encode()}, ["x", "ü"]),

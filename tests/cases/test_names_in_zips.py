@@ -13,8 +13,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def zip_of(names: list[bytes], system: int = 0) -> None:
     """Write a picture under each name, without the mark of UTF-8."""

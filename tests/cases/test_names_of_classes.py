@@ -12,8 +12,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ORDER = "folders are named by numbers, in the order of text: {}; to order numbers: --set input.labels=numeric"
 
 

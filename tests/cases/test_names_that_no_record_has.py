@@ -14,7 +14,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
 FOLDERS = "folder names do not become part of the records: "
 
 

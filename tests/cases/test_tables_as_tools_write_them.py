@@ -21,8 +21,6 @@ from shardmill.transforms.sources.csv.schema import Evidence, join_evidence
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 Rows = list[dict[str, Any]]
 Convert = Callable[..., Rows]
 

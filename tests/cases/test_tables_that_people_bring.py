@@ -15,8 +15,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from ..command_line import Screen, Shardmill
 from .test_sets_that_people_bring import commands_in, make
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,6 @@ from shardmill.transforms.pictures.facts import BOXES_OF_TURNED, TURNED, TURNED_
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 BOX = pytest.approx((0.1, 0.2, 0.3, 0.4))
 """The box that the cases below draw, on the upright picture of 30 x 40 pixels: 3, 8 to 9, 16."""
 

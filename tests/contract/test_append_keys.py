@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from shardmill.pipelines.cli import main
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 OPTIONS = (
     "--set 'schema.columns.price.strip=€' --set schema.columns.price.decimal=, --set schema.columns.price.thousands=. "
     "--set schema.columns.day.format=%d.%m.%Y --set schema.columns.share.strip=% "

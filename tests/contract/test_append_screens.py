@@ -16,8 +16,6 @@ import pytest
 from PIL import Image
 from shardmill.pipelines.cli import main
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def append(desk: Any, *args: str) -> tuple[Any, str, str]:
     with pytest.raises(SystemExit) as ended:

@@ -7,12 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.feather
-import pytest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
-
-pytestmark = pytest.mark.usefixtures("without_engine")
 
 
 def put(name: str, **columns: Any) -> None:

@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.cli import main
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def parquet(columns: Any) -> bytes:
     buffer = io.BytesIO()

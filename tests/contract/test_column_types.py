@@ -12,8 +12,6 @@ from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.nested.flatten import refuse_unsupported, without_json
 from shardmill.transforms.format.schema.schema import ColumnRule
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def put(desk: Any, name: str = "a.parquet", **columns: Any) -> None:
     pq.write_table(pa.table(columns), desk.root / name)

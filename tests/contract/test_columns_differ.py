@@ -13,8 +13,6 @@ import pytest
 from shardmill.pipelines.cli import main
 from shardmill.transforms.format.encode.example_proto import Example
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55"
     "0000000a49444154789c636000000002000148afa4710000000049454e44ae426082"

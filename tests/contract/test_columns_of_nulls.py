@@ -13,8 +13,6 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 VALUES: dict[str, pa.Array] = {
     "whole": pa.array([1, None]),
     "text": pa.array(["a", None]),

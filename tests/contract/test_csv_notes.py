@@ -25,8 +25,6 @@ from shardmill.transforms.sources.csv.parse import CsvLimits
 
 from ..file_sources import made_source
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def detected(screen: Any) -> list[str]:
     assert (screen.code, screen.err) == (0, "")

@@ -14,8 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 EMPTY = "no rows were read: generation 1 holds no record"
 
 Files = Mapping[str, bytes]

@@ -30,8 +30,6 @@ from shardmill.transforms.pictures.preprocess.pixels import decode
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 RNG = np.random.default_rng(20261125)
 SHAPES = np.add.outer(np.sin(np.arange(240) / 17), np.cos(np.arange(320) / 9))[..., None] * 60 + 128
 PIXELS = (SHAPES + RNG.normal(0, 12, (240, 320, 3))).clip(0, 255).astype(np.uint8)

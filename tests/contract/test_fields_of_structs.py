@@ -13,8 +13,6 @@ import pytest
 from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 UNION = ("--set", "input.columns_differ=union")
 FIELDS = {"a": pa.int64(), "b": pa.string(), "c": pa.list_(pa.int32())}
 VALUES = {"a": 1, "b": "x", "c": [1, 2]}

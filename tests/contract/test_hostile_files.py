@@ -20,6 +20,8 @@ from .hostile.pictures import hostile_pictures
 from .hostile.records import hostile_records
 from .hostile.tables import hostile_tables
 
+pytestmark = pytest.mark.engine
+
 LIMIT = 600e6
 SECONDS = 30
 PACKAGES = ("shardmill.", "apache_beam.", "pyarrow.", "IPython")

@@ -17,8 +17,6 @@ from shardmill.transforms.format.tfrecord.gzip_members import compress_member
 from ..command_line import Shardmill
 from ..tiers import but_some_thorough
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def contents(*folders: Path) -> dict[str, bytes | None]:
     """Return all that lies below some folders: bytes of files, None for folders and links."""

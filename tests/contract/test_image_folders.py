@@ -14,8 +14,6 @@ from PIL import Image
 from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def draw(seed: int = 1, kind: str = "JPEG") -> bytes:
     noise = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)

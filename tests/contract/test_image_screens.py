@@ -16,8 +16,6 @@ from PIL import Image
 from shardmill.transforms.pictures.facts import TURNED
 from shardmill.transforms.sources.files.formats import FORMATS
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 Files = Mapping[str, bytes | Callable[[Path], object]]
 
 

@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.cli import main
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 FOREVER = 253_402_300_799_999_999
 """9999-12-31T23:59:59.999999, which stands for "no end" in many tables, in microseconds."""
 

@@ -13,8 +13,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from ..command_line import Shardmill
 from ..label_numbers import in_numbers
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def lines(*rows: Mapping[str, Any]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)

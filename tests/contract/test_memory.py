@@ -23,6 +23,8 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 
 from ..memory import Ended, Measured, peak_at, peak_bytes, run_sampled, write_floats
 
+pytestmark = pytest.mark.engine
+
 LIMIT = 600e6
 SECONDS = 30
 OUTPUT = 3e9

@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 from shardmill.pipelines.cli import main
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 Row = dict[str, Any]
 
 

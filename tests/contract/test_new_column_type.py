@@ -24,8 +24,6 @@ from shardmill.transforms.format.schema.schema import Feature, Schema
 
 from ..examples import encode_examples
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 IDS = [uuid.UUID(int=1), uuid.UUID(int=2**127)]
 
 

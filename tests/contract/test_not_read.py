@@ -15,8 +15,6 @@ import pytest
 
 from ..readme import README
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 CSV = b"id;price\n1;2,50\n"
 
 

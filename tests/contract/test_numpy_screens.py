@@ -12,8 +12,6 @@ import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.cli import main
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 GUIDE = Path(__file__).parents[2] / "docs/guide.md"
 X, Y = np.arange(24, dtype=np.uint8).reshape(6, 2, 2), np.arange(6)
 

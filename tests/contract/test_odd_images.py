@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def jpeg() -> bytes:
     noise = np.random.default_rng(1).integers(0, 256, (20, 32, 3), dtype=np.uint8)

@@ -15,8 +15,6 @@ from shardmill.transforms.format.encode.example_proto import other_message
 
 from ..examples import example_from_values
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2]) + varint(len(content)) + content

@@ -9,8 +9,6 @@ from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.transforms.errors import ConfigError
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.mark.parametrize("args", [["data"], ["data/a.csv"], ["data/*.csv"], ["data/a.csv", "--dry-run"]])
 @pytest.mark.parametrize("output", ["data", "./data/"])

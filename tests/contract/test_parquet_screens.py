@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 EMPTY = "no rows were read: generation 1 holds no record"
 
 ROWS = 300

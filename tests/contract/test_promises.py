@@ -24,6 +24,8 @@ from shardmill.transforms.sources.contract.source import Task
 
 from ..tiers import but_some_thorough
 
+pytestmark = pytest.mark.engine
+
 SHARD_SIZE = 65536
 ROWS = 12_000
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 NOTE = (
     "Order: rows follow the source within each shard, and the last shards hold rows from between the others; "
     "to keep the order of the source throughout: --order source (writes some bytes twice)\n"

@@ -30,7 +30,11 @@ GRAPH_BYTES = 350_000
 The pieces of ten million images would take 550 MB.
 """
 
-pytestmark = [pytest.mark.thorough("two sizes of many large inputs are converted"), pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.thorough("two sizes of many large inputs are converted"),
+    pytest.mark.timeout(1800),
+]
 
 
 @pytest.fixture(scope="module")

@@ -63,9 +63,7 @@ class Trap:
 
 
 @pytest.fixture
-def run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], without_engine: None
-) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
     """Run a command in this process and the test's folder; return its exit code, and what it showed."""
     monkeypatch.chdir(tmp_path)
 

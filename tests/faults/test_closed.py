@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from shardmill.pipelines import open_dataset
 
+pytestmark = pytest.mark.engine
+
 Program = Callable[..., dict[str, Any]]
 Say = Callable[[str, str], None]
 

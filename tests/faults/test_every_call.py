@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.engine
+
 Program = Callable[..., dict[str, Any]]
 Say = Callable[[str, str], None]
 

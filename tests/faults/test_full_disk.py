@@ -17,6 +17,8 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert
 
+pytestmark = pytest.mark.engine
+
 Program = Callable[..., dict[str, Any]]
 Say = Callable[[str, str], None]
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.engine
+
 Deaths = Callable[[str, int, int], dict[str, Any]]
 Say = Callable[[str, str], None]
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.engine
+
 Program = Callable[..., dict[str, Any]]
 Say = Callable[[str, str], None]
 

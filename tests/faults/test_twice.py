@@ -18,6 +18,8 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.format.flow.rows import TaskEnd
 from shardmill.transforms.tasks import TaskStaging
 
+pytestmark = pytest.mark.engine
+
 ROWS = 400
 
 

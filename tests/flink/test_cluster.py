@@ -38,7 +38,10 @@ from .running import (
     write_table,
 )
 
-pytestmark = pytest.mark.thorough("a cluster is started, and killed in part; embedded Flink is in the quick tier")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.thorough("a cluster is started, and killed in part; embedded Flink is in the quick tier"),
+]
 
 GROUPS = 8
 TABLE = (

@@ -27,6 +27,8 @@ from ..readme import recipes
 from ..stores import servers
 from .running import CONFIGS, fetched, same_bytes, shardmill, wait_for, wait_until_ended, write_table
 
+pytestmark = pytest.mark.engine
+
 TABLE = ("convert", "a.parquet", "--name", "table", "--max-rejects", "1%", "--shard-size", "4MiB", "-o")
 FLINK = ("--runner", "flink", "--workers", "2")
 

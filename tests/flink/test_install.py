@@ -12,6 +12,8 @@ from shardmill.transforms.errors import RunError
 
 from .running import shardmill
 
+pytestmark = pytest.mark.engine
+
 SMALL = "org.slf4j:slf4j-simple"
 
 

@@ -11,6 +11,8 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 
 from ..memory import Measured, peak_at, peak_bytes, write_floats
 
+pytestmark = pytest.mark.engine
+
 LIMIT = 1.1e9
 """Of the command, whose threads are the workers, and Java with Flink in it, together.
 

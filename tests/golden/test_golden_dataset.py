@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines import convert
 
+pytestmark = pytest.mark.engine
+
 SOURCE = 'id,price,name\n1,0.5,"Ann, B"\n-2,,\n3,x,é\n'
 
 SHARD = b"".join(

@@ -17,8 +17,6 @@ from shardmill.transforms.errors import SchemaError
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 SPLIT = {"fractions": {"train": 0.7, "val": 0.2, "test": 0.1}}
 
 

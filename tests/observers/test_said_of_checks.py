@@ -12,8 +12,6 @@ from shardmill.transforms.errors import ConfigError
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 DROP = ("--set", "checks.duplicates.action=drop")
 
 

@@ -20,6 +20,8 @@ from shardmill.transforms.errors import ConfigError, ShardmillError, TooManyReje
 from ..examples import example_from_values
 from .cpu_time import cpu_of_python, slowness
 
+pytestmark = pytest.mark.engine
+
 HELP_CPU_SECONDS = 0.35
 HEAVY = ("apache_beam", "pandas")
 

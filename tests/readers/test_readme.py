@@ -11,6 +11,8 @@ from shardmill.pipelines import convert
 
 from ..readme import REPO, programs
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.fixture
 def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -24,8 +24,6 @@ from shardmill.transforms.sources.contract.source import Task, map_in_turn
 
 from ..file_sources import made_source
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = 250
 
 

@@ -21,8 +21,6 @@ from shardmill.transforms.errors import DamageError, SchemaError, TooManyRejects
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 SCHEMA = pa.schema(
     [
         ("id", pa.int64()),

@@ -11,8 +11,6 @@ from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import RunError, SchemaError, UsageError
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

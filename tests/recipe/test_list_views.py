@@ -14,8 +14,6 @@ from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.format.columns.lists import cast_lists
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 LIST: Any = pa.list_
 NESTED: list[tuple[Any, list[Any]]] = [
     (lambda lists: pa.struct([("a", lists(pa.int64()))]), [{"a": [1, 2]}, {"a": []}, {"a": [3]}]),

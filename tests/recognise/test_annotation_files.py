@@ -12,8 +12,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 VOC = (
     "<annotation><filename>{}.jpg</filename><object><name>cat</name><bndbox>"
     "<xmin>1</xmin><ymin>1</ymin><xmax>4</xmax><ymax>5</ymax></bndbox></object></annotation>"

@@ -13,8 +13,6 @@ from shardmill.pipelines import open_dataset
 
 from ..command_line import Screen, Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,6 @@ from shardmill.transforms.sources.contract.call import Call
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from ..command_line import Shardmill
 from .test_box_layouts import boxes, picture, roboflow_yolo, splits_of, ultralytics, write, yolo
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 CLASS = "image/object/class/label"
 COUNTS = {"train": 2, "valid": 1, "test": 1}
 

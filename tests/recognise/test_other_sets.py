@@ -21,8 +21,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from ..command_line import Shardmill
 from .test_box_layouts import BOX, boxes, coco, picture, roboflow_coco, write
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 XML = "<annotations>\n<version>1.1</version>\n<image id='0' name='0.jpg'>{}</image></annotations>"
 MARKS = {"dm_format_version": "1.0", "items": []}
 

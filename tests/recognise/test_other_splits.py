@@ -14,8 +14,6 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from ..command_line import Shardmill
 from .test_box_layouts import BOX, boxes, choices_in, coco, picture, splits_of, voc, voc_as_it_is, write, yolo
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,6 @@ from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.recognise.evidence.names import partition_values
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.mark.parametrize(
     ("name", "paths", "columns"),

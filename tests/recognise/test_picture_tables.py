@@ -24,8 +24,6 @@ from shardmill.transforms.sources.registry.settings import Settings
 from ..command_line import Shardmill
 from ..label_numbers import in_numbers
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def picture(number: int) -> bytes:
     memory = io.BytesIO()

@@ -20,8 +20,6 @@ from shardmill.transforms.recognise.strangers import files as strangers
 
 from ..file_sources import made_source
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,6 @@ from shardmill.transforms.recognise.splits.seen import Seen
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def splits_of(files: list[str], paths: tuple[str, ...] = ("/d",), **how: object) -> list[str | None]:
     seen = Seen.of([f"/d/{file}" for file in files], paths, "/")

@@ -18,8 +18,6 @@ from shardmill.transforms.recognise.strangers.tables import refuse_tables
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"4d" * 32 + b"\nsize 12345\n"
 PAGE = b"\n<!DOCTYPE html>\n<html lang=en><head><title>Sign in</title></head><body>x,y</body></html>\n"
 DENIED = b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>AccessDenied</Code><Message>Denied</Message></Error>'

@@ -17,8 +17,6 @@ from shardmill.transforms.format.encode.example_proto import Example
 from ..command_line import Shardmill
 from ..tfds_folder import LABELS, example, feature, picture, write_tfds
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 TRAIN = [example(number) for number in range(10)]
 TEST = [example(number) for number in range(10, 14)]
 SPLITS = {"train": [TRAIN[:6], TRAIN[6:]], "test": [TEST]}

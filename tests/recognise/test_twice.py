@@ -13,8 +13,6 @@ from shardmill.transforms.sources.contract.source import SourceEntry
 
 from ..command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def entries(*names: str, prints: str = "same") -> list[SourceEntry]:
     return [

@@ -27,6 +27,8 @@ from .faulty_proxy import Fault, Proxy, faulty_proxy
 from .generations import add, create
 from .pause import Pause
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.mark.thorough("commands that load the engine; faults/test_races.py has eight at once on a disk")
 def test_of_appends_that_race_all_land_and_nothing_is_lost_or_doubled(table: str, tmp_path: Path, out: str) -> None:

@@ -12,8 +12,6 @@ from shardmill.transforms.errors import InputError, UsageError
 from ..file_sources import made_source
 from .conftest import S3_TOO, Bucket, shards
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture
 def people(bucket: Bucket, tmp_path: Path) -> Path:

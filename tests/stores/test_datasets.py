@@ -30,8 +30,6 @@ from .. import followed_hints
 from .conftest import ROWS, S3_TOO, Bucket, Local, files_of
 from .generations import create
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -19,6 +19,8 @@ from shardmill.transforms.stores.store_url import parse_store_url
 from . import servers
 from .faulty_proxy import Fault, Proxy
 
+pytestmark = pytest.mark.engine
+
 MIB = 1 << 20
 CONFLICT = "409 ConditionalRequestConflict"
 SOON = StoreLimits(first_pause=0.001)

@@ -30,8 +30,6 @@ from ..file_sources import made_source
 from .conftest import S3_TOO, Bucket, limit, shards
 from .gateway import Request
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def draw(seed: int, kind: str = "JPEG") -> bytes:
     noise = np.random.default_rng(seed).integers(0, 256, (20, 30, 3), dtype=np.uint8)

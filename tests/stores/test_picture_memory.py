@@ -16,6 +16,8 @@ from shardmill.transforms.stores.store_url import parse_store_url
 from ..contract.test_memory import picture, write_alpha
 from ..memory import peak_bytes
 
+pytestmark = pytest.mark.engine
+
 LIMIT = 700e6
 """The page states 800. A picture of 200 MB that is held twice took 739 on S3 and 830 on GCS, held once under 580."""
 

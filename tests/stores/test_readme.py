@@ -16,6 +16,8 @@ from shardmill.transforms.stores.store_url import parse_store_url
 from ..readme import REPO, recipes
 from . import servers
 
+pytestmark = pytest.mark.engine
+
 
 def test_the_recipe_for_s3_prints_what_it_shows(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with urllib.request.urlopen(urllib.request.Request(f"{s3_endpoint}/my-bucket", method="PUT"), timeout=300):

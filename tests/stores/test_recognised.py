@@ -25,8 +25,6 @@ from ..file_sources import made_source
 from ..tfds_folder import LABELS, example, write_tfds
 from .conftest import Bucket
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"4d" * 32 + b"\nsize 12345\n"
 
 

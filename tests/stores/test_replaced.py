@@ -16,8 +16,6 @@ from .conftest import S3_TOO
 from .test_requests import Bound
 from .test_requests import at_most as at_most
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 stores = pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 
 OUTPUTS: list[dict[str, Any]] = [{}, {"output__index": "binary"}, {"output__compression": "gzip"}]

@@ -20,8 +20,6 @@ from shardmill.transforms.stores.store_url import STORES, StoreEntry, StoreUrl, 
 from ..command_line import Shardmill
 from . import toy_store
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 FIRST = [{"id": 1}, {"id": 2}]
 
 

@@ -25,8 +25,6 @@ from . import servers
 from .conftest import Bucket, limit, shards
 from .gateway import Request
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = 20_000
 
 

@@ -11,6 +11,8 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 
 from ..memory import VALUES, peak_bytes, write_floats
 
+pytestmark = pytest.mark.engine
+
 LIMIT = 800e6
 """Of the command and two workers together: 600 as on a disk (`contract/test_memory.py`), and for each of the three a
 client, which takes 35 before its first request, and what it sends and fetches. On GCS 400 MB took 707, a gigabyte

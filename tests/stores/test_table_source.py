@@ -24,8 +24,6 @@ from .. import archives
 from ..archives import sample
 from .conftest import S3_TOO, Bucket, shards
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = 20_000
 
 

@@ -18,6 +18,8 @@ from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.transforms import WriteShards
 from shardmill.transforms.beam_streams import flush_by_size
 
+pytestmark = pytest.mark.engine
+
 BEAMS_OWN_MS = 1000
 
 

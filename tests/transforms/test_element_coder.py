@@ -15,6 +15,8 @@ from shardmill.transforms.encode import EncodeExamples
 from shardmill.transforms.format.flow.rows import Block, RowOrigin, Rows
 from shardmill.transforms.read import ReadRows
 
+pytestmark = pytest.mark.engine
+
 
 def records_of(element: object) -> list[int]:
     return [frames.records for frames in element.splits.values()] if isinstance(element, Block) else []

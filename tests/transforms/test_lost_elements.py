@@ -28,6 +28,8 @@ from shardmill.transforms.tasks import TaskStaging
 
 from .faulty_edges import Fault, edges
 
+pytestmark = pytest.mark.engine
+
 ROWS = 2000
 FILES = 3
 SAID = re.compile(

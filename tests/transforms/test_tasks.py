@@ -43,6 +43,8 @@ from shardmill.transforms.write import WriteShards
 
 from ..file_sources import made_source
 
+pytestmark = pytest.mark.engine
+
 
 def a_jpeg(seed: int) -> bytes:
     file = io.BytesIO()

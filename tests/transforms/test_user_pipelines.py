@@ -29,6 +29,8 @@ from shardmill.transforms.errors import CommitError, RunError, SchemaError, Targ
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.flow.rows import Rows, TaskEnd
 
+pytestmark = pytest.mark.engine
+
 ROWS = 5000
 
 

@@ -29,6 +29,8 @@ from shardmill.transforms.format.flow.rows import Block, EntryCounts, TaskEnd
 from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.write import WriteShards
 
+pytestmark = pytest.mark.engine
+
 TASKS = 8
 ROWS = 700
 

@@ -15,8 +15,6 @@ from shardmill.transforms.dataset.storage.contract import FileStatus
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import RunError
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as ended:

@@ -26,8 +26,6 @@ from shardmill.transforms.format.sidecars.sidecar_files import offsets_in
 
 from ..open_files import files_open_below
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = 2_000
 
 

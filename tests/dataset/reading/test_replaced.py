@@ -20,8 +20,6 @@ from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.dataset.rows import record_access as open_files
 from shardmill.transforms.errors import DamageError, ReplacedError
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = 1500
 
 Replace = Callable[[Path], None]

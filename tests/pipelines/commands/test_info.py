@@ -18,8 +18,6 @@ from shardmill.transforms.format.schema.schema import Feature, Schema
 
 from ...examples import example_from_values
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def info(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
     with pytest.raises(SystemExit) as ended:

@@ -17,8 +17,6 @@ from shardmill.transforms.errors import DamageError, InputError, UsageError
 from ...command_line import Shardmill
 from ...examples import example_from_values
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def run(path: Path, count: int = 3, *, as_json: bool = True, split: str | None = None) -> str:
     out = io.StringIO()

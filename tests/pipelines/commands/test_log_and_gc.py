@@ -11,8 +11,6 @@ from shardmill.pipelines.cli import main
 from ...dataset.commit.test_append_commit import add
 from ...dataset.commit.test_commit_generation import spec_of, write
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

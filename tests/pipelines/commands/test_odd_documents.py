@@ -11,8 +11,6 @@ import pytest
 
 from ...conftest import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ERROR = {"column": "n", "code": "BAD_TYPE", "value": "x", "expected": "int64", "message": "x"}
 LINE = {"source": "a.csv", "split": None, "row": 1, "errors": [ERROR]}
 ODD_LINES: list[dict[str, Any]] = [

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from shardmill.pipelines.cli import main
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

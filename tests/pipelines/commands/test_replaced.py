@@ -20,8 +20,6 @@ from shardmill.transforms.sources.tfrecord import inputs
 from ...dataset.reading.test_replaced import overwritten, removed_and_made, version
 from .test_log_and_gc import run
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def make(path: Path, number: int, **output: Any) -> None:
     convert(data=version(number), output=path, output__shard_size="64KiB", **output)

@@ -19,6 +19,8 @@ from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import ConfigError, UsageError
 
+pytestmark = pytest.mark.engine
+
 RUNNER = {
     "name": "dataflow",
     "project": "my-project",

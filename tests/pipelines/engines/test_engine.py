@@ -48,7 +48,10 @@ ROWS = 3000
 NAMES = [f"{engine}, {workers}" for engine in ENGINES for workers in ("threads", "processes")]
 QUICK = [name for name in NAMES if "flink" not in name]
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
 """Beam's client of Flink's job server has threads that read until the server is gone, which is how a run ends."""
 
 

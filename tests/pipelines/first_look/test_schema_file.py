@@ -14,8 +14,6 @@ from shardmill.pipelines.first_look.starter import PACKAGED, SCHEMA_NAME
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

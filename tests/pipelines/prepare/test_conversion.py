@@ -20,8 +20,6 @@ from shardmill.transforms.recipe.steps.columns import Constants
 from ...command_line import Shardmill
 from ...file_sources import made_source
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def by_hand(folder: Path, **values: object) -> Conversion:
     (folder / "a.csv").write_text("id,name\n1,Ann\n2,Bob\n3,Cy\n")

@@ -22,8 +22,6 @@ from shardmill.pipelines.config.yaml_reader import Document
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 PRODUCT = Path(pipelines.__file__).parents[1]
 ROOMS = tuple(f"{PRODUCT / name}/" for name in ("pipelines", "transforms"))
 

@@ -10,8 +10,6 @@ import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.report.reject_groups import group_rejects, read_head, rejects_text
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 FIX = "; declare it: --set schema.columns.price.type=string"
 
 

@@ -11,8 +11,6 @@ from shardmill.pipelines.report.splits_and_order import share_warnings
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ASKED = {"train": 0.8, "val": 0.2}
 
 

@@ -25,8 +25,6 @@ from shardmill.transforms.errors import SchemaError, TargetError, TooManyRejects
 
 from ...label_numbers import in_numbers
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 SAMPLES = Path(__file__).parents[3] / "configs/samples"
 
 

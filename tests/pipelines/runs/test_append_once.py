@@ -23,8 +23,6 @@ from shardmill.transforms.errors import UsageError
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def put(name: str, first: int, last: int) -> str:
     """Write a CSV file of rows with ids."""

@@ -16,8 +16,6 @@ from shardmill.transforms.errors import InputError, SchemaError, TooManyRejects,
 
 from ...examples import example_from_values
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def example(**values: Any) -> bytes:
     return example_from_values(values).SerializeToString()

@@ -15,8 +15,6 @@ from shardmill.transforms.dataset.storage.record_file import read_records, write
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 SAID = "the checksum of its bytes is"
 
 

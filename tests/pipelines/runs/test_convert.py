@@ -33,6 +33,8 @@ from shardmill.transforms.errors import ConfigError, RunError, TargetError, TooM
 
 from ..cpu_time import slowness_by_the_clock
 
+pytestmark = pytest.mark.engine
+
 TABLE = pa.table({"id": [1, 2, 3], "x": pa.array([0.5, None, 1.5], pa.float32()), "s": ["a", "b", None]})
 
 

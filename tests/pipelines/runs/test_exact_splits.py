@@ -19,8 +19,6 @@ from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.errors import UsageError
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 SHARES = {"train": 0.7, "val": 0.2, "test": 0.1}
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from ..cpu_time import cpu_of_imports, cpu_of_python, slowness
 
+pytestmark = pytest.mark.engine
+
 REPO = Path(__file__).parents[3]
 CPU_SECONDS = 6.0
 TIMES_THE_IMPORTS = 4.0

@@ -30,8 +30,6 @@ from ...tiers import but_some_thorough
 from ..killed import Death, on_storage, run_until
 from .test_resume import contents
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 SPLITS: Final = {
     "one split": "",
     "hash": "split={fractions: {train: 0.8, val: 0.2}, key: id}",

@@ -12,8 +12,6 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.format.manifest.details import MOST_NAMED, shortened
 from shardmill.transforms.format.manifest.naming import index_path
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.mark.parametrize("index", ["binary", "none"])
 def test_the_indexes_of_many_shards_are_one_line_of_the_manifest_and_are_found(tmp_path: Path, index: str) -> None:

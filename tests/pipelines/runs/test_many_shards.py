@@ -14,6 +14,8 @@ import pytest
 from shardmill.pipelines import open_dataset
 from shardmill.pipelines.cli import main
 
+pytestmark = pytest.mark.engine
+
 SHARDS = 10_001
 SHARED_MEMORY = Path("/dev/shm")
 

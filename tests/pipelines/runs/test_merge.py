@@ -24,8 +24,6 @@ from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 from ...command_line import Screen, Shardmill
 from ...examples import example_from_values
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def dataset(folder: Path, ids: Sequence[int], **settings: Any) -> Path:
     """Return a dataset of rows, written without Beam's threads in its way."""

@@ -28,8 +28,6 @@ from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 from ...examples import example_from_values
 from ...tiers import examples
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 TENSORFLOW_BYTES = bytes.fromhex(  # two Examples, keys not sorted; the int64 of the second is not packed
     "220000000000000078113dfd0a200a110a047465787412090a070a05736576656e0a0b0a02696412051a030a01072dea92dc"
     "2100000000000000017becf60a1f0a110a047465787412090a070a0565696768740a0a0a02696412041a020808bccbce3a"

@@ -15,8 +15,6 @@ from shardmill.pipelines.runs.python_api import _key_of, load_call
 from shardmill.transforms.errors import DataError, ShardmillWarning, TargetError, TooManyRejects, UsageError
 from shardmill.transforms.sources.csv.options import CsvInput
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -16,7 +16,7 @@ from shardmill.transforms.errors import DamageError, InputError, UsageError
 
 from ...command_line import Shardmill
 
-pytestmark = [pytest.mark.usefixtures("without_engine"), pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(autouse=True)

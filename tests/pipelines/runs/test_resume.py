@@ -30,8 +30,6 @@ from shardmill.transforms.errors import TooManyRejects
 from ...tiers import but_some_thorough
 from ..killed import Death, on_storage, run_until
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = 12_000
 
 

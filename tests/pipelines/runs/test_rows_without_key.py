@@ -12,8 +12,6 @@ from shardmill.pipelines import convert
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 RULE = ("--split-fractions", "train=0.5,val=0.5", "--split-key")
 
 

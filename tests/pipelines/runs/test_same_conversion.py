@@ -23,7 +23,7 @@ from shardmill.transforms.errors import CommitError, UsageError
 
 from ...command_line import Shardmill
 
-pytestmark = [pytest.mark.usefixtures("without_engine"), pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(autouse=True)

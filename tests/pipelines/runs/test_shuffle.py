@@ -24,8 +24,6 @@ from shardmill.transforms.errors import UsageError
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = 6000
 SHUFFLE = {"seed": 7}
 

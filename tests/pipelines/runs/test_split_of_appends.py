@@ -19,8 +19,6 @@ from shardmill.transforms.errors import DamageError, UsageError
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = pa.table(
     {
         "n": range(400),

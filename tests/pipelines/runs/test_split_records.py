@@ -18,8 +18,6 @@ from shardmill.transforms.errors import ShardmillError
 from ...command_line import Shardmill
 from ...examples import example_from_values
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = 3000
 TABLE = pa.table(
     {

@@ -16,8 +16,6 @@ from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import SchemaError, ShardmillError, UsageError
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 ROWS = pa.table(
     {
         "n": range(40),

@@ -2,12 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from PIL import Image
 
 from ...command_line import Shardmill
-
-pytestmark = pytest.mark.usefixtures("without_engine")
 
 
 def put(root: Path, counts: dict[str, int]) -> None:

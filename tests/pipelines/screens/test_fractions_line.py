@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from ...command_line import Shardmill
-
-pytestmark = pytest.mark.usefixtures("without_engine")
 
 
 def test_the_summary_shows_the_fractions_that_came_out_and_those_that_were_asked_for(shardmill: Shardmill) -> None:

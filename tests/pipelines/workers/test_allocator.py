@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.engine
+
 _FAULTS = """
 import resource, sys
 if "keep" in sys.argv:

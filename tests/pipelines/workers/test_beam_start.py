@@ -11,6 +11,8 @@ from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms import userstate
 from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 
+pytestmark = pytest.mark.engine
+
 CONFIGS = Path(__file__).parents[3] / "configs"
 
 SCRIPT = """

@@ -10,6 +10,8 @@ from shardmill.pipelines.screens.screen import Screen
 from shardmill.pipelines.workers.worker_processes import map_in_processes
 from shardmill.transforms.errors import RunError
 
+pytestmark = pytest.mark.engine
+
 
 def test_results_come_in_order_and_from_other_processes() -> None:
     assert list(map_in_processes(abs, [-3, 2, -1], 2)) == [3, 2, 1]

@@ -28,6 +28,8 @@ from shardmill.transforms.tasks import TaskStaging
 
 from ..cpu_time import slowness_by_the_clock
 
+pytestmark = pytest.mark.engine
+
 COMMAND = [
     *(sys.executable, "-m", "shardmill.pipelines", "convert", "a.parquet", "-o", "out"),
     *("--workers", "2", "--set", "runner.processes=true"),

@@ -21,8 +21,6 @@ from shardmill.transforms.recipe.steps.boxes import Boxes, BoxesByType, NoBoxes
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 WIDTH, HEIGHT = 10, 20
 OBJECT = "image/object"
 

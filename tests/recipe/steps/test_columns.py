@@ -16,8 +16,6 @@ from shardmill.transforms.errors import ConfigError, UsageError
 from shardmill.transforms.format.flow.rejects import CellError, CellProblem
 from shardmill.transforms.recipe.step import Column, Stepped, as_text, is_text
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -28,8 +28,6 @@ from shardmill.transforms.stores.store_url import parse_store_url
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 SOUNDS = {"a/1.wav": b"RIFF\x00\xff", "a/2.wav": bytes(range(256)) * 40, "none.txt": b""}
 
 

@@ -14,8 +14,6 @@ from shardmill.transforms.errors import SchemaError, TooManyRejects
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 CLASSES = {"schema": {"classes": {"pets": ["cat", "dog", "yak"]}}}
 TABLE = "image,cat,dog,yak\n1.png,1,0,1\n2.png,0,1,0\n3.png,0,0,0\n"
 

@@ -23,8 +23,6 @@ from shardmill.transforms.recipe.steps.label import Label
 
 from ...label_numbers import in_numbers
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 KINDS = ["dog", "cat", "owl", "cat", "dog"]
 
 

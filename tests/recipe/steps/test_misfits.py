@@ -10,8 +10,6 @@ from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.recipe.step import Column
 from shardmill.transforms.recipe.steps.where import Where
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 FIELDS = pa.schema(
     {
         "l": pa.list_(pa.int64()), "s": pa.struct({"a": pa.int64()}), "m": pa.map_(pa.string(), pa.int64()),

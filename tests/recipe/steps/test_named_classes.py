@@ -17,8 +17,6 @@ from shardmill.transforms.errors import SchemaError, TooManyRejects
 from ...command_line import Shardmill
 from ...label_numbers import in_numbers
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

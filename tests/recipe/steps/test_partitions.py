@@ -18,8 +18,6 @@ from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.recipe.steps.partitions import Partitions
 from shardmill.transforms.sources.contract.source import Listing, SourceEntry
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 HIVE = ("country=de/year=2023", "country=fr/year=2024")
 
 

@@ -16,8 +16,6 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def picture(width: int, height: int, kind: str = "png", mode: str = "RGB") -> bytes:
     channels = {"RGB": (3,), "L": ()}[mode]

@@ -16,8 +16,6 @@ from shardmill.transforms.errors import TooManyRejects
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 WIDTH, HEIGHT = 200, 100
 BOX = (60, 20, 50, 30)
 """x, y, width and height of the red part."""

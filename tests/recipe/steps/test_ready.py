@@ -28,8 +28,6 @@ from shardmill.transforms.pictures.preprocess.codec import Codec
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 SIZES = {"cat/wide.jpg": (640, 400), "cat/tall.png": (300, 500), "dog/small.jpg": (48, 40), "dog/web.webp": (200, 200)}
 
 

@@ -22,8 +22,6 @@ from shardmill.transforms.recipe.steps.where import Where
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 BATCH = pa.record_batch(
     {
         "age": pa.array([17, 18, None, 40]),

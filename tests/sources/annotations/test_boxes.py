@@ -14,8 +14,6 @@ from shardmill.transforms.errors import SourceError, TooManyRejects
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 CAT = ([0.1, 0.25, 0.6, 0.75], "cat")
 DOG = ([0.0, 0.0, 0.5, 0.5], "dog")
 

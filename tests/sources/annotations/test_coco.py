@@ -25,8 +25,6 @@ from shardmill.transforms.sources.annotations import coco
 from ...command_line import Shardmill
 from ...label_numbers import in_numbers
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 WIDTH, HEIGHT = 20, 10
 
 

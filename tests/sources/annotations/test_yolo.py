@@ -16,8 +16,6 @@ from shardmill.transforms.errors import SourceError, TooManyRejects
 from ...command_line import Shardmill
 from ...label_numbers import in_numbers
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

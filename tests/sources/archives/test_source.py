@@ -20,8 +20,6 @@ from shardmill.transforms.sources.archives.zip import ZipArchive
 from ...archives import picture, sample, tar_of, write, zip_of
 from ...label_numbers import in_numbers
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -16,8 +16,6 @@ from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.jsonl.source import JsonLinesSource
 from shardmill.transforms.sources.parquet import source as parquet_source
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.mark.parametrize(("call", "end"), [(1, "; look"), (2, ": nothing was committed")], ids=["planning", "a task"])
 @pytest.mark.parametrize(("name", "reader"), [("a.csv", CsvSource), ("a.jsonl", JsonLinesSource)])

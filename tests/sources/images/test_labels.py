@@ -14,7 +14,6 @@ from ...command_line import Shardmill
 from ...label_numbers import in_numbers
 
 pytestmark = [
-    pytest.mark.usefixtures("without_engine"),
     pytest.mark.filterwarnings("ignore:.*(is no class|are no classes):UserWarning"),
 ]
 

@@ -11,7 +11,6 @@ from shardmill.transforms.errors import UsageError
 
 from ...command_line import Shardmill
 
-pytestmark = pytest.mark.usefixtures("without_engine")
 LABEL = "image/class/label"
 
 

@@ -25,8 +25,6 @@ from ...command_line import Shardmill
 from ...file_sources import made_source
 from .kv import format as kv_format
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 @pytest.fixture
 def kv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -25,8 +25,6 @@ from shardmill.transforms.sources.text.written import Written, missing_keys
 from ...command_line import Shardmill
 from ...tiers import examples
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def read(step: Written, *cells: str | None) -> list[Any]:
     """Return what cells are read as, the code of a reject for those that are not."""

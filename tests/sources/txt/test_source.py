@@ -20,8 +20,6 @@ from shardmill.transforms.sources.text.open_text import Cut
 from ...command_line import Shardmill
 from ...file_sources import made_source
 
-pytestmark = pytest.mark.usefixtures("without_engine")
-
 
 def rows_of() -> list[str]:
     return [row["text"] for row in open_dataset("out").to_arrow("train").to_pylist()]

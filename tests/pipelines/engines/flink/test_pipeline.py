@@ -14,6 +14,8 @@ from shardmill.pipelines.engines.flink.pipeline import _failure
 from shardmill.pipelines.engines.flink.processes import Known, cause_in
 from shardmill.transforms.errors import UsageError
 
+pytestmark = pytest.mark.engine
+
 JAVA = """\
 Pipeline shardmill-a_1 failed in state FAILED: java.lang.RuntimeException: Error received from SDK harness for \
 instruction 5: Traceback (most recent call last):

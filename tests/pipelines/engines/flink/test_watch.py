@@ -19,6 +19,8 @@ from shardmill.pipelines.report.disk_errors import disk_error
 from shardmill.pipelines.report.summary import Counted
 from shardmill.transforms.errors import RunError, UnseenError
 
+pytestmark = pytest.mark.engine
+
 NAME = "shardmill-table-1"
 
 

@@ -18,6 +18,8 @@ from shardmill.transforms.errors import RunError
 
 from ....flink.running import dying_workers
 
+pytestmark = pytest.mark.engine
+
 SECONDS = 300
 
 
