@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
@@ -297,12 +298,18 @@ def split_beam_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
     return ours[:at], ours[at + 1 :]
 
 
+@cache
+def _command_line() -> Callable[..., Any]:
+    """Return the commands with their flags, for which typer reads a hundred signatures."""
+    return typer.main.get_command(app)
+
+
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Report a wrong command line as JSON, too, with `--json`."""
     ours, beam_options = split_beam_options(sys.argv[1:] if args is None else args)
     extra: dict[str, Any] = {"obj": beam_options, "standalone_mode": "--json" not in ours}
     try:
-        sys.exit(app(ours, prog_name="shardmill", **extra) or 0)
+        sys.exit(_command_line()(ours, prog_name="shardmill", **extra) or 0)
     except TyperException as wrong:
         from ..transforms.errors import UsageError
         from .screens.screen import Screen

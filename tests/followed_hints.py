@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).with_suffix(".txt")
 ARROW = " <- "
 KINDS = ("Command", "Proposed", "Add", "Set", "set_column", "set_constant", "Foreign", "Python", "runnable")
+MADE = re.compile(rf"\b(?:{'|'.join(KINDS)})\(")
 PRODUCT = tuple(ROOT / folder for folder in ("pipelines", "transforms"))
 HINTS = ROOT / "transforms/format/wording/hints.py"
 BLANK = re.compile(
@@ -44,6 +45,9 @@ Words = tuple[str, ...]
 def sites_of(path: Path) -> dict[tuple[int, int], tuple[str, ast.Call]]:
     """Return the hints that a module builds, by the line and column of the call."""
     found: dict[tuple[int, int], tuple[str, ast.Call]] = {}
+    text = path.read_text()
+    if not MADE.search(text):
+        return found
 
     def walk(node: ast.AST, inside: str) -> None:
         for child in ast.iter_child_nodes(node):
@@ -54,7 +58,7 @@ def sites_of(path: Path) -> dict[tuple[int, int], tuple[str, ast.Call]]:
                 site = " ".join([path.relative_to(ROOT).as_posix(), inside or "-", child.func.id, *words])
                 found[child.lineno, child.col_offset] = site, child
 
-    walk(ast.parse(path.read_text()), "")
+    walk(ast.parse(text), "")
     return found
 
 
