@@ -63,6 +63,8 @@ COLLECTED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[COLLECTED] = list(items)
+    items[:], left = tiers.of_this_run(items)
+    config.hook.pytest_deselected(items=left)
     tiers.longest_first(items)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-PROFILES = {"quick": 0.25, "ci": 0.5, "campaign": 20.0}
+PROFILES = {"quick": 0.25, "ci": 0.25, "campaign": 20.0}
 """What the examples of a property test are multiplied by."""
 
 PROFILE = os.environ.get("SHARDMILL_EXAMPLES") or ("ci" if os.environ.get("CI") else "quick")
@@ -69,10 +69,12 @@ class Left:
     reasons: set[str]
     left: int = 0
     cases: int = 0
+    campaigns: int = 0
 
     def row(self) -> str:
         """Return its line in the table of docs/dev/testing.md."""
         cases = "all" if self.left == self.cases else f"{self.left} of {self.cases}"
+        cases += f", {self.campaigns} in campaigns" * (self.campaigns > 0)
         return f"| `{self.test}` | {cases} | {'; '.join(sorted(self.reasons))} |"
 
 
@@ -86,6 +88,7 @@ def left_quick_tier(items: Sequence[pytest.Item]) -> list[Left]:
             (reason,) = mark.args
             left = found.setdefault(_function(item), Left(_function(item), set(), 0, counted[_function(item)]))
             left.left += 1
+            left.campaigns += item.get_closest_marker("campaign") is not None
             left.reasons.add(reason)
     return [found[test] for test in sorted(found)]
 
@@ -102,7 +105,25 @@ def _function(item: pytest.Item) -> str:
     return f"{path}::{name}"
 
 
-def but_some_thorough(quick: Iterable[Any], cases: Iterable[Any], reason: str) -> list[Any]:
-    """Return the cases of a test, those that are not named as quick marked as thorough."""
-    quick = list(quick)
-    return [case if case in quick else pytest.param(case, marks=pytest.mark.thorough(reason)) for case in cases]
+CAMPAIGN = pytest.mark.campaign
+"""Marks a case that CI leaves to campaigns, as another case of its test shows the same."""
+
+
+def of_this_run(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the tests that run, and those that are left to campaigns."""
+    sides: tuple[list[pytest.Item], list[pytest.Item]] = [], []
+    for item in items:
+        sides[PROFILE != "campaign" and item.get_closest_marker("campaign") is not None].append(item)
+    return sides
+
+
+def but_some_thorough(
+    quick: Iterable[Any], cases: Iterable[Any], reason: str, ci: Iterable[Any] | None = None
+) -> list[Any]:
+    """Return the cases of a test, those not in `quick` as thorough; CI runs those in `ci`, or all."""
+    quick, ci = list(quick), None if ci is None else list(ci)
+    thorough = pytest.mark.thorough(reason)
+    return [
+        case if case in quick else pytest.param(case, marks=[thorough, *([CAMPAIGN] if ci and case not in ci else [])])
+        for case in cases
+    ]

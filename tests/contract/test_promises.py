@@ -157,7 +157,10 @@ def assert_accounts(manifest: Manifest, out: Path) -> None:
 @pytest.mark.parametrize(
     "case",
     but_some_thorough(
-        ["one CSV file", "two Parquet files", "images", "NumPy files as rows"], SOURCES, "many files of each kind too"
+        ["one CSV file", "two Parquet files", "images", "NumPy files as rows"],
+        SOURCES,
+        "many files of each kind too",
+        ["many CSV files"],
     ),
 )
 def test_the_bytes_do_not_depend_on_the_number_of_workers(
@@ -216,7 +219,12 @@ def test_splits_by_fractions_are_the_same_for_any_workers_and_sized_on_their_own
 
 @pytest.mark.parametrize(
     "case",
-    but_some_thorough(["images"], SOURCES, "worker processes are started for each source"),
+    but_some_thorough(
+        ["images"],
+        SOURCES,
+        "worker processes are started for each source",
+        ["many CSV files", "two Parquet files", "NumPy files as rows"],
+    ),
 )
 def test_worker_processes_give_the_bytes_that_threads_give(
     sources: Callable[[str], dict[str, Any]], tmp_path: Path, case: str
@@ -268,6 +276,7 @@ class _ListAttemptsFn(write._CompleteFn):
         ["many Parquet files"],
         ["one CSV file", "many Parquet files", "images", "NumPy files as rows"],
         "each kind of source twice; one is in the quick tier",
+        ["images"],
     ),
 )
 def test_tasks_that_are_attempted_twice_give_the_same_bytes(

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from ..tiers import CAMPAIGN
+
 pytestmark = pytest.mark.engine
 
 Program = Callable[..., dict[str, Any]]
@@ -64,9 +66,9 @@ def ends(report: dict[str, Any]) -> dict[str, set[int]]:
     ("command", "least", "before", "after"),
     [
         ("exact", 150, 0, 1),  # every call of one without exact splits, and more: see below
-        ("shuffle", 200, 0, 1),
+        pytest.param("shuffle", 200, 0, 1, marks=CAMPAIGN),
         ("append", 150, 1, 2),
-        ("merge", 120, 0, 1),
+        pytest.param("merge", 120, 0, 1, marks=CAMPAIGN),
         ("gc", 20, 2, 2),
     ],
 )

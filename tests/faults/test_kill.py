@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from ..tiers import but_some_thorough
+
 pytestmark = pytest.mark.engine
 
 Deaths = Callable[[str, int, int], dict[str, Any]]
@@ -16,8 +18,15 @@ KILLS = 2
 SEED = 20261121
 
 
-@pytest.mark.thorough("each death is one of the real command, which loads the engine")
-@pytest.mark.parametrize("command", ["create", "append", "merge", "gc-much"])
+@pytest.mark.parametrize(
+    "command",
+    but_some_thorough(
+        [],
+        ["create", "append", "merge", "gc-much"],
+        "each death is one of the real command, which loads the engine",
+        ["create", "append"],
+    ),
+)
 def test_a_command_that_is_killed_leaves_the_old_or_the_new_generation_and_is_ended_by_itself(
     deaths: Deaths, say: Say, command: str
 ) -> None:

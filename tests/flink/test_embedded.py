@@ -25,6 +25,7 @@ from shardmill.transforms.format.encode.example_proto import Example
 
 from ..readme import recipes
 from ..stores import servers
+from ..tiers import CAMPAIGN
 from .running import CONFIGS, fetched, same_bytes, shardmill, wait_for, wait_until_ended, write_table
 
 pytestmark = pytest.mark.engine
@@ -125,9 +126,9 @@ def carts() -> list[dict[str, list[Any]]]:
 @pytest.mark.parametrize(
     ("config", "settings", "held"),
     [
-        ("columns.yaml", ("schema.columns.discount.null=mask",), orders),
+        pytest.param("columns.yaml", ("schema.columns.discount.null=mask",), orders, marks=CAMPAIGN),
         ("nested.yaml", (), carts),
-        ("files.yaml", (), None),
+        pytest.param("files.yaml", (), None, marks=CAMPAIGN),
     ],
     ids=["columns", "nested", "files"],
 )

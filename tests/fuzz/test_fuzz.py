@@ -5,7 +5,7 @@ They are fed to it in child processes (`child.py`) that may take 1 GiB more of m
 processor time for each: an allocation by a number that lies fails there, and is a failure here, and so is every error
 that is not ours, every process that is ended by a signal, and every broken invariant of a target.
 
-    SHARDMILL_FUZZ_INPUTS=20000 uv run pytest tests/fuzz -m ""       more inputs than the 500 of CI
+    SHARDMILL_FUZZ_INPUTS=20000 uv run pytest tests/fuzz -m ""       more inputs than the 250 of CI
     SHARDMILL_FUZZ_SEED=7 ...                                  other ones
     SHARDMILL_FUZZ_FIRST=20000 ...                             those from number 20,000 on
 
@@ -31,7 +31,7 @@ sys.path.insert(0, str(HERE))  # as for the children, which are scripts
 import campaign  # noqa: E402
 import feed  # noqa: E402
 
-INPUTS = int(os.environ.get("SHARDMILL_FUZZ_INPUTS", "500"))
+INPUTS = int(os.environ.get("SHARDMILL_FUZZ_INPUTS", "250"))
 FEW_INPUTS = 200
 """Of the quick tier: the first ones of the many."""
 
@@ -49,7 +49,7 @@ CHILD_INPUTS = 10_000
     [
         *(pytest.param(name, FEW_INPUTS, id=name) for name in QUICK_TARGETS),
         *(
-            pytest.param(name, INPUTS, id=f"{name}-all", marks=pytest.mark.thorough("500 inputs for each target"))
+            pytest.param(name, INPUTS, id=f"{name}-all", marks=pytest.mark.thorough("250 inputs for each target"))
             for name in feed.TARGETS
         ),
     ],

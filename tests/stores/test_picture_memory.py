@@ -15,6 +15,7 @@ from shardmill.transforms.stores.store_url import parse_store_url
 
 from ..contract.test_memory import picture, write_alpha
 from ..memory import peak_bytes
+from ..tiers import CAMPAIGN
 
 pytestmark = pytest.mark.engine
 
@@ -41,15 +42,18 @@ def write_archive(path: Path) -> None:
 
 
 @pytest.mark.thorough("large pictures are sent to a store and fetched while memory is sampled")
-@pytest.mark.parametrize("bucket_url", ["s3", "gs"], indirect=True)
 @pytest.mark.parametrize(
-    ("write", "options", "records", "limit"),
+    ("bucket_url", "write", "options", "records", "limit"),
     [
-        (write_alpha, ["--set", "image.resize=100"], 2, LIMIT),
-        (write_files, [], 3, LIMIT),
-        (write_archive, [], 2, 500e6 + OF_SAMPLE * (200 << 20)),
+        pytest.param(store, *case, id=f"{name}-{store}", marks=() if store == kept else CAMPAIGN)
+        for name, kept, case in (
+            ("pixels", "gs", (write_alpha, ["--set", "image.resize=100"], 2, LIMIT)),
+            ("bytes", "s3", (write_files, [], 3, LIMIT)),
+            ("samples", "s3", (write_archive, [], 2, 500e6 + OF_SAMPLE * (200 << 20))),
+        )
+        for store in ("s3", "gs")
     ],
-    ids=["pixels", "bytes", "samples"],
+    indirect=["bucket_url"],
 )
 def test_large_pictures_of_a_store_are_converted_in_the_memory_that_the_page_states(
     bucket_url: str,

@@ -22,6 +22,7 @@ from shardmill.transforms.stores.store_url import STORES
 
 from .. import archives
 from ..archives import sample
+from ..tiers import CAMPAIGN
 from .conftest import S3_TOO, Bucket, shards
 
 ROWS = 20_000
@@ -113,7 +114,7 @@ def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("on_disk")
 
 
-OTHER_KINDS = pytest.mark.thorough("other kinds of files")
+OTHER_KINDS = (pytest.mark.thorough("other kinds of files"), CAMPAIGN)
 
 
 @pytest.mark.parametrize("bucket", S3_TOO, indirect=True)

@@ -490,6 +490,7 @@ class TestOtherOptions:
                 ("--set", "output.sidecars=[index]"),
             ],
             "three conversions for each option; one option is in the quick tier",
+            [("--order", "source"), ("--set", "output.sidecars=[index]")],
         ),
         ids=" ".join,
     )
@@ -533,7 +534,7 @@ class TestOtherOptions:
     @pytest.mark.parametrize(
         "data",
         but_some_thorough(
-            [b"{}", None], [b"", b"[]", b"{}", b"\xff", b'{"mark": 1}', None], "two are in the quick tier"
+            [b"{}", None], [b"", b"[]", b"{}", b"\xff", b'{"mark": 1}', None], "two are in the quick tier", [b"\xff"]
         ),
     )
     def test_a_plan_that_nobody_can_read_is_of_no_use(self, desk: Desk, data: bytes | None) -> None:
