@@ -55,6 +55,7 @@ def test_parts_without_a_header_lose_no_row_by_the_option_that_is_proposed(case:
 PLAIN_QUOTES = {
     "text after a quote that closes": ('id|text\n1|"For" he said\n2|"x\n3|plain\n', ['"For" he said', '"x', "plain"]),
     "no quote that closes": ('id|text\n1|a "b\n2|"x\n', ['a "b', '"x']),
+    "one behind which a blank is": ('id|text|n\n1|"5 pipe|3\n2|7" |4\n3|x|5\n', ['"5 pipe', '7" ', "x"]),
 }
 
 
@@ -69,6 +70,34 @@ def test_quotes_that_are_text_are_read_by_the_key_that_is_proposed(case: str, sh
     done = follow(shardmill, command, screen, begin)
     assert done.code == 0, done.err
     assert [row["text"] for row in rows_of("out")] == wanted
+
+
+TWO = "lines 3 to 4 of the file are one row: "
+LONE_QUOTES = {
+    "behind a blank, where the row is too wide": ('1,a,2\n2, "open, b,4\n', "BAD_WIDTH: has 4 columns instead of 3"),
+    "before a blank, on another line": ('1,a,2\n2,"open,4\n3,x" ,5\n', f"BAD_QUOTE: {TWO}"),
+    "beside quoted values": ('1,"a",2\n2,"open,4\n3,"x",5\n', f"BAD_QUOTE: {TWO}"),
+    "over three lines": ('1,a,2\n2,"open,4\n5,y,6\n3,"x,5\n', "BAD_QUOTE: lines 3 to 5 of the file are"),
+    "in rows of the wrong width": ('1,a,2\n2,"open,4\n3,x",5,6,7\n', f"BAD_WIDTH: {TWO}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LONE_QUOTES)
+def test_a_lone_quote_is_no_blank_to_trim_and_the_lines_that_it_joins_are_said(case: str, shardmill: Shardmill) -> None:
+    rows, said = LONE_QUOTES[case]
+    make({"a.csv": "id,text,n\n" + rows})
+    screen = shardmill("convert", "a.csv", "-o", "out", "--max-rejects", "1")
+    assert (screen.code, said in screen.out, "input.trim" in screen.out) == (0, True, False), screen.out
+
+
+def test_blanks_before_quotes_are_trimmed_by_the_option_of_a_row_that_is_right_without_them(
+    shardmill: Shardmill,
+) -> None:
+    make({"a.csv": 'id,text,n\n1,a,2\n2, "b, c" , 4\n'})
+    command = ["convert", "a.csv", "-o", "out", "--max-rejects", "1"]
+    done = follow(shardmill, command, shardmill(*command), "are no part of them: ")
+    assert (done.code, ", 0 rejected" in done.out) == (0, True)
+    assert [row["text"] for row in rows_of("out")] == ["a", "b, c"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv as lines_of_csv
+import io
 import itertools
 import re
 from codecs import BOM_UTF8
@@ -130,7 +132,7 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
         present = _present(origin, {*rejects, *dropped})
         for number, error in torn.items():
             record = number if present is None else present[number]
-            rejects[record] = Reject(entry, origin.place_of_record(record), (error,))
+            rejects[record] = _rejected(entry, origin, record, error)
     # Arrow numbers the records that it is given; where some were taken out, look theirs up
     present = _present(origin, {*rejects, *dropped})
     utf8 = parser.encoding != "utf-8" or is_utf8(text)
@@ -144,7 +146,7 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
         by_one += actual == len(parser.names) + 1
         trailing += _is_trailing(parser, actual, row)
         blank += actual > len(parser.names) and _has_blank_quote(parser, row)
-        rejects[record] = Reject(entry, origin.place_of_record(record), (_bad_width(parser, actual, row),))
+        rejects[record] = _rejected(entry, origin, record, _bad_width(parser, actual, row))
     origin = replace(origin, missing=tuple(sorted({*rejects, *dropped})))
     rows = len(columns[0]) if columns else 0
     found = [rejects[record] for record in sorted(rejects)]
@@ -380,12 +382,32 @@ def _is_trailing(parser: Parser, actual: int, row: bytes) -> bool:
     return actual == len(parser.names) + 1 and row.rstrip(b"\r\n").endswith(bytes([parser.dialect.delimiter]))
 
 
+def _rejected(entry: int, origin: CsvOrigin, record: int, error: CellError) -> Reject:
+    """Return the reject of a record; of one of several lines, which quotes may have joined, it says which they are."""
+    place, starts, text = origin.place_of_record(record), origin.starts(), origin.chunk.text
+    stop = int(starts[record + 1]) if record + 1 < len(starts) else len(text)
+    more = text[int(starts[record]) : stop].strip(b"\r\n").count(b"\n")
+    if more and place.line is not None:
+        first = origin.chunk.header_lines + place.line
+        error = replace(error, message=f"lines {first} to {first + more} of the file are one row: {error.message}")
+    return Reject(entry, place, (error,))
+
+
 def _has_blank_quote(parser: Parser, row: bytes) -> bool:
-    """Return whether a cell of a record begins with a blank and a quote, so that it is not quoted."""
+    """Return whether cells of a record begin with a blank and a quote, and the record is right without such blanks."""
     delimiter, quote = parser.dialect.delimiter, parser.dialect.quote
     if quote is None or quote not in row or delimiter in b" \t":
         return False
-    return re.search(b"(^|%b)[ \t]+%b" % (re.escape(bytes([delimiter])), re.escape(bytes([quote]))), row) is not None
+    sign, mark = bytes([delimiter]), bytes([quote])
+    if not re.search(b"(^|%b)[ \t]+%b" % (re.escape(sign), re.escape(mark)), row):
+        return False
+    trimmed = re.sub(b"[ \t]*%b[ \t]*" % re.escape(sign), lambda _: sign, row.strip()).decode("latin-1")
+    lines = io.StringIO(trimmed, newline="")
+    try:
+        rows = [*lines_of_csv.reader(lines, delimiter=chr(delimiter), quotechar=chr(quote), strict=True)]
+    except lines_of_csv.Error:
+        return False  # a quote is open
+    return [*map(len, rows)] == [len(parser.names)]
 
 
 def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
@@ -493,16 +515,18 @@ def _torn_cell(parser: Parser, text: bytes, cell: TornCell, *, plain: bool) -> C
     signs = (chr(dialect.delimiter), quote.decode())
     others = (None if dialect.comment is None else chr(dialect.comment), parser.null_values)
     backslash = text[cell.closed - 1 : cell.closed] == b"\\" and dialect.escape is None
+    joins = b"\n" in text[cell.start : cell.closed]
     if text[cell.start : cell.closed + 1] == quote + b"N" + bytes([dialect.delimiter]) + quote:
         null = f"{quote.decode()}N is the null of MySQL and Cloud SQL in files with quotes"
         again = "export them with a backslash as the escape (gcloud sql export csv --escape=5C)"
         fix = f"{null}; {again}, and then: {_NULL_N}"
-    elif not after.strip(b" \t") and not wrong_signs(*signs, None, *others, trim=True):
+    elif not (after.strip(b" \t") or joins) and not wrong_signs(*signs, None, *others, trim=True):
         fix = TRIM
     elif backslash and not wrong_signs(*signs, "\\", *others, trim=dialect.trim):
         fix = f"if a backslash escapes quotes: {ESCAPE}"
     else:
         fix = f"write each quote within the value twice: {2 * quote.decode()}"
+        fix = f"close the quote that opens it, or quote the value and {fix}" if joins else fix
         if plain:
             fix += f"; or, if quotes are plain text, as each line is a row without them: {QUOTES_ARE_TEXT}"
     names = parser.names
