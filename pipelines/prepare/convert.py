@@ -71,13 +71,15 @@ def _plan(conversion: Conversion, listing: Listing, survey: Survey, encoder: Row
     labels = survey.frozen.labels
     named = {name for name, classes in labels.items() if not all(one.isdecimal() for one in classes)}
     told, names = dict[str, None](), ClassNames(listing, named)
-    rules: list[Callable[[Rows], Sequence[str]]] = [
-        lambda rows: told_by_paths(rows.batch, listing, rows.entry_of(0)),
-        lambda rows: names.told(rows.batch),
-        lambda rows: told_by_flags(rows.batch),
-    ]
-    if conversion.split is None and not survey.frozen.splits:
-        rules.append(lambda rows: told_by_column(rows.batch))
+    rules: list[Callable[[Rows], Sequence[str]]] = []
+    if conversion.input is None or conversion.input.detect is None:
+        rules = [
+            lambda rows: told_by_paths(rows.batch, listing, rows.entry_of(0)),
+            lambda rows: names.told(rows.batch),
+            lambda rows: told_by_flags(rows.batch),
+        ]
+        if conversion.split is None and not survey.frozen.splits:
+            rules.append(lambda rows: told_by_column(rows.batch))
 
     def encode(rows: Rows) -> Block:
         for rule in [*rules] if rows.batch.num_rows else ():

@@ -157,3 +157,16 @@ def test_a_column_of_splits_is_told_beside_the_names_of_classes(shardmill: Shard
     out = shardmill("convert", "d/data/rows.csv", "-o", "out").out
     assert "has their names" in out
     assert 'column "part" holds names of splits' in out
+
+
+def test_without_detection_rows_are_not_looked_at_for_classes_splits_and_files(shardmill: Shardmill) -> None:
+    written("labels.txt", "cat\ndog\n")
+    Path("d/data/1.txt").write_text("t")
+    rows = "".join(f"{n},1.txt,{part},{','.join(str(n) * 9)}\n" for n, part in enumerate(("train", "test")))
+    flags = ",".join(f"f{n}" for n in range(9))
+    Path("d/data/rows.csv").write_text(f"label,file,part,{flags}\n{rows}")
+    told = ("has their names", "holds names of splits", "hold 0 and 1 alone", '"file"')
+    out = shardmill("convert", "d/data/rows.csv", "-o", "out").out
+    assert [one for one in told if one not in out] == []
+    out = shardmill("convert", "d/data/rows.csv", "-o", "alone", "--set", "input.detect=none").out
+    assert ("2 written" in out, "Detected" in out) == (True, False)
