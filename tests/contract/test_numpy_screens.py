@@ -30,15 +30,80 @@ def assert_mnist(path: str) -> None:
         assert table.column("x").to_pylist() == X[:rows].reshape(rows, 4).tolist()
 
 
-def test_a_file_of_training_and_test_arrays_is_refused_with_the_page_that_converts_them(desk: Any) -> None:
-    np.savez(desk.root / "mnist.npz", **MNIST)
+SPLITS = {
+    "as Keras has them": (MNIST, "", "x", "y"),
+    "as MedMNIST has them": (
+        {"train_images": X, "train_labels": Y[:, None], "val_images": X[:2], "val_labels": Y[:2, None],
+         "test_images": X[:2], "test_labels": Y[:2, None]},
+        "", "images", "labels",
+    ),
+    "of one length": ({"X_train": X, "y_train": Y, "X_valid": X, "y_valid": Y}, "", "X", "y"),
+    "with another": ({**MNIST, "mean": np.zeros(3)}, " (without mean)", "x", "y"),
+}  # fmt: skip
+
+
+def run_python(err: str, begin: str) -> None:
+    """Run the line of Python between the beginning and the next choice."""
+    exec(err.partition(begin)[2].partition("; or keep one record")[0].partition("; if it is meant")[0], {})
+
+
+@pytest.mark.parametrize("case", SPLITS)
+def test_a_file_of_arrays_of_splits_is_refused_with_the_lines_that_convert_each(desk: Any, case: str) -> None:
+    arrays, without, x, y = SPLITS[case]
+    np.savez_compressed(desk.root / "mnist.npz", **arrays)
     screen = desk.convert("mnist.npz")
     assert (screen.code, screen.out) == (2, "")
-    assert screen.err == (
-        "error: mnist.npz: x_train and y_train: 6 rows each, of different types; x_test and y_test: 2 rows each, of "
-        "different types: they look like columns of tables; convert them together, in Python: docs/guide.md, NumPy; or "
-        "keep one record with all arrays: --set input.rows=false\n"
+    assert "different types: they look like columns of" in screen.err
+    run_python(screen.err, f"of splits by their names; to convert each split, in Python{without}: ")
+    splits = {name.replace(x, "").strip("_") for name in arrays if x in name}
+    dataset = open_dataset("out")
+    assert {*dataset.manifest.splits} == splits
+    for split in splits:
+        wanted = [next(one for name, one in arrays.items() if {*name.split("_")} == {split, key}) for key in (x, y)]
+        table = dataset.to_arrow(split)
+        assert [np.ravel(one).tolist() for one in table.column(y).to_pylist()] == [
+            np.ravel(n).tolist() for n in wanted[1]
+        ]
+        assert table.column(x).to_pylist() == wanted[0].reshape(len(wanted[0]), 4).tolist()
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [{"x_train": X, "y_train": Y, "x_test": X[:2]}, {"x_train": X, "y_train": Y, "x_test": X[:2], "y_test": Y[:3]}],
+)
+def test_arrays_of_splits_that_do_not_go_together_get_no_line_that_converts_them(desk: Any, arrays: Any) -> None:
+    np.savez(desk.root / "mnist.npz", **arrays)
+    screen = desk.convert("mnist.npz")
+    assert (screen.code, "in Python: " in screen.err, "in Python: docs" in screen.err) in (
+        (2, True, True),
+        (2, False, False),
     )
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_images_and_labels_in_files_of_their_own_are_joined_by_the_lines_of_the_refusal(desk: Any, save: Any) -> None:
+    for split, rows in (("train", 6), ("test", 2)):
+        save(desk.root / f"kmnist-{split}-imgs.npz", X[:rows])
+        save(desk.root / f"kmnist-{split}-labels.npz", Y[:rows])
+    screen = desk.convert("*.npz", "--set", "input.splits=names")
+    assert screen.code == 2
+    assert screen.err.startswith(
+        "error: kmnist-test-imgs.npz, kmnist-test-labels.npz: features and their answers in two"
+    )
+    run_python(screen.err, "to join them, in Python: ")
+    assert_mnist("out")
+
+
+def test_archives_of_several_arrays_and_damaged_ones_are_no_pair(desk: Any) -> None:
+    np.savez(desk.root / "a-imgs.npz", X, X)
+    np.savez(desk.root / "a-labels.npz", Y)
+    (desk.root / "b-imgs.npz").write_bytes(b"PK\3\4" + bytes(40))
+    np.savez(desk.root / "b-labels.npz", Y)
+    assert "whose rows belong to each other" not in desk.convert("*.npz").err
+
+
+def test_the_lines_of_the_guide_convert_a_file_of_training_and_test_arrays(desk: Any) -> None:
+    np.savez(desk.root / "mnist.npz", **MNIST)
     program = GUIDE.read_text().partition("\n## NumPy\n")[2].partition("```python\n")[2].partition("```")[0]
     exec(program, {})
     assert_mnist("out/mnist")

@@ -12,6 +12,8 @@ from __future__ import annotations
 import csv
 import os
 import re
+import struct
+import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -152,7 +154,7 @@ def forms_for_answers(listing: Listing, named: Container[bytes]) -> Sequence[int
 
 _MOST_TABLES: Final = 100
 _FEATURES: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?|values)(?=[_\-. ]|$)", re.IGNORECASE)
-_PIXELS: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?|data|images?)(?=[_\-. ]|$)", re.IGNORECASE)
+_PIXELS: Final = re.compile(r"(?:^|[_\-. ])(?:x|features?|inputs?|data|images?|imgs?)(?=[_\-. ]|$)", re.IGNORECASE)
 """Words for features in names of arrays."""
 
 _NONE: Final = re.compile(r"(?!)")
@@ -160,7 +162,7 @@ _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 """Where the words of trainLabels begin."""
 
 _PLAIN: Final = re.compile(r"\.(?:csv|tsv|parquet|pq)$", re.IGNORECASE)
-_ARRAY: Final = re.compile(r"\.npy$", re.IGNORECASE)
+_ARRAY: Final = re.compile(r"\.np[yz]$", re.IGNORECASE)
 _ANSWERS: Final = re.compile(r"(?:^|[_\-. ])(?:y|labels?|targets?|answers?)(?=[_\-. ]|$)", re.IGNORECASE)
 
 
@@ -231,10 +233,35 @@ def _paired(files: Iterable[str], of_features: re.Pattern[str]) -> tuple[list[tu
 
 
 def _rows_of(file: str) -> int | None:
-    """Return how many rows an array has; None where there is none to join."""
-    found = _SHAPE.match(beginning_of(os.fsencode(file), HEAD_BYTES))
+    """Return how many rows an array has, or the only one of an archive; None where there is none to join."""
+    found = _SHAPE.match(_only_array(file)[1])
     return int(found[1]) if found else None
 
+
+def _only_array(file: str) -> tuple[str, bytes]:
+    """Return the name of the one array of a `.npz` file, and its first bytes; of others no name, and those of these."""
+    head = beginning_of(os.fsencode(file), HEAD_BYTES)
+    if not head.startswith(b"PK\3\4") or len(head) < _LOCAL.size:
+        return "", head
+    with open(file, "rb") as opened:
+        opened.seek(max(os.path.getsize(file) - _END.size, 0))
+        end = opened.read()
+    method, name, extra = _LOCAL.unpack_from(head)
+    if len(end) < _END.size or _END.unpack(end)[:2] != (b"PK\5\6", 1) or method not in (0, 8):
+        return "", b""
+    data = head[_LOCAL.size + name + extra :]
+    try:
+        data = zlib.decompressobj(-15).decompress(data, HEAD_BYTES) if method else data
+    except zlib.error:
+        return "", b""  # reading it says what is wrong
+    return head[_LOCAL.size :][:name].decode("utf-8", "replace").removesuffix(".npy"), data
+
+
+_LOCAL: Final = struct.Struct("<8xH16xHH")
+"""The header before a member of a zip: how it is packed, the bytes of its name, and of what follows that."""
+
+_END: Final = struct.Struct("<4s6xH10x")
+"""What a zip ends with: a signature, and how many members there are."""
 
 _SHAPE: Final = re.compile(rb"\x93NUMPY[^()]*'shape': \(([0-9]+)")
 
@@ -244,10 +271,15 @@ def _arrays_joined(seen: Seen, pairs: Sequence[tuple[str, str]]) -> str:
     lines = list[str]()
     for pair in sorted(pairs, key=lambda one: kind_of(_split_of(one[0]) or "train") != "train"):
         split, first = _split_of(pair[0]) or "train", not lines
-        cells = (f"{name!r}: numpy.load({typed_path(one)!r})" for name, one in zip(("x", "y"), pair, strict=True))
+        cells = (f"{name!r}: {_loaded(one)}" for name, one in zip(("x", "y"), pair, strict=True))
         call = seen.call if first else replace(seen.call, command="append")
         lines.append(call.of_data(f"{{{', '.join(cells)}}}", **({} if split == "train" else {"output__split": split})))
     return "; ".join(lines)
+
+
+def _loaded(file: str) -> str:
+    key = _only_array(file)[0]
+    return f"numpy.load({typed_path(file)!r}){f'[{key!r}]' if key else ''}"
 
 
 def _joined(seen: Seen, pairs: Sequence[tuple[str, str]], whole: Sequence[str]) -> str:

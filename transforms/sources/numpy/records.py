@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,9 +19,12 @@ from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Choice, Feature, Schema
 from ...format.wording.hints import Set
+from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
+from ...recognise.evidence.names import split_in_words
+from ..contract.call import Call, typed_path
 from ..contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
-from ..files.open_file import DiskErrors, check_stamp
+from ..files.open_file import DiskErrors, check_stamp, is_object
 from .npy import ArrayChoice, ArrayStream, NpyError, NpyHeader, dtype_text, open_arrays
 
 # Turn a NumPy array whose first axis is the row into an Arrow column.
@@ -125,11 +131,11 @@ _TOGETHER: Final = "convert them together, in Python: docs/guide.md, NumPy"
 Headers = Mapping[str, NpyHeader]
 
 
-def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str, ...]:
+def rows_warning(entry: SourceEntry, others: int, headers: Headers, call: Call) -> tuple[str, ...]:
     """Return what a user should know of the first file that is read, if its arrays may be columns of a table.
 
-    With `others` only of a `.npy` file, or where few `.npz` files hold one array or, surely, columns: many are records.
-    Raises `SchemaError` where they are columns of one file, surely.
+    A line of Python makes the `call`. With `others` only of a `.npy` file, or where few `.npz` files hold one array or,
+    surely, columns: many are records. Raises `SchemaError` where they are columns of one file, surely.
     """
     groups = {rows: names for rows, names in _by_rows(headers).items() if rows > 1}
     tables = _tables(headers)
@@ -149,9 +155,34 @@ def rows_warning(entry: SourceEntry, others: int, headers: Headers) -> tuple[str
         return (f"{entry.name}: is one record with all of its arrays; if the first axis is the row: {choices}",)
     what = f"{entry.name}: {_sizes(tables, {name: name for name in headers})}"
     one = f"or keep one record with all arrays: {Set('input.rows', False)}"
+    if lines := _by_split(entry.path, headers, call):
+        raise SchemaError(f"{what}, of splits by their names; {lines}; {one}")
     if len(groups) == 1:
         raise SchemaError(f"{what}; choose: {choices}; {one}")
     raise SchemaError(f"{what}; {_TOGETHER}; {one}")
+
+
+def _by_split(path: bytes, headers: Headers, call: Call) -> str:
+    """Return the calls that convert arrays, each into the split that its name says; empty where the splits differ."""
+    splits, others = defaultdict[str, dict[str, str]](dict), list[str]()
+    for name in headers:
+        if split := split_in_words(name):
+            rest = "_".join(part for part in re.split(r"[_.\- ]", name) if split_in_words(part) is None)
+            splits[split][rest or "x"] = name
+        else:
+            others.append(printable(name))
+    lengths = [{headers[name].shape[:1] for name in names.values()} for names in splits.values()]
+    columns = {tuple(sorted(names)) for names in splits.values()}
+    whole = len(columns) == 1 and sum(map(len, splits.values())) + len(others) == len(headers)
+    if len(splits) < 2 or not whole or any(len(one) > 1 or () in one for one in lengths) or is_object(path):
+        return ""
+    file, lines = typed_path(os.fsdecode(path)), list[str]()
+    for split in sorted(splits, key=lambda one: one != "train"):
+        cells = ", ".join(f"{key!r}: numpy.load({file!r})[{name!r}]" for key, name in splits[split].items())
+        made = replace(call, command="append") if lines else call
+        lines.append(str(made.of_data(f"{{{cells}}}", output__split=split)))
+    without = f" (without {first_names(others, MOST_FILES)})" if others else ""
+    return f"to convert each split, in Python{without}: {'; '.join(lines)}"
 
 
 def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]]) -> None:
@@ -255,17 +286,17 @@ def data_key(name: str) -> str:
     return f"{name}/data" if name else "data"
 
 
-def survey_records(listing: Listing, choice: ArrayChoice, *, told: bool) -> Survey:
+def survey_records(listing: Listing, choice: ArrayChoice, call: Call, *, told: bool) -> Survey:
     """Take the schema from the first sound file; every file is a piece of one row.
 
-    `told` says that the user asked for records. Raises `SchemaError` where no file is sound, or the files, or the
-    arrays of the only one, look like columns of one table.
+    `told` says that the user asked for records; a line of Python makes the `call`. Raises `SchemaError` where no file
+    is sound, or the files, or the arrays of the only one, look like columns of one table.
     """
     refuse_pairs([(entry, header) for entry, header in few_headers(listing, choice) if not header.is_for_rows])
     first, headers, choices = _first_headers(listing, choice)
     features = _features(headers)
     pieces = tuple(_piece(index, entry) for index, entry in enumerate(listing.entries))
-    warnings = () if told else rows_warning(first, len(listing.entries) - 1, headers)
+    warnings = () if told else rows_warning(first, len(listing.entries) - 1, headers, call)
     return Survey(Frozen(Schema(tuple(sorted(features, key=lambda f: f.name)))), tuple(choices), pieces, warnings)
 
 

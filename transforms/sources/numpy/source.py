@@ -60,7 +60,7 @@ class NumpySource(FileSource):
         """
         if self.options.rows:
             return survey_rows(listing, run, self._choice, self.rules)
-        return survey_records(listing, self._choice, told=self._is_told)
+        return survey_records(listing, self._choice, self.settings.splits.call, told=self._is_told)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Without `rows`, files that are damaged or of another dtype or rank are rejects; with it, a `SourceError`."""
