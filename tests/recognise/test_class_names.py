@@ -124,6 +124,13 @@ def test_names_are_those_of_classes_in_archives_only_if_there_are_enough(shardmi
     assert (told(shardmill, "d/data/a.tar") == "") == (text == "cat\n")
 
 
+def test_numbers_that_are_negative_or_far_away_name_no_class_of_a_column(shardmill: Shardmill) -> None:
+    written("id2label.json", json.dumps({"-1": "none", "0": "cat", "1": "dog"}), values=(0, 1))
+    assert follow(shardmill, told(shardmill)) == (["cat", "dog"], ["cat", "dog"])
+    written("id2label.json", json.dumps({"0": "cat", "999999999": "dog"}), values=(0, 1))
+    assert told(shardmill) == ""
+
+
 @pytest.mark.parametrize(
     ("text", "values", "column"),
     [

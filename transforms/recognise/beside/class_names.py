@@ -39,6 +39,7 @@ _FIRST: Final = "column_0"
 
 _MOST_BYTES: Final = 1 << 20
 _MOST_NAMES: Final = 1000
+_MOST_NUMBERS: Final = 10_000
 _MOST_SHOWN: Final = 100
 _LONGEST: Final = 100
 _PATH: Final = re.compile(r"[\t,;|/\\]|\.[A-Za-z0-9]{2,4}$")
@@ -75,7 +76,7 @@ class ClassNames:
 def _meanings(stated: list[str] | dict[int, str], least: int, most: int) -> list[list[str]]:
     """Return the names from 0 on, which a list may have from 1 on; the numbers are some of those of the column."""
     if isinstance(stated, dict):
-        found = [_in_order(stated)]
+        found = [_in_order(stated)] if max(stated) < _MOST_NUMBERS else []
     elif least == 0 or most > len(stated):
         found = [stated]
     else:
@@ -115,7 +116,7 @@ def _names_in(path: str) -> list[str] | dict[int, str] | None:
         found = json.loads(text) if path.endswith(".json") else [line.strip() for line in text.strip().splitlines()]
     except ValueError:
         return None  # not a text, or not JSON: it names no class
-    names = _by_number(found.get("id2label", found)) if isinstance(found, dict) else found
+    names = names_by_number(found.get("id2label", found)) if isinstance(found, dict) else found
     texts = list(names.values()) if isinstance(names, dict) else names
     if not isinstance(texts, list) or not all(isinstance(one, str) and 0 < len(one) <= _LONGEST for one in texts):
         return None
@@ -123,13 +124,21 @@ def _names_in(path: str) -> list[str] | dict[int, str] | None:
     return names if is_list and not (path.endswith(".txt") and all(map(_PATH.search, texts))) else None
 
 
-def _by_number(found: Any) -> dict[int, str] | None:
-    """Return the names of an object whose keys are numbers, or whose values are; None of others."""
+def names_by_number(found: Any) -> dict[int, str] | None:
+    """Return the names of an object whose keys are different numbers, or whose values are; None of others.
+
+    >>> names_by_number({"cat": 0, "dog": 1}), names_by_number({"-1": "none", "0": "cat"}), names_by_number({"a": "b"})
+    ({0: 'cat', 1: 'dog'}, {-1: 'none', 0: 'cat'}, None)
+    """
     pairs = list(found.items()) if isinstance(found, dict) else []
     for numbered in (pairs, [(value, key) for key, value in pairs]):
-        if numbered and all(re.fullmatch(r"[0-9]{1,4}", str(number)) for number, _ in numbered):
-            return {int(number): name for number, name in numbered}
+        if all(_NUMBER.fullmatch(str(one)) and isinstance(name, str) for one, name in numbered):
+            names = {int(number): name for number, name in numbered}
+            return names if 1 < len(names) == len(pairs) else None
     return None
+
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 def _in_order(names: dict[int, str]) -> list[str]:

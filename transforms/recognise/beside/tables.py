@@ -35,6 +35,7 @@ from ...sources.files.skipped_names import is_of_roboflow
 from ..evidence.label_names import HEAD_BYTES
 from ..evidence.names import in_splits, is_form_for_answers, split_in_words, split_of_folder
 from ..evidence.picture_tables import box_columns, class_map, names_of_cells
+from .class_names import names_by_number
 from .files import BY_SPLIT, MOST, MOST_FOLDERS, Around, as_metadata, lines_of, rows_in, written_as
 
 _TABLES: Final = (".csv", ".tsv")
@@ -405,7 +406,8 @@ def _of_json(path: bytes, around: Around) -> _Names | str | None:
         return _of_rows(rows, "map(json.loads, path.read_bytes().splitlines())", path, around)
     document: Any = document_in(path)
     if isinstance(document, dict):
-        names, place = _names_of_numbers(document), _place_of([*document][:_MOST_VALUES], path, around)
+        names = [one for one in (names_by_number(document) or {}).values() if not _NUMBER.fullmatch(one)]
+        place = _place_of([*document][:_MOST_VALUES], path, around)
         if place is not None and (not names or len(document) >= len(around.files)):
             row = "row" if all(isinstance(one, dict) for one in document.values()) else "{'class': row}"
             return _Names(f"((name, {row}) for name, row in {_READ}.items())", "keys", *place)
@@ -473,15 +475,6 @@ def _parsed(line: str) -> object:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None  # a line of something else
-
-
-def _names_of_numbers(document: dict[str, Any]) -> list[str]:
-    """Return the names in an object whose keys are numbers, or whose values are; none of others."""
-    pairs = [(str(key), one) for key, one in document.items() if isinstance(one, str | int)]
-    for numbers, names in ((0, 1), (1, 0)):
-        if len(pairs) == len(document) > 1 and all(_NUMBER.fullmatch(str(pair[numbers])) for pair in pairs):
-            return [one for pair in pairs if isinstance(one := pair[names], str) and not _NUMBER.fullmatch(one)]
-    return []
 
 
 def _place_of(values: Iterable[object], path: bytes, around: Around) -> tuple[str, bool, str] | None:
