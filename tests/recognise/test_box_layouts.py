@@ -519,6 +519,38 @@ def splits_of(name: str) -> dict[str, list[str]]:
     return {one: open_dataset(name).to_arrow(one)["image/filename"].to_pylist() for one in open_dataset(name).splits}
 
 
+@pytest.mark.parametrize("above", ["", "images/"])
+@pytest.mark.parametrize("extra", ["minival2017", "test-dev"])
+def test_a_file_of_coco_s_whose_pictures_have_a_folder_of_its_name_is_a_split(
+    extra: str, above: str, shardmill: Shardmill
+) -> None:
+    names = ["train2017", "val2017"]
+    for name in (*names, extra):
+        picture(f"pets/{above}{name}/{name}.jpg")
+        coco(f"pets/annotations/instances_{name}.json", [f"{name}.jpg"])
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    own = {"minival2017": "minival", "test-dev": "test_dev"}[extra]
+    splits = {"train": "train2017", "val": "val2017", own: extra}
+    assert splits_of("out") == {split: [f"{name}/{name}.jpg"] for split, name in splits.items()}
+    picture(f"more/{above}{extra}/other.jpg")
+    coco(f"more/annotations/instances_{extra}.json", ["other.jpg"])
+    assert shardmill("append", "more", "-o", "out").code == 0
+    assert len(splits_of("out")[own]) == 2
+
+
+def test_files_of_coco_s_that_name_pictures_of_a_split_again_are_said_not_to_be_read(shardmill: Shardmill) -> None:
+    for name in ("train2017", "val2017"):
+        picture(f"pets/{name}/{name}.jpg")
+        coco(f"pets/annotations/instances_{name}.json", [f"{name}.jpg"])
+    for name in ("minival2014", "valminusminival2014"):
+        coco(f"pets/annotations/instances_{name}.json", ["val2017.jpg"])
+    done = shardmill("convert", "pets", "-o", "out")
+    assert done.code == 0, done.err
+    assert "instances_valminusminival2014.json: not read, as their pictures have other annotations" in done.out
+    assert splits_of("out") == {"train": ["train2017/train2017.jpg"], "val": ["val2017/val2017.jpg"]}
+
+
 @pytest.mark.parametrize("given", [[], ["--set", "input.annotations.coco=[{0}/instances_train.json, {0}/more.json]"]])
 def test_some_files_of_coco_s_with_splits_in_their_names_stop_a_run_whose_commands_run(
     given: list[str], shardmill: Shardmill

@@ -191,8 +191,10 @@ def _not_read(unread: Sequence[Pair]) -> str:
     """Say of the files of COCO's that are not read why."""
     gone = [shown_path(one.files) for one in unread if not one.pictures]
     also = [shown_path(one.files) for one in unread if one.pictures]
-    text = f"; {first_names(gone, 4)}: not read, as the folder of its pictures is not found" if gone else ""
-    return text + (f"; {first_names(also, 4)}: not read, as its pictures have other annotations" if also else "")
+    its, is_ = ("folder of its", "is") if len(gone) == 1 else ("folders of their", "are")
+    text = f"; {first_names(gone, 4)}: not read, as the {its} pictures {is_} not found" if gone else ""
+    its = "its" if len(also) == 1 else "their"
+    return text + (f"; {first_names(also, 4)}: not read, as {its} pictures have other annotations" if also else "")
 
 
 def _classes_beside(pairs: Sequence[Pair]) -> str:

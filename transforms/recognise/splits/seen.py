@@ -49,7 +49,8 @@ MOST_COMMANDS: Final = 20
 MOST_FOLDERS: Final = 64
 """A root with more folders is one of classes."""
 
-_INSTANCES: Final = re.compile(r"instances[_-].+\.json", re.IGNORECASE)
+_INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
+_YEAR: Final = re.compile("_?[0-9]{4}$")
 LISTING: Final = {"boxes": "the names of tables", "coco": "the names of files"}
 SHOWN: Final = 6
 """A command names so many files; of more it has globs."""
@@ -296,7 +297,8 @@ def by_lists(seen: Seen) -> Found | Mixed | None:
 
     Tables of boxes, and COCO's files, list the pictures of the splits that they have the names of.
     """
-    words = [split_in_words(name) or "" for name in seen.names] if seen.form in LISTING else []
+    files = seen.files if seen.form in LISTING else []
+    words = [split_in_words(os.path.basename(file)) or _of_own_folder(file) for file in files]
     if (len(words) > 1 or (seen.form == "coco" and words != ["train"])) and all(words):
         return Found("lists", {}, words, LISTING[seen.form])
     instances = len({*seen.names}) == len(seen.names) and all(map(_INSTANCES.fullmatch, seen.names))
@@ -325,6 +327,14 @@ def by_lists(seen: Seen) -> Found | Mixed | None:
             return None  # folders say the same, and have the names
         splits, where = [one or ("" if kind_of(it) in known else it) for one, it in pairs], f"{where}, not from folders"
     return Found("lists", {}, splits, where)
+
+
+def _of_own_folder(file: str) -> str:
+    """Return the split of a file of COCO's whose pictures have a folder of its name, `minival2017`; else nothing."""
+    name = _INSTANCES.fullmatch(os.path.basename(file))
+    above = os.path.dirname(os.path.dirname(file))
+    folders = [os.path.join(above, *inner, name[1]) for inner in ((), ("images",))] if name else []
+    return as_split(_YEAR.sub("", name[1])) if name and any(map(os.path.isdir, folders)) else ""
 
 
 def said(seen: Seen, splits: Sequence[str]) -> Set:
