@@ -212,12 +212,16 @@ class PictureFolders:
 
 @dataclass(frozen=True, slots=True)
 class RecognisedPictures:
-    """What folders mean, named from the folder `above` on; `splits` are those that a rule of files states."""
+    """What folders mean, named from the folder `above` on; `splits` are those that a rule of files states.
+
+    `beside` says what lies beside the pictures.
+    """
 
     recognised: Recognised
     splits: Sequence[str | None]
     above: bytes
     meaning: Meaning
+    beside: tuple[str, ...]
 
 
 def recognise_pictures(
@@ -245,7 +249,10 @@ def recognise_pictures(
         meaning = _by_names(found, layout, how)
     else:
         meaning = _by_rule(found, layout, recognised, splits, how.call)
-    return RecognisedPictures(recognised, splits, above, meaning)
+    around = _around(found, meaning, how)
+    shards = shards_as_classes(around.folders, meaning.layout) if layout == "auto" else ()
+    recognised = replace(recognised, warnings=(*recognised.warnings, *_lines_beside(around, WARNED)))
+    return RecognisedPictures(recognised, splits, above, meaning, (*shards, *_lines_beside(around)))
 
 
 def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
@@ -291,15 +298,6 @@ def _by_rule(found: PictureFolders, layout: str, by: Recognised, splits: Sequenc
     return Meaning(
         "split" if classes == "flat" else "split_label", tuple(replace(role, split=split) for role, split in roles)
     )
-
-
-def beside_pictures(
-    found: PictureFolders, meaning: Meaning, how: FileSplits, *, detected: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return warnings of files beside pictures, and lines; `detected` says that the user does not say the layout."""
-    around = _around(found, meaning, how)
-    shards = shards_as_classes(around.folders, meaning.layout) if detected else ()
-    return _lines_beside(around, WARNED), (*shards, *_lines_beside(around))
 
 
 def _around(found: PictureFolders, meaning: Meaning, how: FileSplits, call: Call | None = None) -> Around:

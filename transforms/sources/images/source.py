@@ -25,7 +25,7 @@ from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem, notes_of
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
 from ...recognise.pictures.layout import Layout, Meaning, class_warnings, empty_classes, unknown_class, unknown_warning
-from ...recognise.rules import beside_pictures, recognise_pictures
+from ...recognise.rules import recognise_pictures
 from ...recognise.strangers.files import pictures_twice
 from ..contract.dataset_schema import DatasetSchema
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
@@ -130,7 +130,8 @@ class ImageSource(FileSource):
         said = [key for key in options.model_fields_set if getattr(options, key) is not None]
         found = recognise_pictures(listing.as_found(), paths, self._layout, self.settings.splits, said)
         entries = tuple(replace(one, split=split) for one, split in zip(listing.entries, found.splits, strict=True))
-        return replace(listing, entries=entries, recognised=found.recognised, above=found.above, meaning=found.meaning)
+        listing = replace(listing, entries=entries, recognised=found.recognised, above=found.above)
+        return replace(listing, meaning=found.meaning, beside=found.beside)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened
         if not isinstance(listing, ImageListing) or (meaning := listing.meaning) is None:
@@ -139,8 +140,7 @@ class ImageSource(FileSource):
             meaning.refuse_labels()
         layout, classes, splits = meaning.layout, meaning.classes, meaning.splits
         schema = image_schema(labelled=meaning.is_labelled, hashed=self._hashed, selection=self.selection)
-        kept, how, is_detected = {feature.name for feature in schema}, self.settings.splits, self._layout == "auto"
-        warnings, lines = beside_pictures(listing.as_found(), meaning, how, detected=is_detected)
+        kept, how = {feature.name for feature in schema}, self.settings.splits
         classes = in_order_of_numbers(classes, "input.labels") if self.options.labels == "numeric" else classes
         names = self._class_names(classes if self._labels is None else self._labels)
         pieces = cut_images(
@@ -160,12 +160,11 @@ class ImageSource(FileSource):
                 *mask_warning(listing.images, self.options.ignore),
                 *(pictures_twice(listing.copies(), self.options.ignore) if how.looks else ()),
                 *listing.as_found().hints(how.call.afterwards),
-                *warnings,
             ),
             _split_rows(meaning, listing),
             detected=(
                 *self._detected(layout, classes, splits),
-                *lines,
+                *listing.beside,
                 *(numbers_note(names, "input.labels") if self._labels is None and not self.known_classes else ()),
                 *empty_classes(listing.below(empty=True), layout, names),
             ),
