@@ -8,6 +8,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, open_dataset
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
@@ -193,7 +194,7 @@ def test_an_append_of_classes_in_another_order_is_refused(shardmill: Shardmill) 
 @pytest.mark.parametrize(
     ("changed", "feature", "holds", "kept"),
     [
-        ({"label": [-1]}, "label", "-1", "int64, without names of classes"),
+        ({"label": [-2]}, "label", "-2", "int64, without names of classes"),
         ({"label": [3]}, "label", "3", "int64, without names of classes"),
         ({"age": [256]}, "age", "256", "int64"),
         ({"ok": [2]}, "ok", "2", "int64"),
@@ -213,6 +214,28 @@ def test_a_type_that_the_values_are_not_of_is_said_and_not_taken(
     dataset = open_dataset("out" if command == "convert" else "pets/1.0.0")
     assert types_of(dataset) == TYPES | {feature: (kept.partition(",")[0], ())}
     assert dataset["train"].to_arrow().num_rows == len(rows)
+
+
+@pytest.mark.parametrize("command", ["convert", "adopt"])
+def test_minus_one_is_no_class_and_the_names_of_the_others_stay(shardmill: Shardmill, command: str) -> None:
+    rows = [example(number, label=[label]) for number, label in enumerate((0, -1, 2))]
+    write_tfds(Path("pets/1.0.0"), {"train": [rows]})
+    screen = shardmill(*(["convert", "pets", "-o", "out"] if command == "convert" else ["adopt", "pets"]))
+    assert screen.code == 0, screen.err
+    assert 'feature "label" holds -1, which is no class, and reads as null' in re.sub(r"\s+", " ", screen.out)
+    path = "out" if command == "convert" else "pets/1.0.0"
+    dataset = open_dataset(path)
+    assert {name: list(names) for name, names in dataset.labels.items()} == LABELS
+    wanted = [LABELS["label"][0], None, LABELS["label"][2]]
+    assert dataset["train"].to_arrow()["label"].to_pylist() == wanted
+    assert [row["label"] for row in dataset["train"]] == wanted
+    if command == "convert":
+        put("plain/train-00000-of-00001.tfrecord", [example(4, label=[-1])])
+        assert shardmill("append", "plain", "-o", "out").code == 0
+        assert open_dataset("out")["train"].to_arrow()["label"].to_pylist() == [*wanted, None]
+        assert shardmill("export", "out", "-o", "rows.parquet").code == 0
+        assert pq.read_table("rows.parquet")["label"].to_pylist() == [*wanted, None]
+    assert shardmill("verify", path).code == 0
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"type": "FeaturesDict", "content": {}}', '{"featuresDict": 1}', "\xff"])

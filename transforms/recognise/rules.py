@@ -214,7 +214,7 @@ class PictureFolders:
 class RecognisedPictures:
     """What folders mean, named from the folder `above` on; `splits` are those that a rule of files states.
 
-    `beside` says what lies beside the pictures.
+    `beside` are lines on the files beside the pictures.
     """
 
     recognised: Recognised

@@ -614,7 +614,7 @@ def test_a_folder_that_cannot_be_read_is_an_error_since_strays_may_lie_there(
     scan = os.scandir
 
     def refusing(path: Any) -> Any:
-        if os.path.basename(path) == "more":
+        if not isinstance(path, int) and os.path.basename(path) == "more":
             raise PermissionError(13, "Permission denied", path)  # chmod does not stop root
         return scan(path)
 

@@ -31,6 +31,9 @@ from ...format.wording.printable import printable, printable_path
 from ..generations.opened_generation import OpenedGeneration
 from .record_access import RecordAccess
 
+UNLABELLED: Final = -1
+"""The number of no class in records that TFDS wrote: where a label may be null, it is one."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:
@@ -126,6 +129,8 @@ def _named(values: pa.Array, part: _Part, where: str) -> pa.Array:
     """Return the numbers of classes with their names: as a dictionary, of which they are the indices."""
     numbers = values.values if pa.types.is_list(values.type) else values
     assert part.names is not None
+    if part.field.nullable and numbers is values:
+        numbers = pc.if_else(pc.equal(numbers, UNLABELLED), pa.scalar(None, numbers.type), numbers)
     try:
         named = pa.DictionaryArray.from_arrays(numbers, part.names)
     except IndexError as error:
@@ -134,7 +139,7 @@ def _named(values: pa.Array, part: _Part, where: str) -> pa.Array:
             f'{where}: feature "{printable(part.field.name)}" has class {beyond[0]}; the manifest names '
             f"{len(part.names)} classes, from 0 on"
         ) from error
-    if numbers is values:
+    if not pa.types.is_list(values.type):
         return named
     buffers = values.buffers()[:2]  # whether a list is null, and where each begins
     return pa.Array.from_buffers(part.field.type, len(values), buffers, offset=values.offset, children=[named])

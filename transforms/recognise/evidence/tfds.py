@@ -27,7 +27,7 @@ from ...sources.contract.call import Call, shown_path, typed_path
 from ...sources.files.listing import beginning_of
 
 INFO: Final = "dataset_info.json"
-_FEATURES: Final = "features.json"
+FEATURES: Final = "features.json"
 _TEMPLATE: Final = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 _MOST_BYTES: Final = 64 << 20
 _MOST_FOLDERS: Final = 64
@@ -53,7 +53,7 @@ class StatedFeature(NamedTuple):
     type: str
     shape: tuple[int, ...]
     names: tuple[str, ...] = ()
-    by: str = _FEATURES
+    by: str = FEATURES
     note: str = ""
 
 
@@ -67,7 +67,7 @@ class TfdsFolder:
     def features(self) -> dict[str, StatedFeature]:
         """Return what features.json states, by the keys of records."""
         try:
-            tree = json.loads(beginning_of(os.path.join(self.path, _FEATURES), _MOST_BYTES) or b"{}")
+            tree = json.loads(beginning_of(os.path.join(self.path, FEATURES), _MOST_BYTES) or b"{}")
             stated = dict(_features_of(tree, "", ()))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}  # of another version of TFDS: the types are those that the records show

@@ -91,7 +91,7 @@ class ImageListing(Listing):
     `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`).
     `annotations` have the names of these. `sidecars` are files with the name of a picture beside them, and that;
     `texts` may name pictures. `empty` are the folders without images and folders. Folders are named from the folder
-    `above` on, and have a `meaning`, where that was asked for; `beside` says what lies beside them.
+    `above` on, and have a `meaning`, where that was asked for; `beside` are lines on the files beside them.
     """
 
     folders: tuple[ImageFolder, ...] = ()

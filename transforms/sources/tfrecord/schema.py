@@ -28,7 +28,7 @@ from ...format.schema.schema import Feature, Kind, Schema, differing_features, s
 from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
-from ...recognise.evidence.tfds import StatedFeature
+from ...recognise.evidence.tfds import FEATURES, StatedFeature
 from .inputs import InputDataset
 
 _TYPES: Final[dict[str, str]] = {"int64": "int64", "float": "float32", "bytes": "binary"}
@@ -61,13 +61,13 @@ class _Seen:
         elif self.kind == "bytes" and self.is_text:
             self.is_text = _is_utf8(values if isinstance(values, pa.Array) else pa.array(values, pa.large_binary()))
 
-    def why_not(self, stated: StatedFeature) -> str | None:
-        """Return what is there that is not of the stated type, None where all is."""
+    def why_not(self, stated: StatedFeature, *, unlabelled: bool = False) -> str | None:
+        """Return what is there that is not of the stated type, None where all is; -1 may be a class of `unlabelled`."""
         if self.kind == "bytes":
             return "bytes that are not UTF-8" if stated.type == "string" and not self.is_text else None
         if self.kind != "int64":
             return None
-        low, high = 0, len(stated.names) - 1 if stated.type == "label" else 1
+        low, high = -int(unlabelled), len(stated.names) - 1 if stated.type == "label" else 1
         if stated.type not in ("label", "bool"):
             low, high = int(np.iinfo(stated.type).min), int(np.iinfo(stated.type).max)
         return next((str(one) for one in (self.least, self.greatest) if not low <= one <= high), None)
@@ -189,7 +189,10 @@ def with_types(
         if one is None or not is_kept_as(one.type, feature.kind):
             features.append(feature)
             continue
-        why = seen[feature.name].why_not(one)
+        unlabelled = one.type == "label" and one.by == FEATURES and feature.shape == one.shape == ()
+        why = seen[feature.name].why_not(one, unlabelled=unlabelled)
+        none = why is None and one.type == "label" and seen[feature.name].least < 0
+        said += [f'feature "{printable(feature.name)}" holds -1, which is no class, and reads as null'] if none else []
         if why is not None:
             text = f"{feature.name.removesuffix('label')}text"
             names = f", which are in {printable(text)}" if text in texts and feature.name.endswith("label") else ""
@@ -202,7 +205,8 @@ def with_types(
         kind = feature.type if why else one.type
         file = labels_file_name(feature.name) if kind == "label" else None
         shape = one.shape if one.shape == (-1,) or math.prod(one.shape) == _values(feature) else feature.shape
-        features.append(replace(feature, type=kind, shape=shape, labels=file))
+        nullable = feature.nullable or none
+        features.append(replace(feature, type=kind, shape=shape, labels=file, nullable=nullable))
     return Schema(tuple(features)), labels, said
 
 
@@ -293,12 +297,15 @@ def agree_on_labels(datasets: Sequence[Stated]) -> Labels:
     return agreed
 
 
-def agree_on_classes(name: str, labels: Labels, observations: Sequence[Observation]) -> None:
+def agree_on_classes(name: str, schema: Schema, labels: Labels, observations: Sequence[Observation]) -> None:
     """Raise `SchemaError` where a file holds numbers of classes that the labels of the dataset `name` do not have."""
+    unlabelled = {feature.name for feature in schema if feature.nullable and feature.shape == ()}
     for one in observations:
         for feature, names in labels.items():
             seen = one.features.get(feature)
-            if seen is not None and (why := seen.why_not(StatedFeature("label", (), names))):
+            stated = StatedFeature("label", (), names)
+            why = None if seen is None else seen.why_not(stated, unlabelled=feature in unlabelled)
+            if why is not None:
                 raise SchemaError(
                     f'{one.name}: feature "{printable(feature)}" holds class {why}, and {name} names {len(names)} '
                     f"classes, from 0 on; leave the file out, {_OPAQUE}"
