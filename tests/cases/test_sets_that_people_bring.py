@@ -492,6 +492,18 @@ def test_folders_of_img2dataset_are_said_to_be_no_classes_with_the_layout_that_r
     assert not any("class" in name for name in open_dataset("out")["train"].to_arrow().column_names)
 
 
+@pytest.mark.parametrize("name", ["fold{}", "fold_{}", "kfold{}"])
+def test_folders_named_as_folds_are_said_to_be_classes_with_the_layout_that_reads_splits(
+    name: str, shardmill: Shardmill
+) -> None:
+    make(pictures(*(f"d/{name.format(fold)}/{n}.png" for fold in (1, 2) for n in range(3))))
+    screen = shardmill("convert", "d", "-o", "out")
+    line = next(line for line in screen.out.splitlines() if "named as folds" in line)
+    again = shardmill("convert", "d", "-o", "out", *options_in(line), "--overwrite")
+    assert (screen.code, again.code, "named as folds" in again.out) == (0, 0, False)
+    assert list(counts_of("out").values()) == [3, 3]
+
+
 def test_classes_named_by_numbers_without_tables_beside_are_no_shards(shardmill: Shardmill) -> None:
     make(pictures("d/0/a.jpg", "d/1/b.jpg"))
     make({"d/0.csv": "a\n1\n"})

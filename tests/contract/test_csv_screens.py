@@ -168,7 +168,8 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
             'a.csv row 1: column "b": BAD_QUOTE: "5" pipe" has text after its closing quote; write each quote within '
             'the value twice: ""',
             'a.csv row 2: column "b": BAD_QUOTE: lines 3 to 4 of the file are one row: "N,y\\n3,"z" has text after its '
-            'closing quote; close the quote that opens it, or quote the value and write each quote within the value twice: ""',
+            "closing quote; close the quote that opens it, or quote the value and write each quote within the value "
+            'twice: ""',
             'a.csv row 3: column "a": BAD_QUOTE: ""4 has text after its closing quote; write each quote within the '
             'value twice: ""',
         ],

@@ -57,6 +57,7 @@ from .pictures.layout import (
     classes_in_names,
     classes_of_folders,
     files_of_one_folder,
+    folds_as_classes,
     names_of_tables,
     refuse_one_folder,
     role_of,
@@ -250,9 +251,10 @@ def recognise_pictures(
     else:
         meaning = _by_rule(found, layout, recognised, splits, how.call)
     around = _around(found, meaning, how)
-    shards = shards_as_classes(around.folders, meaning.layout) if layout == "auto" else ()
+    no_classes = (shards_as_classes, folds_as_classes) if layout == "auto" else ()
+    lines = chain.from_iterable(rule(around.folders, meaning.layout) for rule in no_classes)
     recognised = replace(recognised, warnings=(*recognised.warnings, *_lines_beside(around, WARNED)))
-    return RecognisedPictures(recognised, splits, above, meaning, (*shards, *_lines_beside(around)))
+    return RecognisedPictures(recognised, splits, above, meaning, (*lines, *_lines_beside(around)))
 
 
 def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:

@@ -378,6 +378,18 @@ def shards_as_classes(folders: Sequence[str], layout: Layout) -> tuple[str, ...]
     )
 
 
+def folds_as_classes(folders: Sequence[str], layout: Layout) -> tuple[str, ...]:
+    """Return the note that the classes are folds by the names of their folders, of which each may be a split.
+
+    >>> folds_as_classes(["/d/fold_1", "/d/fold_2"], "label")
+    ('folders named as folds are classes; to read each as a split: --set input.layout=split',)
+    """
+    if layout != "label" or not all(_FOLD.fullmatch(os.path.basename(folder)) for folder in folders):
+        return ()
+    return (f"folders named as folds are classes; to read each as a split: {Set('input.layout', 'split')}",)
+
+
+_FOLD: Final = re.compile(r"k?folds?_?[0-9]{1,2}")
 _OF_SHARDS: Final = (".parquet", "_stats.json", ".json", ".csv")
 _NO_CLASSES: Final[dict[Layout, Layout]] = {"label": "flat", "split_label": "split"}
 
