@@ -154,3 +154,18 @@ def test_turned_boxes_of_which_no_size_says_where_they_were_drawn_are_counted(sh
     settled = shardmill(*args[:-3], "right", *args[-2:], "--set", "image.boxes_on=turned")
     assert (settled.code, BOXES_OF_TURNED in settled.out) == (0, False)
     assert box_in("right") == BOX
+
+
+def test_a_box_over_the_edge_of_a_turned_picture_is_read_by_the_option_of_its_reject(shardmill: Shardmill) -> None:
+    put("pics/a.jpg", photo())
+    put("pics/metadata.jsonl", '{"file_name": "a.jpg", "objects": {"bbox": [[8, 3, 6, 36]], "category": [0]}}\n')
+    plain = shardmill("convert", "pics", "-o", "out")
+    assert (plain.code, "drawn on the upright" in plain.err) == (4, False)
+    turned = ("--set", "image.orientation=apply")
+    refused = shardmill("convert", "pics", "-o", "out", *turned)
+    assert refused.code == 4
+    assert "if boxes were drawn on the upright picture: --set image.boxes_on=turned" in refused.err
+    assert shardmill("convert", "pics", "-o", "out", *turned, "--set", "image.boxes_on=turned").code == 0
+    row = open_dataset("out")["train"].to_arrow().to_pylist()[0]
+    sides = [row[f"image/object/bbox/{side}"][0] for side in ("xmin", "ymin", "xmax", "ymax")]
+    assert sides == pytest.approx([8 / 30, 3 / 40, 14 / 30, 39 / 40])

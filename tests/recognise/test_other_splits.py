@@ -318,11 +318,20 @@ def test_lists_of_a_data_yaml_take_the_pictures_that_they_name_alone(named: int,
     assert "name none of these files" not in screen
 
 
-@pytest.mark.parametrize("folder", ["images", "{}"])
-def test_instances_of_names_that_are_no_splits_stop_a_run_whose_commands_run(folder: str, shardmill: Shardmill) -> None:
+def instances(folder: str) -> None:
     for first, name in enumerate(("day", "night", "rain-2")):
         picture(f"pets/{folder.format(name)}/{name}.jpg")
         coco(f"pets/annotations/instances_{name}.json", [f"{name}.jpg"], first=first)
+
+
+def test_instances_of_names_that_have_folders_of_pictures_are_splits(shardmill: Shardmill) -> None:
+    instances("{}")
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert_one_each("day", "night", "rain_2")
+
+
+def test_instances_of_names_that_are_no_splits_stop_a_run_whose_commands_run(shardmill: Shardmill) -> None:
+    instances("images")
     refused = shardmill("convert", "pets", "-o", "out")
     assert refused.code == 2
     assert "may state splits (instances_day.json, instances_night.json, instances_rain-2.json)" in refused.err

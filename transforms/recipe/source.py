@@ -61,7 +61,8 @@ def as_surveyed(rows: Rows, fields: pa.Schema) -> Rows:
     arrays = []
     for name, column, kind in zip(batch.schema.names, batch.columns, wanted, strict=True):
         fitted, found = fit_times(name, column, kind)
-        arrays.append(fitted if fitted.type == kind else cast_lists(fitted, kind))
+        as_it_is = fitted.type == kind or (not is_flat(kind) and is_string(fitted.type))  # JSON, as a line has it
+        arrays.append(fitted if as_it_is else cast_lists(fitted, kind))
         problems += found
     return replace(rows, batch=pa.RecordBatch.from_arrays(arrays, names=batch.schema.names), problems=tuple(problems))
 

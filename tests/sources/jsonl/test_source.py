@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.errors import SchemaError, SourceError
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
@@ -377,3 +378,11 @@ class TestSamples:
         survey, rows = self.load(tmp_path, ['{"a":1.5,"new":true}'], infer="full")
         assert types(survey) == {"a": "float64", "b": "string", "new": "bool"}
         assert not bad(rows)
+
+
+def test_a_nested_column_that_is_kept_as_json_has_the_text_of_its_lines(tmp_path: Path) -> None:
+    values = ('[{"r": "s", "c": null}, {"r":"u", "t": [1.50]}]', "[ ]", "null")
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"a": {value}, "n": 1}}\n' for value in values))
+    columns = {"a": {"as": "json"}}
+    convert({"input": {"paths": [str(tmp_path / "a.jsonl")]}, "schema": {"columns": columns}}, output=tmp_path / "out")
+    assert open_dataset(tmp_path / "out")["train"].to_arrow()["a"].to_pylist() == [*values[:2], None]

@@ -52,6 +52,7 @@ from .objects import (
 
 CLIP: Final = f"{Set('schema.boxes', 'clip')}"
 CORNERS: Final = f"{Set('schema.box_format', 'xyxy')}"
+BOXES_OF_UPRIGHT: Final = f"if boxes were drawn on the upright picture: {Set('image.boxes_on', 'turned')}"
 NO_MASKS: Final = f"{Set('input.annotations.masks', False)}"
 
 BoxFormat: TypeAlias = Literal["xywh", "xyxy"]
@@ -123,7 +124,8 @@ class Boxes(Step):
         sizes = np.column_stack(sides) if placements is None else placements.sizes
         seen = true_mask(arrays[f"{self.image}/width"].is_valid())
         errors = objects.uneven(self.column) | self._other_sizes(stated, sizes)
-        corners, found = self._corners(objects, sizes, errors)
+        sideways = np.isin([] if placements is None or self.boxes_on else placements.turns, [*SIDEWAYS])
+        corners, found = self._corners(objects, sizes, errors, np.flatnonzero(sideways).tolist())
         errors |= found
         errors = self._no_classes(objects) | errors
         for index in objects.bad_points().tolist():
@@ -210,9 +212,12 @@ class Boxes(Step):
         return errors
 
     def _corners(
-        self, objects: Objects, sizes: npt.NDArray[np.float64], uneven: dict[int, CellError]
+        self, objects: Objects, sizes: npt.NDArray[np.float64], uneven: dict[int, CellError], sideways: Sequence[int]
     ) -> tuple[npt.NDArray[np.float64], dict[int, CellError]]:
-        """Return the corners of boxes as parts of their pictures, by box, and what is wrong, by row."""
+        """Return the corners of boxes as parts of their pictures, by box, and what is wrong, by row.
+
+        The pictures of the rows `sideways` are turned, and nobody says on which their boxes were drawn.
+        """
         given, rows = objects.boxes(), objects.rows
         boxes = np.hstack([given[:, :2], given[:, 2:] - given[:, :2]]) if self.form == "xyxy" else given
         width_height = np.maximum(sizes[rows], 1)
@@ -232,6 +237,8 @@ class Boxes(Step):
             if row not in errors and row not in uneven:
                 shown = given if self.form == "xyxy" else boxes
                 errors[row] = self._error(shown[index], objects.called(index), sizes[row], flat=bool(flat[index]))
+                if row in sideways and over[index]:
+                    errors[row] = replace(errors[row], message=f"{errors[row].message}; {BOXES_OF_UPRIGHT}")
         return corners, errors
 
     def _masks(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.buffers.arrow_memory import true_mask
-from ...format.nested.flatten import refuse_unsupported, without_json
+from ...format.nested.flatten import JSON, refuse_unsupported, without_json
 from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import column_type
@@ -178,13 +178,14 @@ def parser_of(
 ) -> LineParser:
     wanted = {feature.name: target_type(feature) for feature in frozen.schema}
     nested = {one.name: one.type for one in frozen.nested} if isinstance(frozen, JsonFrozen) else {}
-    wanted |= {name: nested[name] for name in selection.of_some(list(nested))}
+    written = {name for name, rule in rules.items() if rule.as_ == JSON}  # their text, which no type has to hold
+    wanted |= {name: pa.string() if name in written else nested[name] for name in selection.of_some(list(nested))}
     keys = frozen.keys if isinstance(frozen, JsonFrozen) else ()
     order = dict.fromkeys([*(key.name for key in keys if key.name in wanted), *wanted])
     columns, targets = [], []
     for name in order:
         target = wanted[name]
-        declared = rules.get(name, ColumnRule()).type is not None
+        declared = name in written or rules.get(name, ColumnRule()).type is not None
         as_json = pa.types.is_string(target) and (declared or infer == "none")
         columns.append(Column(name, wire_type(target), declared, as_json))
         targets.append(target)
