@@ -144,3 +144,12 @@ def test_a_file_that_looks_like_a_table_is_read_with_a_hint(shardmill: Shardmill
     done = shardmill("convert", "a.txt", "-o", "out")
     assert done.code == 0
     assert (hint in done.out) if hint else ("though" not in done.out)
+
+
+def test_a_table_of_r_with_escaped_quotes_is_said_to_look_like_one(shardmill: Shardmill) -> None:
+    notes = ("plain", "one two", 'he said \\"hi\\"', 'a 5\\" pipe')
+    rows = "".join(f'"{n}" {n + 15} TRUE "{note}"\n' for n, note in enumerate(notes * 2, 1))
+    Path("a.txt").write_bytes(f'"age" "paid" "note"\n{rows}"9" 14 NA "caf\xe9"\n'.encode("latin-1"))
+    told = shardmill("convert", "a.txt", "-o", "out", "--max-rejects", "1")
+    assert told.code == 0
+    assert 'look like a table of R, with \\" for a quote; write it with "" for it' in told.out

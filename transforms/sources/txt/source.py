@@ -156,7 +156,11 @@ def _looks_like(
         return (f"{said}, though the first lines look like a table with {signs}; if it is one: {fix}",)
     if len(lines) > 1 and _RULED.fullmatch(lines[1]):
         return (f"{said}, though the first lines look like a table of aligned columns; write it with a delimiter",)
-    aligned = aligned_columns(b"\n".join(lines).decode("utf-8", "replace"), SampleOptions())
+    text = b"\n".join(lines).decode("utf-8", "replace")
+    aligned = aligned_columns(text, SampleOptions())
+    if aligned is None and '\\"' in text and aligned_columns(text, SampleOptions(escape="\\")) is not None:
+        again = 'write it with "" for it, in R by qmethod = "double"'
+        return (f'{said}, though the first lines look like a table of R, with \\" for a quote; {again}',)
     words = zip(*map(bytes.split, lines), strict=False)
     same = any(len({*column}) == 1 and not _NUMBER.fullmatch(column[0]) for column in words)
     if aligned is not None and aligned.numbers and not same and not any(b":" in line for line in lines):
