@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
@@ -426,3 +427,12 @@ def test_folders_with_the_same_splits_are_read_one_by_one_by_the_commands_of_the
         dataset = open_dataset(f"out-{folder}")
         found = {split: [row["id"] for row in dataset[split]] for split in dataset.manifest.splits}
         assert found == {"train": sorted({0, 1, 2} - {number}), "val": [number]}
+
+
+def test_a_split_whose_files_have_no_rows_is_said_not_to_be_in_the_dataset(shardmill: Shardmill) -> None:
+    for split, rows in (("train", [1, 2]), ("test", [])):
+        Path(split).mkdir()
+        pq.write_table(pa.table({"a": pa.array(rows, pa.int64())}), f"{split}/a.parquet")
+    told = shardmill("convert", "train", "test", "-o", "out")
+    assert told.code == 0
+    assert "no rows: test; the dataset has no split of that name" in told.out

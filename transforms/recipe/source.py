@@ -414,7 +414,10 @@ def in_splits(survey: Survey, listing: Listing) -> Survey:
         return survey
     codes = bytes(names.index(entry.split or "") for entry in listing.entries)
     frozen = replace(survey.frozen, splits=names, by_entry=codes)
-    return replace(survey, frozen=frozen, split_rows=_split_rows(survey, frozen))
+    rows = _split_rows(survey, frozen)
+    empty = [name for name in names if rows.get(name, 0) == 0] if any(rows.values()) else []
+    told = (f"no rows: {', '.join(empty)}; the dataset has no split of that name",) if empty else ()
+    return replace(survey, frozen=frozen, split_rows=rows, warnings=(*survey.warnings, *told))
 
 
 def _split_rows(survey: Survey, frozen: Frozen) -> dict[str, int]:
