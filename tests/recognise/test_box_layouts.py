@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -621,19 +621,31 @@ def test_oriented_boxes_and_polygons_have_masks_and_keypoints_are_counted(
     assert said in done.out
 
 
-def test_captions_beside_instances_of_coco_are_read_by_the_commands_on_the_screen(shardmill: Shardmill) -> None:
+def captions(splits: Iterable[str]) -> None:
     coco_as_it_is("pets")
     for first, (split, count) in enumerate(SIZES.items()):
         said = [{"id": n, "image_id": 10 * first + n, "caption": f"{split} {n}"} for n in range(count)]
         document = json.loads(Path(f"pets/annotations/instances_{split}.json").read_text())
-        write(f"pets/annotations/captions_{split}.json", json.dumps(document | {"annotations": said}))
-    screen = shardmill("convert", "pets", "-o", "out")
+        if split in splits:
+            write(f"pets/annotations/captions_{split}.json", json.dumps(document | {"annotations": said}))
+
+
+def test_captions_of_some_splits_of_coco_are_said_not_to_be_read(shardmill: Shardmill) -> None:
+    captions(["train"])
+    screen = shardmill("convert", "pets", "-o", "out").out
+    assert "pets/annotations/captions_train.json is not read, as not every split has such files" in screen
+
+
+def test_captions_beside_instances_of_coco_are_read_by_the_commands_on_the_screen(shardmill: Shardmill) -> None:
+    captions(SIZES)
+    screen = shardmill("convert", "pets", "-o", "out", "--set", "schema.boxes=clip")
     assert "pets/annotations/captions_train.json" in screen.out
+    assert screen.out.count("--set schema.boxes=clip") >= len(SIZES)
     for command in commands_in(screen.out):
         done = shardmill(*command)
         assert done.code == 0, done.err
-    captions = {split: open_dataset("out-all").to_arrow(split)["image/caption"].to_pylist() for split in SIZES}
-    assert captions == {split: [[f"{split} {n}"] for n in range(count)] for split, count in SIZES.items()}
+    found = {split: open_dataset("out-all").to_arrow(split)["image/caption"].to_pylist() for split in SIZES}
+    assert found == {split: [[f"{split} {n}"] for n in range(count)] for split, count in SIZES.items()}
     assert {split: boxes("out-all", split) for split in SIZES} == {split: boxes("out", split) for split in SIZES}
 
 

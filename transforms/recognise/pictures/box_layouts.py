@@ -133,22 +133,30 @@ def root_of(given: Mapping[str, Any], paths: Sequence[str], base: str) -> str:
 
 
 def _beside_instances(pairs: Sequence[Pair], call: Call) -> str:
-    """Say which files of COCO's say more of the pictures than instances do, with the commands that read both."""
-    commands, others = list[str](), list[str]()
-    apart = replace(call.apart("all"), command="convert")
+    """Say which files of COCO's say more of the pictures than instances do, with the commands that read both.
+
+    An append needs the features of the dataset: what some splits lack is read by no command.
+    """
+    beside: list[dict[str, str]] = []
     for pair in pairs:
         match = _INSTANCES.fullmatch(os.path.basename(pair.files))
-        names = (f"captions_{match[1]}.json", f"person_keypoints_{match[1]}.json") if match else ()
-        paths = (os.path.join(os.path.dirname(pair.files), name) for name in names)
-        beside = [shown_path(path) for path in paths if os.path.isfile(path)]
-        split = split_in_words(os.path.basename(pair.files)) or split_of_folder(os.path.basename(pair.pictures))
-        both = Set("input.annotations.coco", [shown_path(pair.files), *beside])
-        of_split = Set("output.split", split or "train")
-        commands.append(str(_next(apart, commands).plain([typed_path(pair.pictures)], both, of_split)))
-        others += beside
+        kinds = ("captions", "person_keypoints") if match else ()
+        paths = {kind: os.path.join(os.path.dirname(pair.files), f"{kind}_{match[1]}.json") for kind in kinds if match}
+        beside.append({kind: shown_path(path) for kind, path in paths.items() if os.path.isfile(path)})
+    others = [path for one in beside for path in one.values()]
+    if not others:
+        return ""
     is_, them = ("is", "it") if len(others) == 1 else ("are", "them")
-    read = f"; {first_names(others, 4)} {is_} not read; to read {them} too: {' && '.join(commands)}"
-    return read if others else ""
+    read = f"; {first_names(others, 4)} {is_} not read"
+    if any(one.keys() != beside[0].keys() for one in beside):
+        return f"{read}, as not every split has such files"
+    commands, apart = list[str](), replace(call.apart("all"), command="convert")
+    for pair, more in zip(pairs, beside, strict=True):
+        split = split_in_words(os.path.basename(pair.files)) or split_of_folder(os.path.basename(pair.pictures))
+        both = Set("input.annotations.coco", [shown_path(pair.files), *more.values()])
+        of_split = Set("output.split", split or "train")
+        commands.append(str(_next(apart, commands).reading([typed_path(pair.pictures)], both, of_split)))
+    return f"{read}; to read {them} too: {' && '.join(commands)}"
 
 
 def _next(call: Call, commands: Sequence[str]) -> Call:
