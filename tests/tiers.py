@@ -110,7 +110,7 @@ CAMPAIGN = pytest.mark.campaign
 
 
 def of_this_run(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Return the tests that run, and those that are left to campaigns."""
+    """Return the tests that this run has, and those that only a campaign runs."""
     sides: tuple[list[pytest.Item], list[pytest.Item]] = [], []
     for item in items:
         sides[PROFILE != "campaign" and item.get_closest_marker("campaign") is not None].append(item)

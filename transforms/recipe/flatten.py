@@ -48,7 +48,7 @@ class Flattening:
 
 @dataclass(frozen=True, slots=True)
 class Flatten(Step):
-    """Flatten columns, given by name; `classes` are those that the files name, by the names of flat columns."""
+    """Flatten columns, given by name. `classes` has the names of classes that the files state, by flat column."""
 
     columns: tuple[tuple[str, Flattening], ...]
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False, repr=False)

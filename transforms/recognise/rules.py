@@ -213,9 +213,10 @@ class PictureFolders:
 
 @dataclass(frozen=True, slots=True)
 class RecognisedPictures:
-    """What folders mean, named from the folder `above` on; `splits` are those that a rule of files states.
+    """What folders mean: their names begin below the folder `above`.
 
-    `beside` are lines on the files beside the pictures.
+    `splits` has the split that a rule of files states for each folder. `beside` are lines on the files beside the
+    pictures.
     """
 
     recognised: Recognised

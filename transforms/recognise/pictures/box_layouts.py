@@ -139,9 +139,10 @@ def _beside_instances(pairs: Sequence[Pair], call: Call) -> str:
     """
     beside: list[dict[str, str]] = []
     for pair in pairs:
-        match = _INSTANCES.fullmatch(os.path.basename(pair.files))
-        kinds = ("captions", "person_keypoints") if match else ()
-        paths = {kind: os.path.join(os.path.dirname(pair.files), f"{kind}_{match[1]}.json") for kind in kinds if match}
+        folder, name = os.path.split(pair.files)
+        match = _INSTANCES.fullmatch(name)
+        names = {kind: f"{kind}_{match[1]}.json" for kind in ("captions", "person_keypoints")} if match else {}
+        paths = {kind: os.path.join(folder, one) for kind, one in names.items()}
         beside.append({kind: shown_path(path) for kind, path in paths.items() if os.path.isfile(path)})
     others = [path for one in beside for path in one.values()]
     if not others:

@@ -131,7 +131,7 @@ class ImageListing(Listing):
         return [one for one in found if not is_object(one.path)]
 
     def copies(self) -> list[tuple[SourceEntry, SourceEntry, str]]:
-        """Return pictures, each with one of its size and folder whose name is that of its copy; its path comes last."""
+        """Return pairs of pictures of one size in one folder: a picture, its copy by name, and the copy's path."""
         names, sizes, folders = self.images.names, self.images.sizes, self.images.folders
         marked = np.flatnonzero(true_mask(pc.match_substring_regex(names, _MARKED)))
         if not len(marked):
