@@ -539,6 +539,16 @@ def test_a_file_of_coco_s_whose_pictures_have_a_folder_of_its_name_is_a_split(
     assert len(splits_of("out")[own]) == 2
 
 
+@pytest.mark.parametrize("name", ["default", "images", "all"])
+def test_a_file_of_coco_s_is_train_where_its_folder_has_the_name_of_a_set_that_is_not_cut(
+    name: str, shardmill: Shardmill
+) -> None:
+    picture(f"pets/images/{name}/0.jpg")
+    coco(f"pets/annotations/instances_{name}.json", ["0.jpg"])
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert [*splits_of("out")] == ["train"]
+
+
 def test_files_of_coco_s_that_name_pictures_of_a_split_again_are_said_not_to_be_read(shardmill: Shardmill) -> None:
     for name in ("train2017", "val2017"):
         picture(f"pets/{name}/{name}.jpg")

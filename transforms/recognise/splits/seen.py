@@ -50,6 +50,8 @@ MOST_FOLDERS: Final = 64
 """A root with more folders is one of classes."""
 
 _INSTANCES: Final = re.compile(r"instances[_-](.+)\.json", re.IGNORECASE)
+_NO_SPLIT: Final = {"all", "default", "images"}
+"""Names of a set that is not cut: `default` is CVAT's and Datumaro's."""
 _YEAR: Final = re.compile("_?[0-9]{4}$")
 LISTING: Final = {"boxes": "the names of tables", "coco": "the names of files"}
 SHOWN: Final = 6
@@ -332,9 +334,11 @@ def by_lists(seen: Seen) -> Found | Mixed | None:
 def _of_own_folder(file: str) -> str:
     """Return the split of a file of COCO's whose pictures have a folder of its name, `minival2017`; else nothing."""
     name = _INSTANCES.fullmatch(os.path.basename(file))
+    if name is None or name[1].lower() in _NO_SPLIT:
+        return ""
     above = os.path.dirname(os.path.dirname(file))
-    folders = [os.path.join(above, *inner, name[1]) for inner in ((), ("images",))] if name else []
-    return as_split(_YEAR.sub("", name[1])) if name and any(map(os.path.isdir, folders)) else ""
+    folders = [os.path.join(above, *inner, name[1]) for inner in ((), ("images",))]
+    return as_split(_YEAR.sub("", name[1])) if any(map(os.path.isdir, folders)) else ""
 
 
 def said(seen: Seen, splits: Sequence[str]) -> Set:
