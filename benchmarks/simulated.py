@@ -34,8 +34,8 @@ from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.elements import StageTasks
-from shardmill.transforms.format.flow.observers import IMAGE_FORMATS
-from shardmill.transforms.format.flow.rows import Block, EntryCounts, Frames, TaskEnd
+from shardmill.transforms.format.batches.observers import IMAGE_FORMATS
+from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, TaskEnd
 from shardmill.transforms.sources.contract.source import StoredPieces, Task
 from shardmill.transforms.sources.images.listing import ImageListing, list_images
 from shardmill.transforms.sources.images.options import ImagesInput

@@ -18,7 +18,8 @@ MODULES = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 PACKAGES = """
-transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars snippets
+transforms/format: wording buffers schema batches tfrecord columns nested
+transforms/format: manifest splits encode decode sidecars snippets
 transforms: limits observers stores
 transforms/pictures: . preprocess
 transforms/dataset: shard_plan storage generations stage shards commit rows
@@ -29,8 +30,8 @@ transforms: recipe recipe/steps
 transforms/sources: registry text csv jsonl txt arrow parquet
 transforms/sources: annotations images archives numpy memory tfrecord
 transforms: .
-pipelines: config report screens workers prepare engines engines/flink runs
-pipelines: dataset_report commands first_look
+pipelines: config outcomes screens workers prepare engines engines/flink runs
+pipelines: html_report commands first_look
 pipelines: .
 """
 """All packages, a line for each layer, the lowest first: a module imports from its own package and those before it."""
@@ -190,7 +191,7 @@ def test_nothing_that_plans_or_runs_reads_a_config_but_what_makes_a_conversion_o
     readers = set()
     for module in MODULES:
         names = {a.name for n in ast.walk(tree_of(module)) if isinstance(n, ast.ImportFrom) for a in n.names}
-        if "Config" in names and module.parts[1] in ("prepare", "runs", "report", "engines", "workers"):
+        if "Config" in names and module.parts[1] in ("prepare", "runs", "outcomes", "engines", "workers"):
             readers.add(module.as_posix())
     makers = {"from_config", "of_dataset"}
     assert readers == {*(f"pipelines/prepare/{name}" for name in makers), "pipelines/runs/python_api"}

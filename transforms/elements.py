@@ -22,7 +22,7 @@ from apache_beam.typehints.typehints import AnyTypeConstraint
 from isal import isal_zlib
 
 from .dataset.stage.task_result import TaskResult
-from .format.flow.rows import Block, Rows
+from .format.batches.rows import Block, Rows
 from .sources.contract.source import Task
 
 _DEFLATED_BYTES: Final = 1024

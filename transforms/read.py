@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import apache_beam as beam
 
 from .elements import ELEMENTS
+from .format.batches.rows import Rows, TaskEnd
 from .format.encode.encode_rows import RowEncoder
-from .format.flow.rows import Rows, TaskEnd
 from .format.schema.schema import Schema
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
 from .recipe.function import Mapped, steps_of

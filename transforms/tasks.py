@@ -29,8 +29,8 @@ from .dataset.stage.task_stager import TaskStager
 from .dataset.storage.contract import Storage
 from .dataset.storage.local_storage import check_shared
 from .errors import RunError
+from .format.batches.rows import Narrowing, TaskEnd
 from .format.encode.encode_rows import RowEncoder
-from .format.flow.rows import Narrowing, TaskEnd
 from .format.tfrecord.gzip_members import compress_member
 from .sources.contract.planning import read_task
 from .sources.contract.source import Frozen, LazyPieces, Piece, Source, Stamp, StoredPieces, Task

@@ -42,7 +42,7 @@ from .dataset.storage.object_storage import absolute
 from .elements import KEYED, Gather, gathered_values, keyed, packed, unpacked
 from .encode import check_split, not_taken
 from .errors import UsageError
-from .format.flow.rows import Block, TaskEnd
+from .format.batches.rows import Block, TaskEnd
 from .format.manifest.naming import DEFAULT_SHARD_NAME, dataset_name
 from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema

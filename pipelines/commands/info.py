@@ -32,7 +32,7 @@ from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dat
 from ...transforms.sources.tfrecord.schema import Observation
 from ...transforms.stores.store_url import is_store_url
 from ..config.pictures import image_text
-from ..report.splits_and_order import FOUND_BY, rule_text
+from ..outcomes.splits_and_order import FOUND_BY, rule_text
 from ..screens.summary_screen import MOST_FEATURES, name_text, nulls_text, schema_table
 
 if TYPE_CHECKING:

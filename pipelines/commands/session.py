@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects, UsageError
 from ...transforms.format.wording.hints import Add, Command
 from ...transforms.stores.store_url import is_store_url
-from ..report.disk_errors import DiskError, disk_error
+from ..outcomes.disk_errors import DiskError, disk_error
 from ..screens.streams import OutputError, discard_output
 
 if TYPE_CHECKING:
-    from ..report.summary import Count
+    from ..outcomes.summary import Count
     from ..screens.screen import Screen
 
 _GRACE_SECONDS: Final = 5.0
@@ -70,7 +70,7 @@ class Session:
             self.screen.note(note)
         if self.screen.quiet:
             return nullcontext()
-        from ..report.summary import Counted
+        from ..outcomes.summary import Counted
         from ..screens.progress import ProgressWatcher
 
         return ProgressWatcher(staging, self.screen.err, count=count or Counted)

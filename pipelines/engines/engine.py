@@ -8,8 +8,8 @@ from collections.abc import Callable
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
+from ..outcomes.summary import Count, Counted, Submitted
 from ..prepare.prepared import Prepared
-from ..report.summary import Count, Counted, Submitted
 
 if TYPE_CHECKING:
     from ..workers.worker_processes import WorkerProcesses

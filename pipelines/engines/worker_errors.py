@@ -7,7 +7,7 @@ from typing import Final
 
 from ...transforms.errors import RunError, UnseenError
 from ...transforms.format.wording.printable import escaped, redacted
-from ..report.disk_errors import disk_error
+from ..outcomes.disk_errors import disk_error
 
 _RAISED: Final = re.compile(r"^((?:\w+\.)*)(\w+): (.*)$", re.MULTILINE)
 

@@ -27,9 +27,9 @@ from ...transforms.stores.store_url import is_store_url
 from ..commands.inspect_records import shown_value
 from ..config import load
 from ..config.load import load_config, split_set
+from ..outcomes.reject_groups import group_rejects, rejects_text
 from ..prepare.convert import prepare
 from ..prepare.from_config import conversion_of
-from ..report.reject_groups import group_rejects, rejects_text
 from ..runs.forecast import take_sample
 from ..screens.summary_screen import MOST_FEATURES, name_text, schema_table
 from ..workers.worker_processes import WorkerProcesses

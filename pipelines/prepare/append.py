@@ -31,8 +31,8 @@ from ...transforms.sources.contract.selection import refuse_columns
 from ...transforms.sources.contract.source import Listing, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import survey_under
-from ..report.splits_and_order import rule_text, unchecked_append
-from ..report.summary import Unchanged
+from ..outcomes.splits_and_order import rule_text, unchecked_append
+from ..outcomes.summary import Unchanged
 from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion
 from .convert import run_id_of

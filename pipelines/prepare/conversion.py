@@ -38,7 +38,7 @@ from .known_inputs import in_part
 from .staged_plan import Fingerprints
 
 if TYPE_CHECKING:
-    from ...transforms.format.flow.observers import Observer
+    from ...transforms.format.batches.observers import Observer
     from ...transforms.observers.checks import Duplicates, Leaks
     from ...transforms.observers.figures import Level
 

@@ -11,8 +11,8 @@ from typing import Literal
 
 from ...transforms.dataset.generations.manifest_files import list_generations
 from ...transforms.errors import TargetError
+from ...transforms.format.batches.rows import Block, Rows
 from ...transforms.format.encode.encode_rows import RowEncoder
-from ...transforms.format.flow.rows import Block, Rows
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.recipe.steps.label import told_by_flags
 from ...transforms.recognise.beside.class_names import ClassNames

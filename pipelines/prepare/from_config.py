@@ -20,7 +20,7 @@ from ...transforms.pictures.facts import Check
 from ...transforms.recipe.function import functions_in
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
-from ...transforms.recipe.steps.beside_tables import FolderSplits, UnnamedPictures
+from ...transforms.recipe.steps.beside_tables import SplitByFolder, UnnamedPictures
 from ...transforms.recipe.steps.boxes import BoxesByType, BoxFormat
 from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
@@ -28,7 +28,7 @@ from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import ClassesOfFiles, Flags, Label
 from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.pictures import ChosenFeatures, ExportedPictures, FromBase64, Pictures, is_feature_of
-from ...transforms.recipe.steps.ready import ReadyByType
+from ...transforms.recipe.steps.preprocess_pictures import PreprocessByType
 from ...transforms.recipe.steps.where import Where
 from ...transforms.recognise.evidence.names import FileSplits
 from ...transforms.sources.annotations.source import KINDS
@@ -48,7 +48,7 @@ from .conversion import Conversion
 from .of_dataset import as_held, dataset_in, of_dataset, wanted_splits
 
 if TYPE_CHECKING:
-    from ...transforms.format.flow.observers import Observer
+    from ...transforms.format.batches.observers import Observer
     from ...transforms.format.manifest.manifest import Manifest
     from ...transforms.observers.checks import Duplicates, Leaks
 
@@ -276,7 +276,7 @@ def _of_picture_folders(config: Config, how: FileSplits) -> list[Step]:
     begin = "" if root is None else os.path.join(config.base, root)
     limited = config.input is not None and config.input.limit is not None  # not all names are read
     unnamed = [] if limited else [UnnamedPictures(named, folders, os.fsencode(begin))]
-    return [*unnamed, *([FolderSplits(named[0])] if how.wanted in (None, "names") else [])]
+    return [*unnamed, *([SplitByFolder(named[0])] if how.wanted in (None, "names") else [])]
 
 
 def _written(name: str, rule: ColumnConfig) -> Written | CellLists:
@@ -340,7 +340,7 @@ def _by_type(
         steps.insert(0, ClassesOfFiles(frozenset(name for name, rule in rules if rule.label or rule.type or rule.as_)))
     if config.image is not None:
         decoded: Check = level if level in DECODED else "structure"
-        steps.append(ReadyByType(made, boxes, pixels_limit=settings.limits.pixels, level=decoded))
+        steps.append(PreprocessByType(made, boxes, pixels_limit=settings.limits.pixels, level=decoded))
     steps.append(boxes)
     if options is not None and pictures:
         asked = (options.columns or (), options.exclude_columns)

@@ -36,7 +36,7 @@ from ...transforms.sources.images.rows import ENCODED, SHA256, image_place
 from ...transforms.sources.images.table import ImageFile, ImageTable
 from ...transforms.sources.images.walk import facts_of
 from ...transforms.sources.registry.settings import Limits
-from ..report.summary import Unchanged
+from ..outcomes.summary import Unchanged
 from .known_inputs import settle_names, written_since
 
 # Which images an earlier generation read and rejected: unchanged ones are left out, and not rejected again.

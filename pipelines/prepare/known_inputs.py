@@ -33,7 +33,7 @@ from ...transforms.sources.contract.source import Listing, SourceEntry
 from ...transforms.sources.files.formats import format_of_name
 from ...transforms.sources.files.listing import fingerprint_as
 from ...transforms.sources.files.open_file import is_object
-from ..report.summary import Unchanged, names_of
+from ..outcomes.summary import Unchanged, names_of
 
 FORCE: Final = Add("--force")
 _COVERED_BYTES: Final = 128 << 10

@@ -13,9 +13,9 @@ from ...transforms.format.splits.by_column import FolderSplits, settling
 from ...transforms.sources.contract.planning import Amount, Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
 from ...transforms.tasks import PlanLimits, entries_in_files, tasks_in_files
-from ..report.reject_groups import group_rejects
-from ..report.splits_and_order import order_note, planned_checks, shuffle_note
-from ..report.summary import PlanReport, SplitEstimate
+from ..outcomes.reject_groups import group_rejects
+from ..outcomes.splits_and_order import order_note, planned_checks, shuffle_note
+from ..outcomes.summary import PlanReport, SplitEstimate
 from .staged_plan import ListedSource, RunMark, StoppedRuns, plan_document
 
 

@@ -26,11 +26,11 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.wording.printable import printable_path
 from ..engines.engine import Engine
+from ..outcomes.summary import PlanReport, Submitted, Summary, Watch
 from ..prepare.append import AppendPlan, prepare_append
 from ..prepare.conversion import Conversion
 from ..prepare.of_dataset import dataset_in
 from ..prepare.prepared import Prepared
-from ..report.summary import PlanReport, Submitted, Summary, Watch
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
 from .convert import ended, run_prepared, summary_of

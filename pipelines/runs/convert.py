@@ -31,13 +31,13 @@ from ...transforms.format.splits.by_column import FolderSplits
 from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.sources.contract.call import typed_path
 from ..engines.engine import Engine
+from ..outcomes.reject_groups import read_head, rejects_text
+from ..outcomes.splits_and_order import added_records, order_note, share_warnings, shuffle_note
+from ..outcomes.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, picture_warnings
 from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE
-from ..report.reject_groups import read_head, rejects_text
-from ..report.splits_and_order import added_records, order_note, share_warnings, shuffle_note
-from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, picture_warnings
 from ..screens.watching import watch_of
 from .engine_choice import engine_of, workers_of
 from .python_api import What, called, warn_of

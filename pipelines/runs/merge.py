@@ -28,11 +28,11 @@ from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..config.load import load_config
 from ..config.remembered import shared
 from ..engines.local import PlainEngine
+from ..outcomes.summary import PlanReport, Submitted, Summary, Watch
 from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
 from ..prepare.from_config import conversion_of
 from ..prepare.prepared import Prepared
-from ..report.summary import PlanReport, Submitted, Summary, Watch
 from ..workers.worker_processes import WorkerProcesses
 from .convert import ended, run_prepared, summary_of
 from .engine_choice import workers_of

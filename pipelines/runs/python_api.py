@@ -23,10 +23,10 @@ from ...transforms.sources.contract.source import Source
 from ...transforms.stores.store_url import is_store_url
 from ..config.load import load_config, split_sources
 from ..config.model import Config, input_keys
+from ..outcomes.summary import Summary
 from ..prepare.conversion import Conversion
 from ..prepare.from_config import conversion_of
 from ..prepare.of_dataset import dataset_in
-from ..report.summary import Summary
 from .engine_choice import engine_of, require_waiting
 
 if TYPE_CHECKING:

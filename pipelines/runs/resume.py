@@ -19,9 +19,9 @@ from ...transforms.dataset.stage.task_result import TaskResult, count_results, k
 from ...transforms.errors import RunError
 from ...transforms.format.wording.printable import counted
 from ...transforms.sources.contract.planning import Plan
+from ..outcomes.summary import PlanReport, SplitEstimate
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan
-from ..report.summary import PlanReport, SplitEstimate
 from ..workers.worker_processes import WorkerProcesses
 from .forecast import forecast
 

@@ -37,7 +37,7 @@ from ...transforms.dataset.shards.second_pass import FOLDER
 from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import StoreError
 from ...transforms.stores.store_url import is_store_url
-from ..report.summary import Count, Counted
+from ..outcomes.summary import Count, Counted
 
 # Where the line of a run is shown: live on a terminal, in its place in a notebook, now and then in a log.
 #

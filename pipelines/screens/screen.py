@@ -18,8 +18,8 @@ from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, redacted
 from ...transforms.format.wording.sizes import format_size
-from ..report.reject_groups import codes_of, rejects_text
-from ..report.summary import PlanReport, Submitted, Summary, unchanged_line
+from ..outcomes.reject_groups import codes_of, rejects_text
+from ..outcomes.summary import PlanReport, Submitted, Summary, unchanged_line
 from .summary_screen import (
     print_left_out,
     print_new_classes,

@@ -14,9 +14,9 @@ from ...transforms.format.wording.printable import counted, escaped, more, print
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.sources.files.skipped_names import left_out_text
 from ...transforms.stores.store_url import STORES, scheme_of
-from ..report.reject_groups import rejects_text
-from ..report.splits_and_order import shares_of
-from ..report.summary import PlanReport, Summary, rejected_line, unchanged_line
+from ..outcomes.reject_groups import rejects_text
+from ..outcomes.splits_and_order import shares_of
+from ..outcomes.summary import PlanReport, Summary, rejected_line, unchanged_line
 from .terminal import Terminal, in_lines, plain_table, shown_path, what_may_go
 
 # What the screens of a run and of its plan share: notes, the schema, new classes, what was left out.

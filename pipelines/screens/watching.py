@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..report.summary import Count, Watch
+    from ..outcomes.summary import Count, Watch
 
 
 def watch_of(progress: bool | None) -> Watch | None:  # noqa: FBT001  (an argument of the public calls, passed on)
@@ -24,7 +24,7 @@ def watch_of(progress: bool | None) -> Watch | None:  # noqa: FBT001  (an argume
 
 
 def _show(staging: str, notes: Sequence[str] = (), count: Count | None = None) -> AbstractContextManager[object]:
-    from ..report.summary import Counted
+    from ..outcomes.summary import Counted
     from .progress import NotebookSurface, ProgressWatcher, in_notebook, surface_of
     from .terminal import Terminal, in_lines
 

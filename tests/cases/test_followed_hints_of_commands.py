@@ -20,7 +20,7 @@ from shardmill.pipelines.engines.dataflow import check_dataflow
 from shardmill.pipelines.engines.flink import cluster, jars
 from shardmill.pipelines.engines.flink.rest import FlinkRest
 from shardmill.pipelines.first_look.doctor import flink_findings
-from shardmill.pipelines.report.summary import Submitted
+from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.runs.engine_choice import engine_of, require_waiting
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset

@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms import read, write
-from shardmill.transforms.format.flow.rows import Rows, TaskEnd
+from shardmill.transforms.format.batches.rows import Rows, TaskEnd
 from shardmill.transforms.format.manifest.manifest import Manifest
 from shardmill.transforms.sources.contract.source import Task
 

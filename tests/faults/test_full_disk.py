@@ -82,7 +82,7 @@ def test_a_file_system_that_can_only_be_read_is_told_before_a_row_is(
     assert "Read-only file system; choose another folder (-o)" in ended["err"]
 
 
-@pytest.mark.thorough("two commands load the engine; pipelines/report/test_disk_errors.py has the engine")
+@pytest.mark.thorough("two commands load the engine; pipelines/outcomes/test_disk_errors.py has the engine")
 def test_the_engine_and_worker_processes_tell_a_full_disk_too(namespace: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{i},{'x' * 500}\n" for i in range(4000)))
     (tmp_path / "out").mkdir()

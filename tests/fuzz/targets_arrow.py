@@ -11,7 +11,7 @@ from decimal import Decimal
 import pyarrow as pa
 from mutate import mutate
 from shardmill.transforms.errors import ShardmillError
-from shardmill.transforms.format.flow.rejects import CellProblem
+from shardmill.transforms.format.batches.rejects import CellProblem
 from shardmill.transforms.format.nested.flatten import flatten_column, refuse_unsupported
 from shardmill.transforms.sources.contract.selection import exclude_columns
 from shardmill.transforms.sources.contract.source import Task, map_in_turn

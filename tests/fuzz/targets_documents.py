@@ -12,7 +12,7 @@ from typing import Any
 from mutate import EXTREMES, mutate
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.yaml_reader import read_document, read_scalar
-from shardmill.pipelines.report.summary import Summary
+from shardmill.pipelines.outcomes.summary import Summary
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.rows.arrays import ArrayReader
 from shardmill.transforms.errors import ConfigError, DamageError

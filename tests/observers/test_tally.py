@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.dataset.generations.statistics_file import statistics_files
+from shardmill.transforms.format.batches.rows import FeatureColumn
 from shardmill.transforms.format.columns.feature_column import feature_column
-from shardmill.transforms.format.flow.rows import FeatureColumn
 from shardmill.transforms.format.manifest.strict_json import is_readable
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.observers.distinct import keys_of_rows

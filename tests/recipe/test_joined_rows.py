@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.format.flow.rejects import CellError, CellProblem, Place, Reject
-from shardmill.transforms.format.flow.rows import RowOrigin, Rows
+from shardmill.transforms.format.batches.rejects import CellError, CellProblem, Place, Reject
+from shardmill.transforms.format.batches.rows import RowOrigin, Rows
 from shardmill.transforms.recipe.recipe import joined_rows
 
 INTEGER = pa.int64()

@@ -24,8 +24,8 @@ from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError
-from shardmill.transforms.format.flow.rejects import CellError, CellProblem
-from shardmill.transforms.format.flow.rows import RowOrigin, Rows
+from shardmill.transforms.format.batches.rejects import CellError, CellProblem
+from shardmill.transforms.format.batches.rows import RowOrigin, Rows
 from shardmill.transforms.recipe.function import steps_of
 from shardmill.transforms.recipe.recipe import Recipe
 from shardmill.transforms.recipe.step import Column, Step, Stepped, with_column

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import UsageError
-from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import Schema
 from shardmill.transforms.recipe.function import MapBatches, UserStep, as_step
 from shardmill.transforms.recipe.step import Column, Step, StepByType

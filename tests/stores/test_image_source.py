@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
+from shardmill.pipelines.outcomes.summary import Summary
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.report.summary import Summary
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.pipelines.runs.python_api import load_call
 from shardmill.transforms.errors import InputError, SourceError, UsageError
-from shardmill.transforms.format.flow.rejects import Reject
+from shardmill.transforms.format.batches.rejects import Reject
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Listing, Task, map_in_turn
 from shardmill.transforms.sources.images import bytes as image_bytes

@@ -12,7 +12,7 @@ from apache_beam.coders import registry
 from apache_beam.testing.util import assert_that, equal_to
 from shardmill.transforms.elements import ELEMENTS, bytes_of
 from shardmill.transforms.encode import EncodeExamples
-from shardmill.transforms.format.flow.rows import Block, RowOrigin, Rows
+from shardmill.transforms.format.batches.rows import Block, RowOrigin, Rows
 from shardmill.transforms.read import ReadRows
 
 pytestmark = pytest.mark.engine

@@ -24,8 +24,8 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.errors import TargetError, TooManyRejects, UsageError
-from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
-from shardmill.transforms.format.flow.rows import Block, EntryCounts, TaskEnd
+from shardmill.transforms.format.batches.rejects import CellError, Place, Reject
+from shardmill.transforms.format.batches.rows import Block, EntryCounts, TaskEnd
 from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.write import WriteShards
 

@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import SchemaError
+from ..format.batches.observers import Finding, LeftOut, Observation, Observer, Seen, Went
+from ..format.batches.rows import Frames, Origin
 from ..format.buffers.arrow_memory import take_rows
 from ..format.encode.encode_rows import RowEncoder
-from ..format.flow.observers import Finding, LeftOut, Observation, Observer, Seen, Went
-from ..format.flow.rows import Frames, Origin
 from ..format.schema.schema import Schema
 from ..format.wording.nearest import nearest_name
 from ..format.wording.printable import printable

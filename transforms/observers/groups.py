@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pandas.util import hash_array
 
-from ..format.flow.rows import Frames
+from ..format.batches.rows import Frames
 
 # 128 bits of a hash for each record: what is equal in them is taken to be equal.
 #

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..format.flow.rows import FeatureColumn
+from ..format.batches.rows import FeatureColumn
 from .distinct import U64, packed, short_texts, top_of, unpacked
 from .figures import Bucket, ValueCount
 

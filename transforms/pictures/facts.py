@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final, Literal, NamedTuple
 
-from ..format.flow.rejects import CellError
+from ..format.batches.rejects import CellError
 from ..format.wording.hints import Set
 from ..format.wording.printable import printable
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ..errors import SchemaError
-from ..format.flow.rejects import CellProblem
+from ..format.batches.rejects import CellProblem
 from ..format.manifest.details import ColumnEntry
 from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column, refuse_unsupported, without_json
 from ..format.nested.keys import (

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import RunError, SchemaError
+from ..format.batches.rows import Rows
 from ..format.columns.lists import cast_lists
-from ..format.flow.rows import Rows
 from ..format.nested.fit_times import fit_times
 from ..format.nested.flatten import JSON
 from ..format.nested.keys import is_any_list, is_flat

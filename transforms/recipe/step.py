@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..format.flow.rejects import CellProblem
+from ..format.batches.rejects import CellProblem
 from ..format.nested.flatten import stored
 from ..format.schema.arrow_types import plain_type
 from ..format.schema.column_types import is_string

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...config.runners import FlinkRunner
+from ...outcomes.summary import Count
 from ...prepare.prepared import Prepared
-from ...report.summary import Count
 from ..beam_pipeline import run_on
 from ..engine import Engine
 from .pipeline import Slots, check_flink, end_orphan, flink_pipeline, slots_of

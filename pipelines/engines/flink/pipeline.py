@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from ....transforms.errors import RunError, UsageError
 from ....transforms.format.wording.printable import escaped
 from ...config.runners import FlinkRunner
-from ...report.disk_errors import disk_error
+from ...outcomes.disk_errors import disk_error
 from ..beam_pipeline import parse_options, quiet_beam
 from ..worker_errors import in_one_line, lasting_error, raised_in_worker
 from .jars import cache_folder, class_path, java

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from ....transforms.errors import RunError
 from ...config.runners import FlinkRunner
-from ...report.summary import Count, Counted
+from ...outcomes.summary import Count, Counted
 from ..engine import ThrottledCount
 from ..worker_errors import lasting_error
 from .rest import FlinkRest, Job

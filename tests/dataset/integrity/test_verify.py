@@ -19,7 +19,7 @@ from shardmill.transforms.dataset.integrity.findings import Finding, Report
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
-from shardmill.transforms.format.flow.rejects import CODES
+from shardmill.transforms.format.batches.rejects import CODES
 from shardmill.transforms.format.manifest.manifest import Manifest, RejectSummary, RowCounts, SourceSummary
 from shardmill.transforms.format.manifest.naming import index_path
 from shardmill.transforms.format.schema.schema import Feature, Schema

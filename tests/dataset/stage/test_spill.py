@@ -20,7 +20,7 @@ from shardmill.transforms.dataset.stage.spill import (
 from shardmill.transforms.dataset.storage.contract import PartFile
 from shardmill.transforms.dataset.storage.object_storage import storage_at
 from shardmill.transforms.errors import DamageError, RunError
-from shardmill.transforms.format.flow.rows import Frames
+from shardmill.transforms.format.batches.rows import Frames
 
 from ...tiers import examples
 

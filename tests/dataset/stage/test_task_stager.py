@@ -19,8 +19,7 @@ from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import UsageError
-from shardmill.transforms.format.buffers.frame_slices import FrameSlices
-from shardmill.transforms.format.flow.observers import (
+from shardmill.transforms.format.batches.observers import (
     IMAGE_FORMATS,
     image_formats_in,
     narrowed_summary,
@@ -28,8 +27,9 @@ from shardmill.transforms.format.flow.observers import (
     notes_in,
     notes_summary,
 )
-from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
-from shardmill.transforms.format.flow.rows import Block, EntryCounts, Frames, Narrowing, TaskEnd
+from shardmill.transforms.format.batches.rejects import CellError, Place, Reject
+from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, Narrowing, TaskEnd
+from shardmill.transforms.format.buffers.frame_slices import FrameSlices
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
 from ...tiers import examples

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError
+from shardmill.transforms.format.batches.rejects import CellProblem
+from shardmill.transforms.format.batches.rows import Narrowing
 from shardmill.transforms.format.columns.feature_column import (
     DEFAULT_FIELD_BYTES,
     Conversion,
@@ -15,8 +17,6 @@ from shardmill.transforms.format.columns.feature_column import (
     bytes_values,
     feature_column,
 )
-from shardmill.transforms.format.flow.rejects import CellProblem
-from shardmill.transforms.format.flow.rows import Narrowing
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 

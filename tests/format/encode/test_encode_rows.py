@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError
+from shardmill.transforms.format.batches.observers import narrowings_in
+from shardmill.transforms.format.batches.rejects import CellError, CellProblem, Place, Reject
+from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, Narrowing, RowOrigin, Rows
 from shardmill.transforms.format.encode import encode_rows as module
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.encode.example_proto import Example
-from shardmill.transforms.format.flow.observers import narrowings_in
-from shardmill.transforms.format.flow.rejects import CellError, CellProblem, Place, Reject
-from shardmill.transforms.format.flow.rows import Block, EntryCounts, Frames, Narrowing, RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
 from shardmill.transforms.format.splits.by_hash import HashSplits

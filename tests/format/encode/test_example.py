@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shardmill.transforms.format.batches.rows import FeatureColumn
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.encode import example
 from shardmill.transforms.format.encode.example import EntryPrefixes, ExampleEncoder, entry_prefix
-from shardmill.transforms.format.flow.rows import FeatureColumn
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.tfrecord.framing import frame_records
 

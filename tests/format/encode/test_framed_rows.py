@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shardmill.transforms.format.batches.rows import RowOrigin
 from shardmill.transforms.format.encode.framed_rows import FramedRows, empty_batch, frames_in_place
-from shardmill.transforms.format.flow.rows import RowOrigin
 from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.format.tfrecord.scan import scan_records
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format.flow.rows import Narrowing
+from shardmill.transforms.format.batches.rows import Narrowing
 from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,

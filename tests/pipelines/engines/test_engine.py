@@ -16,10 +16,10 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.runners import DataflowRunner, FlinkRunner, LocalRunner
 from shardmill.pipelines.engines.engine import Engine
 from shardmill.pipelines.engines.local import PlainEngine
+from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
-from shardmill.pipelines.report.summary import Submitted
 from shardmill.pipelines.runs.convert import run_prepared
 from shardmill.pipelines.runs.engine_choice import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.model import OutputConfig, SplitConfig
+from shardmill.pipelines.outcomes.summary import Summary
 from shardmill.pipelines.prepare.conversion import Conversion
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.report.summary import Summary
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.errors import UsageError
 from shardmill.transforms.recipe.source import with_steps

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.pipelines.report.summary import Summary
+from shardmill.pipelines.outcomes.summary import Summary
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import InputError, SchemaError, TooManyRejects, UsageError

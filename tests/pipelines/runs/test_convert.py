@@ -22,10 +22,10 @@ from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.engines.beam_pipeline import add_steps, make_pipeline
 from shardmill.pipelines.engines.local import LocalEngine
+from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
-from shardmill.pipelines.report.summary import Submitted
 from shardmill.pipelines.runs.convert import run_prepared
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.stage.task_stager import TaskStager

@@ -15,10 +15,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.outcomes.summary import Forecast
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
-from shardmill.pipelines.report.summary import Forecast
 from shardmill.pipelines.runs import forecast as sample_module
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.pipelines.runs.forecast import Sample, forecast, take_sample

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
-from shardmill.pipelines.report.summary import Summary
+from shardmill.pipelines.outcomes.summary import Summary
 from shardmill.pipelines.runs.merge import plan_merge
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest

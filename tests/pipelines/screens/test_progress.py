@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from shardmill.pipelines.report.summary import Counted
+from shardmill.pipelines.outcomes.summary import Counted
 from shardmill.pipelines.screens.progress import ProgressWatcher, RunProgress, StagingReader, Totals, progress_line
 
 TOTALS = {"tasks": 2, "records": 1000, "bytes": 100_000, "shards": 4}

@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.report.reject_groups import group_rejects
-from shardmill.pipelines.report.summary import PlanReport, SplitEstimate, Summary
+from shardmill.pipelines.outcomes.reject_groups import group_rejects
+from shardmill.pipelines.outcomes.summary import PlanReport, SplitEstimate, Summary
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.integrity.findings import Finding, Report
 from shardmill.transforms.errors import ConfigError, TooManyRejects
-from shardmill.transforms.format.flow.rows import Narrowing
+from shardmill.transforms.format.batches.rows import Narrowing
 from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,

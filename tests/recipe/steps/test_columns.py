@@ -13,7 +13,7 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, UsageError
-from shardmill.transforms.format.flow.rejects import CellError, CellProblem
+from shardmill.transforms.format.batches.rejects import CellError, CellProblem
 from shardmill.transforms.recipe.step import Column, Stepped, as_text, is_text
 
 

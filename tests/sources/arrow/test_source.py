@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.errors import RunError, SchemaError, SourceError, TooManyRejects
+from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
-from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.arrow import source as arrow_source
 from shardmill.transforms.sources.arrow.messages import Table

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import SchemaError, SourceError
-from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.csv.parse import CsvLimits

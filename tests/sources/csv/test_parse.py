@@ -6,14 +6,14 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 from shardmill.transforms.sources.csv.chunks import Chunk
-from shardmill.transforms.sources.csv.parse import Cells, CsvLimits, Parser, parse_cells
+from shardmill.transforms.sources.csv.parse import CsvCells, CsvLimits, Parser, parse_cells
 from shardmill.transforms.sources.csv.quote_bits import Dialect
 from shardmill.transforms.sources.text.open_text import Cut
 
 DIALECTS = (Dialect(), Dialect(ord(";"), ord("'")), Dialect(quote=None), Dialect(escape=ord("\\")), Dialect(trim=True))
 
 
-def cells_of(text: bytes, dialect: Dialect, long_bytes: int) -> Cells:
+def cells_of(text: bytes, dialect: Dialect, long_bytes: int) -> CsvCells:
     limits = CsvLimits(long_bytes=long_bytes)
     parser = Parser(("a", "b", "c"), ("c", "a"), dialect, null_values=("", "NA"), limits=limits)
     return parse_cells(parser, Chunk(text, Cut(0, 0, 0, 0)), "f.csv", 0)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.errors import SchemaError, SourceError, UsageError
-from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Survey, Task

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.errors import SchemaError, SourceError
-from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.jsonl import columns

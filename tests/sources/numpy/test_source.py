@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import RunError, SchemaError, SourceError, UsageError
-from shardmill.transforms.format.flow.rejects import Place
-from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.batches.rejects import Place
+from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.files.listing import list_file

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SourceError
+from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.columns.feature_column import feature_column
-from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.parquet import source as parquet_source

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, SourceError
-from shardmill.transforms.format.flow.rejects import Place
-from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.batches.rejects import Place
+from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.parquet.pages import read_groups

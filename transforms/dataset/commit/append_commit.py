@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...errors import DamageError
+from ...format.batches.rows import Narrowing
 from ...format.buffers.checksum import add_digests
-from ...format.flow.rows import Narrowing
 from ...format.manifest.manifest import Manifest, SplitEntry
 from ...format.manifest.naming import INDEX_FOLDER, index_path, shard_file_name, staged_file, staged_sidecar
 from ...format.manifest.parts import LIMITS

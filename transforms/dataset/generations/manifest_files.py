@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...errors import DamageError, InputError
-from ...format.flow.rejects import CODES
+from ...format.batches.rejects import CODES
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, is_shard_path, staged_file
 from ...format.manifest.parser import parse_manifest, parse_overview

@@ -16,11 +16,11 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ...errors import CommitError, RunError, ShardmillError, TooManyRejects
+from ...format.batches.observers import NOTES, READ, ReadRange, notes_in, ranges_in
+from ...format.batches.rows import EntryCounts, Notes
 from ...format.buffers.checksum import crc32c_combine
 from ...format.columns.feature_column import columns_of
 from ...format.decode.decode_examples import ExampleDecoder, ExampleError
-from ...format.flow.observers import NOTES, READ, ReadRange, notes_in, ranges_in
-from ...format.flow.rows import EntryCounts, Notes
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import staged_file
 from ...format.schema.schema import Schema

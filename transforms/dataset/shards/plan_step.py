@@ -12,11 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import RunError
-from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
-from ...format.columns.feature_column import columns_of
-from ...format.decode.decode_examples import ExampleDecoder
-from ...format.encode.framed_rows import frames_in_place
-from ...format.flow.observers import (
+from ...format.batches.observers import (
     DEALT,
     Finding,
     LeftOut,
@@ -28,7 +24,11 @@ from ...format.flow.observers import (
     narrowings_in,
     warnings_check,
 )
-from ...format.flow.rows import FeatureColumn, Narrowing
+from ...format.batches.rows import FeatureColumn, Narrowing
+from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
+from ...format.columns.feature_column import columns_of
+from ...format.decode.decode_examples import ExampleDecoder
+from ...format.encode.framed_rows import frames_in_place
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import index_path, shard_file_name, staged_file, staged_sidecar
 from ...format.schema.schema import Schema

@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import DamageError
+from ...format.batches.observers import LeftOut
+from ...format.batches.rows import Frames
 from ...format.buffers.checksum import add_digests, record_digests, unmask_each
 from ...format.encode.framed_rows import frames_in_place
-from ...format.flow.observers import LeftOut
-from ...format.flow.rows import Frames
 from ...format.tfrecord.framing import FRAME_BYTES
 from ..shard_plan.shard_plan import Part, SplitParts
 from ..shard_plan.task_ranges import MOST_SHARDS, plan_tasks

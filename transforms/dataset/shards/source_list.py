@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...format.flow.rows import EntryCounts
+from ...format.batches.rows import EntryCounts
 from ...format.manifest.manifest import Manifest
 from ...format.wording.printable import printable_path
 from ..generations.manifest_files import lineage, read_manifest, read_reject_lines, read_source_lines

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, Literal
 
 from ...errors import UsageError
-from ...format.flow.observers import Observer
+from ...format.batches.observers import Observer
 from ...format.manifest.details import ColumnEntry
 from ...format.manifest.manifest import OWN_PIPELINE as OWN_PIPELINE
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, IndexKind, check_shard_name

@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import DamageError, RunError
+from ...format.batches.rows import Frames
 from ...format.buffers.arrow_memory import array_of
 from ...format.buffers.checksum import add_digests, split_mix
-from ...format.flow.rows import Frames
 from ..shard_plan import task_ranges
 from ..shard_plan.shard_plan import CutPoint, CutTable, Part, SplitParts
 from ..storage.contract import PartFile

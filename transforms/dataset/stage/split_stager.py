@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ...format.batches.observers import Observer
+from ...format.batches.rows import Frames
 from ...format.buffers.checksum import add_digests, crc32c, crc32c_through
 from ...format.buffers.frame_slices import FrameSlices
-from ...format.flow.observers import Observer
-from ...format.flow.rows import Frames
 from ...format.sidecars.sidecar_files import index_data
 from ...format.tfrecord.gzip_members import compress_member
 from ..shard_plan.cut_points import CutChooser

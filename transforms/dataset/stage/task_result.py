@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...errors import DamageError, RunError
-from ...format.flow.observers import Summaries
-from ...format.flow.rows import EntryCounts
+from ...format.batches.observers import Summaries
+from ...format.batches.rows import EntryCounts
 from ...format.manifest.naming import is_set_aside, is_split_name
 from ..generations.manifest_files import check_regular, read_file
 from ..shard_plan.shard_plan import CutTable, Part, SplitParts

@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 from ...errors import UsageError
-from ...format.flow.observers import Summaries, merged, sealed
-from ...format.flow.rejects import Reject
-from ...format.flow.rows import Block, EntryCounts, Frames, TaskEnd
+from ...format.batches.observers import Summaries, merged, sealed
+from ...format.batches.rejects import Reject
+from ...format.batches.rows import Block, EntryCounts, Frames, TaskEnd
 from ...format.manifest.naming import is_set_aside, is_split_name
 from ...format.splits.splitter import TOO_MANY_SPLITS
 from ...format.wording.printable import printable

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
+from ..batches.rejects import TYPE_IS_THE_DATASETS, UNIT_IS_THE_DATASETS, CellError
+from ..batches.rows import Narrowing
 from ..buffers.arrow_memory import bits, raw_values, valid_mask
 from ..buffers.views import I64
-from ..flow.rejects import TYPE_IS_THE_DATASETS, UNIT_IS_THE_DATASETS, CellError
-from ..flow.rows import Narrowing
 from ..schema.column_types import DEFAULT_UNIT, UNITS
 from ..schema.schema import Feature
 from ..wording.hints import set_column

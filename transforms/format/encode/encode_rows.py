@@ -23,10 +23,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...errors import RunError, SchemaError, UsageError
-from ..buffers.arrow_memory import array_of, joined_arrays, take_rows, true_mask
-from ..buffers.views import BUFFER_LIMIT, I64
-from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, absent_column, feature_column
-from ..flow.observers import (
+from ..batches.observers import (
     IMAGE_FORMATS,
     Observer,
     Seen,
@@ -37,8 +34,11 @@ from ..flow.observers import (
     notes_summary,
     warned_summary,
 )
-from ..flow.rejects import CellError, CellProblem, Reject
-from ..flow.rows import Block, FeatureColumn, Frames, Narrowing, RowOrigin, Rows
+from ..batches.rejects import CellError, CellProblem, Reject
+from ..batches.rows import Block, FeatureColumn, Frames, Narrowing, RowOrigin, Rows
+from ..buffers.arrow_memory import array_of, joined_arrays, take_rows, true_mask
+from ..buffers.views import BUFFER_LIMIT, I64
+from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, absent_column, feature_column
 from ..schema.schema import Feature, Kind, Schema
 from ..splits.by_column import FolderSplits, settling
 from ..splits.splitter import Assigned, Candidates, OneSplit, Settling, Splitter

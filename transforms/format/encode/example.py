@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..batches.rows import FeatureColumn, Frames
 from ..buffers.views import (
     I64,
     INLINE_BYTES,
@@ -39,7 +40,6 @@ from ..buffers.views import (
     varint_views,
     words_of,
 )
-from ..flow.rows import FeatureColumn, Frames
 from ..schema.schema import Kind
 from .spliced_records import NEUTRAL, SegmentedRecords, frame_in_place
 

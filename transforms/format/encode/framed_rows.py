@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..batches.observers import IMAGE_FORMATS, READ, ReadRange, merged, narrowed_summary
+from ..batches.rejects import Reject
+from ..batches.rows import Block, EntryCounts, Frames, Narrowing, Rows
 from ..buffers.arrow_memory import take_rows
 from ..buffers.checksum import record_digests
 from ..buffers.payloads import Payloads
 from ..buffers.views import I64
 from ..columns.feature_column import columns_of
-from ..flow.observers import IMAGE_FORMATS, READ, ReadRange, merged, narrowed_summary
-from ..flow.rejects import Reject
-from ..flow.rows import Block, EntryCounts, Frames, Narrowing, Rows
 from ..schema.schema import Schema
 from ..splits.by_column import FolderSplits
 from ..splits.splitter import Candidates, OneSplit, Splitter

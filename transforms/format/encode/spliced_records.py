@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..batches.rows import Frames
 from ..buffers.checksum import U32, crc32c, crc32c_each, cut, mask_each, record_digests
 from ..buffers.payloads import Payloads
 from ..buffers.views import I64, Views, gather, inline_views, reference_views
-from ..flow.rows import Frames
 from ..tfrecord.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from ..flow.rows import Narrowing
+from ..batches.rows import Narrowing
 from ..schema.schema import Schema
 from .details import ColumnEntry, Details, shortened
 from .parts import PartEntry, behind_parts, in_parts, shard_list

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, Final
 
 from ...errors import DamageError
-from ..flow.rows import Narrowing
+from ..batches.rows import Narrowing
 from ..schema.column_types import is_kept_as, types_of_kind
 from ..schema.schema import Feature, Schema
 from ..wording.hints import Command

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from ..batches.rejects import CellError, CellProblem
 from ..buffers.arrow_memory import array_of, valid_mask
 from ..buffers.views import I64
 from ..columns.lists import lists_of
 from ..columns.numbers import int64_values
-from ..flow.rejects import CellError, CellProblem
 from ..schema.arrow_checks import has_unit
 from ..schema.column_types import Test, natural_type
 from ..schema.schema import Feature

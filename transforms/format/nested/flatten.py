@@ -26,10 +26,10 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
+from ..batches.rejects import CellError, CellProblem
 from ..buffers.arrow_memory import array_of
 from ..buffers.views import I64
 from ..columns.lists import lists_of, plain_array
-from ..flow.rejects import CellError, CellProblem
 from ..schema.arrow_checks import run_values
 from ..schema.column_types import is_string
 from ..schema.schema import ColumnRule

@@ -27,9 +27,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import UsageError
+from ..batches.observers import Summaries, notes_summary
+from ..batches.rows import FeatureColumn
 from ..buffers.views import I64
-from ..flow.observers import Summaries, notes_summary
-from ..flow.rows import FeatureColumn
 from ..schema.schema import Schema
 from ..wording.printable import printable
 from .splitter import Assigned, Candidates, Splitter, scalar_feature, where_present

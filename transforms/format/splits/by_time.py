@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
+from ..batches.rejects import CellError
+from ..batches.rows import FeatureColumn
 from ..buffers.views import I64
-from ..flow.rejects import CellError
-from ..flow.rows import FeatureColumn
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import is_binary, is_string
 from ..schema.schema import Feature, Schema

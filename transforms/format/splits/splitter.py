@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SchemaError
+from ..batches.rejects import CellError
+from ..batches.rows import FeatureColumn
 from ..buffers.views import I64
-from ..flow.rejects import CellError
-from ..flow.rows import FeatureColumn
 from ..schema.schema import Feature, Schema
 from ..wording.hints import Add
 from ..wording.nearest import NoColumnError, nearest_name

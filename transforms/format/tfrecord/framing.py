@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from ..batches.rows import Frames
 from ..buffers.checksum import (
     U32,
     add_digests,
@@ -27,7 +28,6 @@ from ..buffers.checksum import (
     record_digests,
 )
 from ..buffers.views import BUFFER_LIMIT, I64, Views, gather, inline_views, reference_views
-from ..flow.rows import Frames
 
 HEADER_BYTES: Final = 12
 FOOTER_BYTES: Final = 4

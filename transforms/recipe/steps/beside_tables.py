@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...format.batches.rejects import CellError, CellProblem
 from ...format.buffers.arrow_memory import binary_array
-from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
 from ...format.wording.hints import Set
@@ -36,7 +36,7 @@ from ..step import Step, Stepped
 
 
 @dataclass(frozen=True, slots=True)
-class FolderSplits(Step):
+class SplitByFolder(Step):
     """Give each row the split that the folder of its table has the name of, or that of the picture in its `column`.
 
     `splits` are found by `of_files`.
@@ -53,7 +53,7 @@ class FolderSplits(Step):
     def detected(self) -> str:
         return f"splits {', '.join(self.splits)}, from the names of folders" if self.splits else ""
 
-    def of_files(self, listing: Listing) -> FolderSplits | None:
+    def of_files(self, listing: Listing) -> SplitByFolder | None:
         splits = listing.recognised.of_rows
         return replace(self, splits=splits) if splits else None
 

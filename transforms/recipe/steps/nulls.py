@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
-from ...format.flow.rejects import CellError, CellProblem
+from ...format.batches.rejects import CellError, CellProblem
 from ...format.nested.flatten import empty_array, stored
 from ...format.nested.keys import MASK, is_flat, stored_type
 from ...format.schema.arrow_types import is_list

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
+from ...format.batches.rejects import CellError, CellProblem
 from ...format.buffers.arrow_memory import array_of, int_array, raw_values, text_array, true_mask, views_of
-from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.arrow_types import media_of
@@ -96,7 +96,7 @@ class Pictures(Step):
         for name, null in self.columns:
             if name not in arrays:
                 continue
-            cells = Cells.of(stored(arrays.pop(name)))
+            cells = PictureCells.of(stored(arrays.pop(name)))
             facts = list(self._looked_at(name, cells, null, problems, file))
             arrays |= _features(name, cells, facts)
             there = [(row, one) for row, one in zip(cells.rows(), facts, strict=True) if one is not None]
@@ -110,7 +110,7 @@ class Pictures(Step):
         return Stepped(batch, keep, tuple(problems), notes=tuple(notes), warned=tuple(warned))
 
     def _looked_at(
-        self, name: str, cells: Cells, null: str, problems: list[CellProblem], file: str
+        self, name: str, cells: PictureCells, null: str, problems: list[CellProblem], file: str
     ) -> Iterator[ImageFacts | None]:
         """Yield the facts of each picture, None where there is none; what is wrong is added to the problems."""
         rows = cells.rows()
@@ -192,7 +192,7 @@ _NO_PICTURE: Final = array_of(np.zeros(1, np.int64))[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class PictureCells:
     """The pictures of a column: `values` as they are stored, their bytes, and the lists that they are in, if any."""
 
     values: pa.Array
@@ -200,7 +200,7 @@ class Cells:
     lists: pa.Array | None = None
 
     @classmethod
-    def of(cls, column: pa.Array) -> Cells:
+    def of(cls, column: pa.Array) -> PictureCells:
         lists = column.cast(pa.large_list(column.type.value_type)) if is_any_list(column.type) else None
         values = stored(column if lists is None else lists.flatten())
         pictures = pc.struct_field(values, "bytes") if pa.types.is_struct(values.type) else values
@@ -309,7 +309,7 @@ def _with_boxes(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     return true_mask(batch[OBJECTS].is_valid())
 
 
-def _features(name: str, cells: Cells, facts: Sequence[ImageFacts | None]) -> dict[str, pa.Array]:
+def _features(name: str, cells: PictureCells, facts: Sequence[ImageFacts | None]) -> dict[str, pa.Array]:
     arrays = {f"{name}/{fact}": cells.in_rows(fact_array(facts, fact)) for fact in FACTS}
     arrays[f"{name}/{ENCODED}"] = cells.in_rows(cells.pictures.cast(pa.large_binary()))
     if pa.types.is_struct(cells.values.type):

@@ -13,8 +13,8 @@ import pyarrow as pa
 from isal import isal_zlib
 
 from ...errors import InputError, SchemaError, SourceError
-from ...format.flow.rejects import CellError, Place, Reject
-from ...format.flow.rows import Rows
+from ...format.batches.rejects import CellError, Place, Reject
+from ...format.batches.rows import Rows
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from ...errors import SchemaError, SourceError, UsageError
-from ...format.flow.rejects import NEW_DATASET
+from ...format.batches.rejects import NEW_DATASET
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.sidecars.tfds import labels_file_name

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Self
 import pyarrow as pa
 
 from ...errors import SourceError
-from ...format.flow.rejects import CellError, Place, Reject
-from ...format.flow.rows import Rows
+from ...format.batches.rejects import CellError, Place, Reject
+from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Foreign, Set, set_column
 from ...format.wording.nearest import first_names

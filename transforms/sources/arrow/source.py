@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError, SourceError
+from ...format.batches.rows import RowOrigin, Rows
 from ...format.buffers.arrow_memory import raw_values, valid_mask
-from ...format.flow.rows import RowOrigin, Rows
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from ...errors import SchemaError
-from ...format.flow.rejects import NEW_DATASET
+from ...format.batches.rejects import NEW_DATASET
 from ...format.manifest.details import ColumnEntry
 from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_types import arrow_type_of

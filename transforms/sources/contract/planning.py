@@ -20,8 +20,8 @@ import numpy.typing as npt
 from ...dataset.shard_plan import task_ranges
 from ...dataset.shard_plan.task_ranges import plan_tasks
 from ...errors import RunError, SourceError
-from ...format.flow.rejects import Reject
-from ...format.flow.rows import Block, Rows, TaskEnd
+from ...format.batches.rejects import Reject
+from ...format.batches.rows import Block, Rows, TaskEnd
 from ...format.tfrecord.gzip_members import compress_member
 from .source import Frozen, LazyPieces, Limit, Listing, Piece, Source, StoredPieces, Survey, Task
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...format.flow.rows import Rows
+from ...format.batches.rows import Rows
 from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from .dataset_schema import DatasetSchema

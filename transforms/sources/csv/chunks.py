@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SourceError
-from ...format.flow.rejects import Place
+from ...format.batches.rejects import Place
 from ..files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_unbuffered
 from ..text.open_text import BLOCK_BYTES, Cut, TextJob
 from .quote_bits import CR, ESCAPE, LF, Dialect, Scratch, without_escapes

@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyarrow import csv
 
 from ...errors import SourceError
+from ...format.batches.rejects import CellError, CellProblem, Reject
 from ...format.buffers.arrow_memory import beginning_of, binary_array
 from ...format.buffers.views import BUFFER_LIMIT
-from ...format.flow.rejects import CellError, CellProblem, Reject
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, printable
@@ -94,7 +94,7 @@ class Parser:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class CsvCells:
     """The parsed records of a chunk as binary columns, and the rejects among them; `utf8`: all text is known to be.
 
     `too_wide` of the rejects are, `by_one` by one cell, `trailing` by a delimiter at their end alone; `blank_quotes`
@@ -114,7 +114,7 @@ class Cells:
     dropped: int = 0
 
 
-def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located: bool = True) -> Cells:
+def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located: bool = True) -> CsvCells:
     """Records of another width than the header are rejects. Raises `SourceError`: the text is not in its encoding."""
     origin = CsvOrigin(name, chunk, parser.dialect, located, parser.blank_rows)
     text = chunk.text
@@ -150,7 +150,7 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
     origin = replace(origin, missing=tuple(sorted({*rejects, *dropped})))
     rows = len(columns[0]) if columns else 0
     found = [rejects[record] for record in sorted(rejects)]
-    return Cells(columns, rows, origin, found, too_wide, by_one, trailing, blank, utf8, parser.names, len(dropped))
+    return CsvCells(columns, rows, origin, found, too_wide, by_one, trailing, blank, utf8, parser.names, len(dropped))
 
 
 def _present(origin: CsvOrigin, rejects: Container[int]) -> list[int] | None:
@@ -158,7 +158,7 @@ def _present(origin: CsvOrigin, rejects: Container[int]) -> list[int] | None:
 
 
 def cast_cells(
-    parser: Parser, cells: Cells, features: dict[str, Feature], name: str, *, binary: bool = False
+    parser: Parser, cells: CsvCells, features: dict[str, Feature], name: str, *, binary: bool = False
 ) -> tuple[pa.RecordBatch, list[CellProblem]]:
     """Cast parsed cells to the types of the features; bad cells become null and are returned, in row order.
 
@@ -193,7 +193,7 @@ def cast_cells(
     return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), problems
 
 
-def check_utf8(cells: Cells, types: Sequence[str], name: str) -> bool:
+def check_utf8(cells: CsvCells, types: Sequence[str], name: str) -> bool:
     """Return whether all is known to be UTF-8: unknown if a column is binary. Raises `SourceError` if it is not."""
     if cells.utf8:
         return True

@@ -49,7 +49,7 @@ from .obstacles import (
     look_at_rows,
     look_at_text,
 )
-from .parse import TRIM, Cells, Parser, check_utf8, parse_cells
+from .parse import TRIM, CsvCells, Parser, check_utf8, parse_cells
 
 Kind = Literal["null", "int64", "float64", "bool", "string"]
 
@@ -70,7 +70,7 @@ _MORE_DIGITS: Final = "has more digits than a float64 can hold"
 class PieceEvidence:
     """What a piece says: the rows that were read of it, how many were too wide, and the evidence for each column.
 
-    `too_wide`, `by_one`, `trailing` and `blank_quotes` are as in `Cells`.
+    `too_wide`, `by_one`, `trailing` and `blank_quotes` are as in `CsvCells`.
     `again` is where the header comes again. `empty` are the rows that have no value in any of several columns, as a
     line of delimiters gives. `blanks` and `nul` are set for streams only: for plain files the scan finds them. `utf8`
     says whether text that is read in another encoding is UTF-8; None where it is ASCII.
@@ -130,7 +130,7 @@ def _also_utf8(text: bytes, *, before: bool | None) -> bool | None:
     return before if text.isascii() else before is not False and is_utf8(text)
 
 
-def _header_again(parser: Parser, cells: Cells) -> str:
+def _header_again(parser: Parser, cells: CsvCells) -> str:
     """Return the place of the first row that is the header again, as far as its columns are read."""
     wanted = [name.encode() for name in parser.kept]
     marks = (b"", BOM_UTF8) if cells.rows and parser.kept[0] == parser.names[0] else ()
@@ -268,7 +268,7 @@ class Evidence:
     look: Look | None = None
 
 
-def look_at_columns(parser: Parser, cells: Cells, *, typed: Sequence[str] = ()) -> tuple[Evidence, ...]:
+def look_at_columns(parser: Parser, cells: CsvCells, *, typed: Sequence[str] = ()) -> tuple[Evidence, ...]:
     """Return the evidence of one chunk; columns named in `typed` are declared, and only their nulls are counted."""
     return tuple(
         Evidence("string", column.null_count) if name in typed else _look_at(column, cells)
@@ -334,7 +334,7 @@ def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
     return text if whole else text + "; nullable, since not all rows were read"
 
 
-def _look_at(column: pa.Array, cells: Cells) -> Evidence:
+def _look_at(column: pa.Array, cells: CsvCells) -> Evidence:
     nulls, place = column.null_count, partial(_place, cells=cells)
     if nulls == len(column):
         return Evidence("null", nulls)
@@ -367,14 +367,14 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
     return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells), look=look)
 
 
-def _rounded(column: pa.Array, cells: Cells) -> str:
+def _rounded(column: pa.Array, cells: CsvCells) -> str:
     if int(cell_bytes(column).max()) < _LONG:
         return ""
     problem = first_problem(column, pa.float64())
     return "" if problem is None else _shown(column, problem[0], cells)
 
 
-def _obstacles(column: pa.Array, cells: Cells) -> Obstacles | None:
+def _obstacles(column: pa.Array, cells: CsvCells) -> Obstacles | None:
     origin = cells.origin
     found = find_obstacles(column, partial(_place, cells=cells), origin.chunk.text, origin.dialect.quote)
     if found is None or _is_text(nullify(column, found[0]), cells):
@@ -382,7 +382,7 @@ def _obstacles(column: pa.Array, cells: Cells) -> Obstacles | None:
     return found[1]
 
 
-def _is_text(column: pa.Array, cells: Cells) -> bool:
+def _is_text(column: pa.Array, cells: CsvCells) -> bool:
     """Return whether a column without words is text all the same: such numbers would lose something."""
     numbers = _is_all(column, pa.int64()) or (_is_all(column, pa.float64()) and _odd_integer(column, cells) is None)
     return not numbers and column.null_count < len(column)
@@ -399,7 +399,7 @@ def _is_all(column: pa.Array, target: pa.DataType) -> bool:
     return all(prove_column(part, target) is not None for part in (head, column))
 
 
-def _odd_integer(column: pa.Array, cells: Cells) -> str | None:
+def _odd_integer(column: pa.Array, cells: CsvCells) -> str | None:
     """Return why a column of floats is not one: a cell that looks like an integer and is none, or a leading zero."""
     zeros = leading_zeros(column)
     if len(zeros):
@@ -422,7 +422,7 @@ def _true_rows(flags: pa.Array) -> npt.NDArray[np.int64]:
     return np.flatnonzero(true_mask(flags))
 
 
-def _why_text(column: pa.Array, cells: Cells) -> str:
+def _why_text(column: pa.Array, cells: CsvCells) -> str:
     problem = first_problem(column, pa.float64())
     if problem is not None:
         shown = _shown(column, problem[0], cells)
@@ -435,7 +435,7 @@ def _why_text(column: pa.Array, cells: Cells) -> str:
     return _odd_integer(column, cells) or "text"
 
 
-def _shown(column: pa.Array, row: int, cells: Cells) -> str:
+def _shown(column: pa.Array, row: int, cells: CsvCells) -> str:
     return f'"{printable(_beginning(column, row))}" ({_place(row, cells)})'
 
 
@@ -444,6 +444,6 @@ def _beginning(column: pa.Array, row: int) -> bytes:
     return beginning_of(column, row, 4 * (VALUE_LIMIT + 1))
 
 
-def _place(row: int, cells: Cells) -> str:
+def _place(row: int, cells: CsvCells) -> str:
     place = cells.origin.place(row)
     return f"{place.source} row {place.row}"

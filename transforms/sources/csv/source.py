@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from ...format.flow.rows import Rows
+from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.nearest import NoColumnError

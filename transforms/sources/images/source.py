@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import UsageError
-from ...format.flow.rejects import Reject, warning_at
-from ...format.flow.rows import Notes, Rows
+from ...format.batches.rejects import Reject, warning_at
+from ...format.batches.rows import Notes, Rows
 from ...format.schema.schema import Choice
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck

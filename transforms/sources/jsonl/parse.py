@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
 from ...format.buffers.arrow_memory import array_of, binary_array, bitmap_of, raw_values, true_mask, valid_mask
-from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column, holds_integer
@@ -177,7 +177,7 @@ class _Work:
             sizes.append(len(members))
             kept.append(record)
         rows = np.repeat(np.arange(len(kept)), sizes)
-        arrays, problems = build_sparse(self.parser.columns, Cells(names, rows, values), len(kept))
+        arrays, problems = build_sparse(self.parser.columns, SparseCells(names, rows, values), len(kept))
         return _Part(arrays, np.array(kept, np.int64), problems, errors)
 
     def _sizes(self, part: I64) -> I64:
@@ -285,14 +285,14 @@ def kept_value(column: Column, cell: Value) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class SparseCells:
     """The values of some rows, one after the other, each with the name of its column and its row."""
 
     names: Sequence[str]
     rows: npt.NDArray[np.int64]
     values: Sequence[Any]
 
-    def by_column(self, columns: Sequence[Column]) -> tuple[npt.NDArray[np.int64], Cells, list[int]]:
+    def by_column(self, columns: Sequence[Column]) -> tuple[npt.NDArray[np.int64], SparseCells, list[int]]:
         """Return the column of each cell, the cells column by column, and where those of each column begin and end."""
         number = {column.name: n for n, column in enumerate(columns)}
         which = np.fromiter(map(number.__getitem__, self.names), np.int64, len(self.names))
@@ -300,7 +300,7 @@ class Cells:
         order = np.argsort(small, kind="stable")
         which, values = which[order], self.values
         ends = np.searchsorted(which, np.arange(len(columns) + 1)).tolist()
-        return which, Cells((), self.rows[order], [values[n] for n in order.tolist()]), ends
+        return which, SparseCells((), self.rows[order], [values[n] for n in order.tolist()]), ends
 
 
 def build_column(column: Column, values: Sequence[Any]) -> tuple[pa.Array, list[CellProblem]]:
@@ -309,7 +309,7 @@ def build_column(column: Column, values: Sequence[Any]) -> tuple[pa.Array, list[
     return array, list({problem.row: problem for problem in reversed(problems)}.values())[::-1]
 
 
-def build_sparse(columns: Sequence[Column], cells: Cells, rows: int) -> tuple[list[pa.Array], list[CellProblem]]:
+def build_sparse(columns: Sequence[Column], cells: SparseCells, rows: int) -> tuple[list[pa.Array], list[CellProblem]]:
     """Return columns of so many rows, null where there is no cell, and what they cannot hold.
 
     Columns of one type are made at once: with thousands of them, a call for each takes longer than its values.

@@ -11,7 +11,7 @@ from typing import Final, Self
 import pyarrow as pa
 
 from ...errors import SourceError
-from ...format.flow.rows import Rows
+from ...format.batches.rows import Rows
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign
 from ...format.wording.nearest import nearest_name

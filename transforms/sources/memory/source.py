@@ -18,7 +18,7 @@ from typing import IO, Final
 import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
-from ...format.flow.rows import RowOrigin, Rows
+from ...format.batches.rows import RowOrigin, Rows
 from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import classes_in, feature_of, media_lines, named_fields

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import RunError, SchemaError
-from ...format.flow.rejects import CellError, Place, Reject
-from ...format.flow.rows import Rows
+from ...format.batches.rejects import CellError, Place, Reject
+from ...format.batches.rows import Rows
 from ...format.schema.schema import Choice, Feature, Schema
 from ...format.wording.hints import Set
 from ...format.wording.nearest import first_names

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import SchemaError, SourceError, UsageError
-from ...format.flow.rows import RowOrigin, Rows
+from ...format.batches.rows import RowOrigin, Rows
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import nearest_name

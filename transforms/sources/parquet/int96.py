@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ...format.batches.rejects import CellError, CellProblem
 from ...format.buffers.arrow_memory import raw_values, valid_mask
 from ...format.buffers.views import I64
 from ...format.columns.numbers import BadValues
-from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.fit_times import fit_times
 from ...format.schema.column_types import DEFAULT_UNIT, UNITS, is_binary
 from ...format.schema.schema import Feature

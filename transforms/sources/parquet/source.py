@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import SourceError
-from ...format.flow.rejects import CellProblem
-from ...format.flow.rows import RowOrigin, Rows
+from ...format.batches.rejects import CellProblem
+from ...format.batches.rows import RowOrigin, Rows
 from ...format.schema.arrow_checks import check_batch, fix_of_value, in_unit, storage_column, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.schema.schema import Schema

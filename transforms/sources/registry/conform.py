@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from ...errors import SchemaError
-from ...format.flow.rejects import NEW_DATASET
+from ...format.batches.rejects import NEW_DATASET
 from ...format.manifest.details import ColumnEntry
 from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_checks import common_type, in_unit, meaning, promoted_type, without_nulls

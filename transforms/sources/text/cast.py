@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
+from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.buffers.arrow_memory import (
     array_of,
     binary_array,
@@ -44,7 +45,6 @@ from ...format.buffers.arrow_memory import (
     true_mask,
     valid_mask,
 )
-from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type, natural_type
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.hints import Add, Set, set_column

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SourceError
+from ...format.batches.rejects import Place
 from ...format.buffers.views import BUFFER_LIMIT
-from ...format.flow.rejects import Place
 from ...format.wording.hints import Set
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_file, open_unbuffered, read_blocks

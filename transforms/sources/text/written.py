@@ -28,8 +28,8 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
-from ...format.flow.rejects import CellProblem
-from ...format.flow.rows import Rows
+from ...format.batches.rejects import CellProblem
+from ...format.batches.rows import Rows
 from ...format.schema.column_types import DEFAULT_UNIT, column_type, natural_type
 from ...format.schema.schema import ColumnRule, Feature, Schema, same_feature
 from ...format.wording.hints import Add, Set, set_column

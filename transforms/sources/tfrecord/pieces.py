@@ -25,13 +25,13 @@ from ...dataset.shard_plan.shard_plan import CUTS_PER_SHARD
 from ...dataset.shard_plan.task_ranges import shards_of_a_task
 from ...dataset.storage.record_file import ChecksummedFile, RecordRun, scan_file
 from ...errors import SourceError
+from ...format.batches.observers import ReadRange
+from ...format.batches.rejects import CellError, Place, Reject
+from ...format.batches.rows import Narrowing, RowOrigin
 from ...format.buffers.arrow_memory import take_rows
 from ...format.buffers.payloads import Payloads
 from ...format.decode.decode_examples import NO_EXAMPLE, ExampleDecoder
 from ...format.encode.framed_rows import FramedRows, empty_batch
-from ...format.flow.observers import ReadRange
-from ...format.flow.rejects import CellError, Place, Reject
-from ...format.flow.rows import Narrowing, RowOrigin
 from ...format.schema.schema import Schema
 from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
 from ...format.tfrecord.gzip_members import sniff_form

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from ...format.flow.rows import Rows
+from ...format.batches.rows import Rows
 from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import DEFAULT_SPLIT

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import SourceError
-from ...format.flow.rejects import CellError, Reject
-from ...format.flow.rows import Rows
+from ...format.batches.rejects import CellError, Reject
+from ...format.batches.rows import Rows
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Add, Foreign, Set

@@ -15,8 +15,8 @@ from shardmill.pipelines.engines.flink.processes import free_port
 from shardmill.pipelines.engines.flink.rest import FlinkRest
 from shardmill.pipelines.engines.flink.watch import JobWatch, counted, is_of_this_machine
 from shardmill.pipelines.engines.worker_errors import lasting_error
-from shardmill.pipelines.report.disk_errors import disk_error
-from shardmill.pipelines.report.summary import Counted
+from shardmill.pipelines.outcomes.disk_errors import disk_error
+from shardmill.pipelines.outcomes.summary import Counted
 from shardmill.transforms.errors import RunError, UnseenError
 
 pytestmark = pytest.mark.engine

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal
 import pyarrow as pa
 from pydantic import StringConstraints
 from shardmill.transforms.errors import SchemaError, SourceError
-from shardmill.transforms.format.flow.rows import RowOrigin, Rows
+from shardmill.transforms.format.batches.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Choice, ColumnRule, Schema
 from shardmill.transforms.sources.contract.source import Frozen, Listing, ParallelMap, Piece, Source, Survey, Task

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SchemaError
+from ...format.batches.rejects import CellProblem
 from ...format.buffers.arrow_memory import array_of, bitmap_of
-from ...format.flow.rejects import CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule
@@ -36,13 +36,13 @@ from ...pictures.preprocess.picture import PictureMaker, Ready, make_mask
 from ...pictures.preprocess.placement import Placement
 from ..step import Column, Step, StepByType, Stepped
 from .boxes import PLACEMENT, PLACEMENT_TYPE, Boxes, BoxesByType, placement_array
-from .pictures import ENCODED, FACTS, Cells, fact_array, item_type
+from .pictures import ENCODED, FACTS, PictureCells, fact_array, item_type
 
 _END: Final = f"/{ENCODED}"
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyPictures(Step):
+class PreprocessPictures(Step):
     """Make the pictures of some columns ready, masks after the others; `placed` is the picture that boxes are in.
 
     A picture that stays as it is, and was not decoded for it, is checked as `level` says.
@@ -90,7 +90,7 @@ class ReadyPictures(Step):
 class _Work:
     """A batch whose pictures are being made ready, one column after the other; masks come after what they are of."""
 
-    step: ReadyPictures
+    step: PreprocessPictures
     arrays: dict[str, pa.Array]
     keep: np.ndarray[tuple[int], np.dtype[np.bool_]]
     problems: list[CellProblem] = field(default_factory=list)
@@ -99,7 +99,7 @@ class _Work:
     seen: dict[int, Ready] = field(default_factory=dict)
 
     def do(self, picture: str) -> None:
-        cells = Cells.of(stored(self.arrays[f"{picture}/{ENCODED}"]))
+        cells = PictureCells.of(stored(self.arrays[f"{picture}/{ENCODED}"]))
         pictures = cells.views()
         becoming = self._made(picture, zip(cells.rows(), pictures, strict=True))
         if not self.step.options.changes_pictures:
@@ -187,7 +187,7 @@ def _installed() -> Codec:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyByType(StepByType):
+class PreprocessByType(StepByType):
     """All pictures of a row are made ready, if a config asks for it, before their boxes are looked at."""
 
     is_asked_for = True
@@ -212,7 +212,7 @@ class ReadyByType(StepByType):
         boxes = self.boxes.step(columns)
         ordered = sorted(found, key=lambda name: name in self.options.masks)
         placed = boxes.image if isinstance(boxes, Boxes) and self.options.changes_pictures else None
-        return ReadyPictures(self.options, self.codec, tuple(ordered), placed, self.pixels_limit, self.level)
+        return PreprocessPictures(self.options, self.codec, tuple(ordered), placed, self.pixels_limit, self.level)
 
 
 def _is_picture(column: Column) -> bool:

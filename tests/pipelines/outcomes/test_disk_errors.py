@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.report.disk_errors import DiskError, disk_error
+from shardmill.pipelines.outcomes.disk_errors import DiskError, disk_error
 
 from ...command_line import Shardmill
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
-from shardmill.pipelines.dataset_report.page import DARK, LIGHT
-from shardmill.pipelines.dataset_report.sections import MOST_CARDS, differences
+from shardmill.pipelines.html_report.page import DARK, LIGHT
+from shardmill.pipelines.html_report.sections import MOST_CARDS, differences
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.generations.statistics_file import read_stats
 from shardmill.transforms.observers.figures import FeatureFigures, Statistics

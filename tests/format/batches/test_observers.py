@@ -19,7 +19,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.format.flow.observers import (
+from shardmill.transforms.format.batches.observers import (
     IMAGE_FORMATS,
     Observation,
     Observer,
@@ -30,7 +30,7 @@ from shardmill.transforms.format.flow.observers import (
     notes_in,
     notes_summary,
 )
-from shardmill.transforms.format.flow.rows import Narrowing
+from shardmill.transforms.format.batches.rows import Narrowing
 
 
 def summing(column: str, into: Path) -> Observer:

@@ -21,7 +21,7 @@ from ...transforms.observers.figures import Statistics
 from ...transforms.pictures.check import tell_image_format
 from ...transforms.pictures.facts import ImageProblem
 from ...transforms.pictures.pillow_decode import PILLOW_NAMES, opened
-from ..report.splits_and_order import rule_text
+from ..outcomes.splits_and_order import rule_text
 
 # A few pictures of each split, small, with their boxes, classes and captions.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...transforms.format.flow.observers import PICTURES
+from ...transforms.format.batches.observers import PICTURES
 from ...transforms.format.wording.printable import counted
 from ...transforms.format.wording.sizes import format_size
 from .facts import Rejects, ReportFacts

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.report.reject_groups import group_rejects, read_head, rejects_text
+from shardmill.pipelines.outcomes.reject_groups import group_rejects, read_head, rejects_text
 
 FIX = "; declare it: --set schema.columns.price.type=string"
 

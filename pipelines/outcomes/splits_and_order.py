@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from ...transforms.format.flow.observers import Observer
+from ...transforms.format.batches.observers import Observer
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import printable

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.report.splits_and_order import share_warnings
+from shardmill.pipelines.outcomes.splits_and_order import share_warnings
 
 from ...command_line import Shardmill
 
