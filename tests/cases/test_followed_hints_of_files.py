@@ -274,9 +274,9 @@ PROGRAMS = {
     "objects over several lines": Program(
         "a.jsonl", b'{\n"a": 1\n}\n{\n"a": 2\n}\n', "several lines: ", "rows-a.jsonl", [(1,), (2,)]
     ),
-    "lines of Windows": Program("a.txt", b"caf\xe9\n", "the file as UTF-8: ", "utf8-a.txt", [("caf\xe9",)]),
+    "lines of Windows": Program("a.txt", b"caf\xe9\n", "the file as UTF-8: ", "a.txt", [("caf\xe9",)]),
     "lines of wide characters without a mark": Program(
-        "a.txt", "caf\xe9\n".encode("utf-16-le"), "write it as UTF-8: ", "utf8-a.txt", [("caf\xe9",)]
+        "a.txt", "caf\xe9\n".encode("utf-16-le"), "write it as UTF-8: ", "a.txt", [("caf\xe9",)]
     ),
     "a zip that is called a table": Program(
         "a.csv", zip_of([("b.csv", b"a\n1\n")]), "unpack it first: ", "b.csv", [(1,)]

@@ -42,6 +42,36 @@ def test_files_of_several_encodings_are_read_after_the_commands_of_the_message(
     assert [row["city"] for row in open_dataset("out")["train"]] == wanted
 
 
+TEXTS = {
+    "lines of Windows": {"train/a.txt": b"K\xf6ln\n", "test/a.txt": b"B\xe2le\n", "test/b.txt": b"Bern\n"},
+    "wide lines": {"train/a.txt": "Köln\n".encode("utf-16"), "test/a.txt": "Bâle\nBern\n".encode("utf-16-le")},
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+@pytest.mark.parametrize("source", ["my in", "my in/*"])
+def test_lines_of_text_in_other_encodings_are_read_where_they_are_after_the_commands_of_the_message(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str, source: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    need_program("iconv")
+    for name, text in TEXTS[case].items():
+        Path("my in", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("my in", name).write_bytes(text)
+    for _ in range(2):
+        commands = re.search(
+            r"as UTF-8: (iconv .* && mv .*?)(?:, or the|\n|$)", shardmill("convert", source, "-o", "out").err
+        )
+        assert commands
+        subprocess.run(commands[1], shell=True, check=True)
+    assert shardmill("convert", source, "-o", "out").code == 0
+    dataset = open_dataset("out")
+    assert {split: [row["text"] for row in dataset[split]] for split in ("train", "test")} == {
+        "train": ["Köln"],
+        "test": ["Bâle", "Bern"],
+    }
+
+
 def test_files_without_any_utf8_get_the_encoding_that_reads_all(
     shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

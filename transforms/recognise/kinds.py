@@ -31,7 +31,7 @@ from ..sources.files.formats import (
     has_suffix,
     with_tabs,
 )
-from ..sources.files.listing import glob_of_files, list_file, some_paths
+from ..sources.files.listing import beginning_of, glob_of_files, list_file, some_paths
 from ..sources.files.open_file import is_object, open_file, open_listed, read_at
 from ..sources.files.skipped_names import is_other_file, notes_among, pictures_below
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
@@ -173,6 +173,8 @@ def unknown_kind(paths: Paths) -> None:
         return
     end = os.path.splitext(path)[1]
     alike = [one for one in paths.files if os.path.splitext(one)[1] == end and _format_of(one) is None]
+    if document := _why_document(paths, alike):
+        raise InputError(document)
     if why := _why_unknown(alike, paths.call):
         raise InputError(f"{shown_path(path)}: {why}")
     if kind := _kind_by_content(path):
@@ -188,6 +190,28 @@ def unknown_kind(paths: Paths) -> None:
         shown = "its first lines show how to read it"
         raise UnclearFormat(f"{shown_path(path)}: its name shows no format, and {shown}: {how}")
     raise UnclearFormat(f"{shown_path(path)}: unknown kind of file; say which it is: {_choices()}")
+
+
+def _why_document(paths: Paths, alike: Sequence[bytes]) -> str:
+    """Return how files are left out that are JSON documents beside files of rows; nothing for other files."""
+    if not alike[0].lower().endswith(b".json") or len(alike) > _MOST_FILES:
+        return ""
+    heads = {one: beginning_of(one, 1 << 14) for one in alike}
+    rows = [one for one, head in heads.items() if _options_for(_lines_of(head))]
+    documents = [one for one in alike if one not in rows]
+    known = [file for kind, file in paths.by_format.items() if kind]
+    if len(known) == 1 and not rows:
+        beside, leave, options = known[0], ["*.json"], list[Add]()
+    elif documents and not known and len(rows) >= len(documents):
+        leave, options = [glob.escape(os.path.basename(os.fsdecode(one))) for one in documents], [_JSON_LINES]
+        beside = rows[0]
+    else:
+        return ""
+    left = {os.fsdecode(one) for one in documents}
+    typed = [one for one in paths.typed if os.path.abspath(os.path.join(paths.base, one)) not in left]
+    options += [Set("input.ignore", [*paths.ignore, *leave])] if any(map(glob.has_magic, typed)) else []
+    what = f"is a JSON document{', as others are' if len(documents) > 1 else ''}, and {shown_path(beside)} holds rows"
+    return f"{shown_path(documents[0])}: {what}; to read rows alone: {paths.call.reading(typed, *options)}"
 
 
 def several_kinds(paths: Paths) -> None:
@@ -344,7 +368,9 @@ _ARRAY: Final = re.compile(rb"\s*\[\s*(?:[\[{]|$)")
 """The beginning of an array of JSON, which holds objects or arrays."""
 
 _FIGURE: Final = re.compile(rb'"?-?[0-9]+([.][0-9]+)?"?')
+_JSON_LINES: Final = Add("--format", "jsonl")
 _MOST_ENDS: Final = 16
+_MOST_FILES: Final = 256
 _PACKED: Final = {".7z": ("7z", "x")}
 _CELLS_BETWEEN: Final = {"\x01": "\\x01", "|": "|", "\t": "tab", ";": ";", ",": ","}
 """Delimiters of files without a suffix, as Hive (control-A) and Redshift write them, and how they are typed."""
@@ -358,6 +384,10 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     files = sorted(glob.glob(os.path.join(base, inside))) if inside else []
     files = [one for one in files if os.path.isfile(one) and os.path.basename(one)[0] not in "._"]
     files.sort(key=lambda one: bool(notes_among([os.fsencode(one)], folders=True)))
+    texts_of_json = [one for one in files if one.endswith(".json")] if len(files) <= _MOST_FILES else []
+    documents = [one for one in texts_of_json if _options_of(one) is None]
+    if 2 * len(documents) <= len(texts_of_json):
+        files.sort(key=documents.__contains__)
     by_end: dict[str, str] = {}
     for one in files:
         by_end.setdefault(os.path.splitext(one)[1], one)
@@ -451,7 +481,7 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
     if not lines or b"\0" in lines[0] or _ARRAY.match(lines[0]):
         return None
     if lines[0].startswith(b"{") and lines[0].rstrip().endswith(b"}"):
-        return Add("--format", "jsonl")
+        return _JSON_LINES
     for sign, typed in _CELLS_BETWEEN.items():
         counts = {line.count(sign.encode()) for line in lines}
         if len(counts) == 1 and counts != {0}:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from glob import escape
 from itertools import groupby
 from typing import Final, Self
 
@@ -13,7 +16,7 @@ import pyarrow as pa
 from ...errors import SourceError
 from ...format.batches.rows import Rows
 from ...format.schema.schema import Schema
-from ...format.wording.hints import Foreign
+from ...format.wording.hints import Foreign, Set
 from ...format.wording.nearest import nearest_name
 from ..contract.dataset_schema import DatasetSchema, refuse_others
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
@@ -45,6 +48,7 @@ from .parse import parse_in_parts
 _WAVE: Final = 8
 """So many pieces are looked at before their keys are counted: 8 MiB may have half a million."""
 
+_FEW: Final = 8
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 
 
@@ -66,7 +70,7 @@ class JsonLinesSource(FileSource):
         """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB."""
         pieces = line_pieces(listing.entries, self.sizes, run, blank_rows=False)
         evidence, found, whole = self._look(listing, pieces, run)
-        _refuse_no_lines(listing.entries, pieces, evidence)
+        self._refuse_no_lines(listing.entries, pieces, evidence)
         if whole:  # the rows of streams are known by now
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
         first = listing.entries[pieces[0].entry].name
@@ -115,6 +119,36 @@ class JsonLinesSource(FileSource):
                     ordinal += 1
             _check_count(pieces, count)
 
+    def _refuse_no_lines(
+        self, entries: Sequence[SourceEntry], pieces: Sequence[TextPiece], evidence: Sequence[PieceEvidence]
+    ) -> None:
+        """Raise `SourceError` for files without a line, and for a file none of whose read lines is an object."""
+        if not any(one.rows for one in evidence):
+            others = {1: "", 2: ", and so is the other file"}.get(
+                len(entries), f", and so are the {len(entries) - 1} other files"
+            )
+            raise SourceError(entries[0].name, f"is empty{others}: there is no row")
+        by_entry = groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry)
+        found = {entry: reduce(PieceEvidence.plus, (one for _, one in group)) for entry, group in by_entry}
+        bad = [entry for entry, one in found.items() if one.rows == one.rejects > 0]
+        if bad:
+            name, one = entries[bad[0]].name, found[bad[0]]
+            has_rows = any(one.rows > one.rejects for one in found.values())
+            leave = self._leaving_out([entries[entry].name for entry in bad], entries) if has_rows else ""
+            first = one.first_reject.removeprefix(f"{name} ")
+            raise SourceError(name, f"no line that was read ({one.rows}) is a row. {first}{leave}{_jq(one, name)}")
+
+    def _leaving_out(self, names: Sequence[str], entries: Sequence[SourceEntry]) -> str:
+        """Return how files are left out whose names no other file has."""
+        ends = Counter(os.path.basename(entry.name) for entry in entries)
+        alone = {os.path.basename(name) for name in names}
+        if len(names) > _FEW or any(ends[one] > 1 for one in alone):
+            return ""
+        typed = [one for one in self.options.paths if os.path.basename(one) not in alone]
+        ignore = Set("input.ignore", [*self.options.ignore, *sorted(map(escape, alone))])
+        command = self.settings.call.reading(typed, *([] if {*typed} < {*self.options.paths} else [ignore]))
+        return f"; other files have rows, and to leave {'it' if len(names) == 1 else 'such files'} out: {command}"
+
     def _look(
         self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap
     ) -> tuple[list[PieceEvidence], dict[str, Evidence], bool]:
@@ -133,23 +167,6 @@ class JsonLinesSource(FileSource):
             found |= {id(piece): replace(one, columns={}) for piece, one in zip(chosen[start:], looks, strict=False)}
             check_columns(chosen[0].name, columns, most)
         return [found.get(id(piece), PieceEvidence()) for piece in pieces], columns, whole
-
-
-def _refuse_no_lines(
-    entries: Sequence[SourceEntry], pieces: Sequence[TextPiece], evidence: Sequence[PieceEvidence]
-) -> None:
-    """Raise `SourceError` for files without a line, and for a file none of whose lines that were read is an object."""
-    if not any(one.rows for one in evidence):
-        others = {1: "", 2: ", and so is the other file"}.get(
-            len(entries), f", and so are the {len(entries) - 1} other files"
-        )
-        raise SourceError(entries[0].name, f"is empty{others}: there is no row")
-    for entry, group in groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry):
-        found = reduce(PieceEvidence.plus, (one for _, one in group))
-        if found.rows == found.rejects > 0:
-            name = entries[entry].name
-            first = found.first_reject.removeprefix(f"{name} ")
-            raise SourceError(name, f"no line that was read ({found.rows}) is a row. {first}{_jq(found, name)}")
 
 
 def _jq(found: PieceEvidence, name: str) -> str:

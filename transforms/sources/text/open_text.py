@@ -376,6 +376,16 @@ def beside(name: str, mark: str) -> str:
     return f"{mark}-{name.rpartition('/')[2]}"
 
 
+def rewritten_as_utf8(name: str, encoding: str) -> str:
+    """Return the commands that write a file in UTF-8, in its place.
+
+    >>> rewritten_as_utf8("in/a.txt", "cp1252")
+    'iconv -f cp1252 -t utf-8 in/a.txt > utf8-a.txt && mv utf8-a.txt in/a.txt'
+    """
+    made = beside(name, "utf8")
+    return f"{Foreign('iconv', '-f', encoding, '-t', 'utf-8', name, to=made)} && {Foreign('mv', made, name)}"
+
+
 def is_utf8(text: bytes) -> bool:
     if text.isascii():
         return True
@@ -399,8 +409,7 @@ def _refuse_foreign(head: bytes, name: str) -> None:
 def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
     def fixed(wide: str) -> str:
         own = wide[:6] + wide[7:]  # utf-16le, as iconv calls utf-16-le
-        rewrite = Foreign("iconv", "-f", own, "-t", "utf-8", name, to=beside(name, "utf8"))
-        return fix.format(declare=Set("input.encoding", wide), rewrite=rewrite)
+        return fix.format(declare=Set("input.encoding", wide), rewrite=rewritten_as_utf8(name, own))
 
     others = () if plain_encoding(encoding) == "utf-8" else ((_UTF8_BOM, "utf-8"),)
     for mark, wide in (*_OTHER_BOMS, *others):

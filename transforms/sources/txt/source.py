@@ -20,7 +20,7 @@ from ...format.batches.rejects import CellError, Reject
 from ...format.batches.rows import Rows
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
-from ...format.wording.hints import Add, Foreign, Set
+from ...format.wording.hints import Add, Set
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..csv.delimiter import SampleOptions, aligned_columns
@@ -28,7 +28,7 @@ from ..files.foreign_texts import told_of_text
 from ..files.open_file import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
-from ..text.open_text import TextPiece, beside, is_utf8
+from ..text.open_text import TextPiece, is_utf8, rewritten_as_utf8
 
 FIELD: Final = pa.field("text", pa.string(), nullable=False)
 _SHOWN: Final = 400
@@ -125,9 +125,7 @@ def _error(text: bytes, name: str, large: tuple[str, str] | None) -> CellError |
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        fix = (
-            f"write the file as UTF-8: {Foreign('iconv', '-f', 'cp1252', '-t', 'utf-8', name, to=beside(name, 'utf8'))}"
-        )
+        fix = f"write the file as UTF-8: {rewritten_as_utf8(name, 'cp1252')}"
         at = f"not UTF-8 at byte {error.start + 1} of the line (0x{text[error.start]:02x})"
         return CellError("text", "BAD_UTF8", shown, "text", f"{at}; {fix}, or the encoding that it has")
     return None

@@ -1,0 +1,51 @@
+"""JSON documents beside files of rows, such as a schema.json, are left out by the command that the error proposes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ..command_line import Shardmill
+
+DOCUMENTS = {"schema.json": '[{"name": "a", "type": "int"}]\n', "dataset_info.json": '{\n  "splits": 1\n}\n'}
+LINES = {"p1{end}": '{"a": 1}\n{"a": 2}\n', "p2{end}": '{"a": 3}\n{"a": 4}\n'}
+TABLES = {"p1.csv": "a\n1\n2\n", "p2.csv": "a\n3\n4\n"}
+CASES: dict[str, tuple[str, list[str], dict[str, str]]] = {
+    "a glob of lines of JSON": (".jsonl", ["in/*"], LINES),
+    "their paths": (".jsonl", ["in/p1.jsonl", "in/p2.jsonl", "in/schema.json", "in/dataset_info.json"], LINES),
+    "a glob of lines in files of one suffix": (".json", ["in/*"], LINES),
+    "paths of lines in files of one suffix": (".json", ["in/p1.json", "in/p2.json", "in/schema.json"], LINES),
+    "a folder of lines in files of one suffix": (".json", ["in"], LINES),
+    "a glob that is read as lines": (".json", ["in/*.json", "--format", "jsonl"], LINES),
+    "paths as lines": (".json", ["in/schema.json", "in/p1.json", "in/p2.json", "--format", "jsonl"], LINES),
+    "a glob of tables": (".csv", ["in/*"], TABLES),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_documents_beside_rows_are_left_out_by_the_command(
+    case: str, shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    end, typed, files = CASES[case]
+    Path("in").mkdir()
+    for name, text in {**DOCUMENTS, **files}.items():
+        Path("in", name.format(end=end)).write_text(text)
+    error = shardmill("convert", *typed, "-o", "out")
+    assert (error.code != 0, "jq" in error.err.partition("to leave")[0]) == (True, False), error.err
+    command = shlex.split(error.err.partition("shardmill ")[2].partition("; if ")[0])
+    assert shardmill(*command).code == 0
+    assert [row["a"] for row in open_dataset("out")["train"]] == [1, 2, 3, 4]
+
+
+def test_one_array_is_still_told_with_the_program_that_writes_its_lines(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text(DOCUMENTS["schema.json"])
+    Path("b.jsonl").write_text(DOCUMENTS["schema.json"])
+    error = shardmill("convert", "a.jsonl", "b.jsonl", "-o", "out").err
+    assert ("to leave it out" in error, "jq -c '.[]' a.jsonl > rows-a.jsonl" in error) == (False, True)
