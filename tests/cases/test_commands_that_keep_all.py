@@ -45,7 +45,7 @@ def follow(screen: Screen, start: str, shardmill: Shardmill) -> None:
     """Do what the line of the screen says that has this start: first in Python, then in the shell."""
     (line,) = [one for one in (screen.err + screen.out).splitlines() if start in one]
     said = line[line.index(start) :]
-    if python := re.search(r"in Python: (.*?)(?:; then: |$)", said):
+    if python := re.search(r"in Python(?: \([^()]*\))*: (.*?)(?:; then: |$)", said):
         exec(python[1].partition("; if it is meant so: ")[0], {})
     if command := re.search(r"(?:then|read them|read it|how to read them(?: \(.*\))?): shardmill (.*)", said):
         type_in(command[1], shardmill)
@@ -182,8 +182,49 @@ def test_arrays_of_other_numbers_of_rows_are_no_pair_and_one_without_answers_is_
         np.save(f"d/{name}.npy", np.arange(rows))
     screen = shardmill("convert", "d", "-o", "out")
     assert "d/X_b.npy, d/y_b.npy: features and their answers in two arrays" in screen.err
-    assert "(d/X_c.npy has no answers, and is left out)" in screen.err
-    assert "y_a" not in screen.err
+    assert "(d/X_c.npy has no answers, and is left out) (d/X_a.npy, d/y_a.npy are left out)" in screen.err
+
+
+FURTHER = {
+    "words before splits": ("{}_train.npy", "{}_test.npy"),
+    "words behind splits": ("train_{}.npy", "test_{}.npy"),
+    "folders of splits": ("train/{}.npy", "test/{}.npy"),
+}
+
+
+@pytest.mark.parametrize("case", FURTHER)
+def test_further_arrays_of_every_split_are_joined_and_others_are_named(case: str, shardmill: Shardmill) -> None:
+    for name, (_, rows) in zip(FURTHER[case], SPLITS, strict=True):
+        Path("d", name).parent.mkdir(parents=True, exist_ok=True)
+        for word in ("X", "y", "subject"):
+            np.save(f"d/{name.format(word)}", np.arange(rows) + (100 if word == "subject" else 0))
+    others = [FURTHER[case][0].format("weight"), FURTHER[case][1].format("notes"), "classes.npy"]
+    for name, content in zip(others, (np.arange(3), np.array(["a", None]), np.array(["no", "yes"])), strict=True):
+        np.save(f"d/{name}", content)
+    screen = shardmill("convert", "d", "-o", "out")
+    assert f"in Python ({', '.join(sorted(f'd/{name}' for name in others))} are left out): " in screen.err
+    follow(screen, "error: d/", shardmill)
+    dataset = open_dataset("out")
+    assert {split: [(row["y"], row["subject"]) for row in dataset[split]] for split, _ in SPLITS} == {
+        "train": [(0, 100), (1, 101), (2, 102)],
+        "test": [(0, 100), (1, 101)],
+    }
+
+
+def test_a_third_array_that_is_typed_with_a_pair_is_joined_too(shardmill: Shardmill) -> None:
+    names = [f"{word}_train.npy" for word in ("X", "y", "subject")]
+    for at, name in enumerate(names):
+        np.save(name, np.array(["a", "b"]) if at == 2 else np.arange(2))
+    follow(shardmill("convert", *names, "-o", "out"), "error: X_train.npy", shardmill)
+    assert [(row["x"], row["y"], row["subject"]) for row in open_dataset("out")["train"]] == [(0, 0, "a"), (1, 1, "b")]
+
+
+def test_arrays_of_objects_are_no_pair_since_numpy_does_not_load_them(shardmill: Shardmill) -> None:
+    np.save("X.npy", np.arange(2))
+    np.save("y.npy", np.array(["a", None]))
+    screen = shardmill("convert", "X.npy", "y.npy", "-o", "out")
+    assert screen.code
+    assert "numpy.load" not in screen.err, screen.err
 
 
 def test_pictures_of_kitti_without_labels_are_read_with_their_splits_and_without_classes(shardmill: Shardmill) -> None:

@@ -189,13 +189,15 @@ def refuse_answers_apart(seen: Seen) -> None:
     if not pairs:
         return
     others = [one for one in files if all(one not in pair for pair in pairs)]
+    more = _arrays_beside(pairs, [one for one in others if one not in lone]) if arrays else []
+    others = [one for one in others if all(one not in found.values() for found in more)]
     whole = [] if arrays else _whole_beside(pairs, others)
     names, answers = ({name for pair in pairs for name in _columns_of(pair[at])} for at in (0, 1))
     bare = lone if arrays else [one for one in others if not {*_columns_of(one)} & (answers - names)]
-    rest = [] if arrays else [one for one in others if one not in bare and one not in whole]
+    rest = [one for one in others if one not in bare and one not in whole]
     without = _left_out(bare, [*rest, *forms])
     shown = [printable_path(typed_path(one)) for one in pairs[0]]
-    kind, how = ("arrays", _arrays_joined(seen, pairs)) if arrays else ("tables", _joined(seen, pairs, whole))
+    kind, how = ("arrays", _arrays_joined(seen, pairs, more)) if arrays else ("tables", _joined(seen, pairs, whole))
     raise InputError(
         f"{shown[0]}, {shown[1]}: features and their answers in two {kind}, whose rows belong to each other; to join "
         f"them, in Python{without}: {how}{MEANT}"
@@ -222,18 +224,48 @@ def _paired(files: Iterable[str], of_features: re.Pattern[str]) -> tuple[list[tu
     """Return features with their answers, whose names differ in the word for these alone, and features without."""
     features, answers, others = dict[str, str](), dict[str, str](), dict[str, str]()
     for file in files:
-        stem, folder = _CAPITAL.sub("_", os.path.splitext(os.path.basename(file))[0]), os.path.dirname(file)
+        stem, folder = _stem_of(file), os.path.dirname(file)
         pattern, found = next(
             (one for one in ((_ANSWERS, answers), (of_features, features)) if one[0].search(stem)), (_NONE, others)
         )
-        found.setdefault(os.path.join(folder, pattern.sub("", stem).strip("_-. ").lower()), file)
+        found.setdefault(os.path.join(folder, _without(pattern, stem)), file)
     beside = {key: one for key, one in others.items() if key in answers and os.path.basename(key)}
     pairs = [(one, answers[key]) for key, one in (beside | features).items() if key in answers]
     return pairs, [one for key, one in features.items() if key not in answers]
 
 
+def _stem_of(file: str) -> str:
+    return _CAPITAL.sub("_", os.path.splitext(os.path.basename(file))[0])
+
+
+def _without(pattern: re.Pattern[str], stem: str) -> str:
+    return pattern.sub("", stem).strip("_-. ").lower()
+
+
+def _arrays_beside(pairs: Sequence[tuple[str, str]], others: Sequence[str]) -> list[dict[str, str]]:
+    """Return the further arrays of each pair by their names without its words: subject_train.npy beside y_train.npy.
+
+    They have as many rows as their pair, and every pair has each.
+    """
+    found = list[dict[str, str]]()
+    for pair in pairs:
+        word = re.escape(_without(_ANSWERS, _stem_of(pair[1])))
+        pattern = re.compile(rf"(?:^|[_\-. ]){word}(?=[_\-. ]|$)", re.IGNORECASE) if word else _NONE
+        found.append(
+            {
+                name: one
+                for one in others
+                if (name := _without(pattern, stem := _stem_of(one))) not in ("", "x", "y")
+                and (not word or name != stem.lower())
+                and (os.path.dirname(one), _split_of(one)) == (os.path.dirname(pair[1]), _split_of(pair[1]))
+                and _rows_of(one) == _rows_of(pair[1])
+            }
+        )
+    return [{name: one for name, one in more.items() if all(name in other for other in found)} for more in found]
+
+
 def _rows_of(file: str) -> int | None:
-    """Return how many rows an array has, or the only one of an archive; None where there is none to join."""
+    """Return how many rows an array has, or the only one of an archive; None where NumPy would unpickle it."""
     found = _SHAPE.match(_only_array(file)[1])
     return int(found[1]) if found else None
 
@@ -263,15 +295,16 @@ _LOCAL: Final = struct.Struct("<8xH16xHH")
 _END: Final = struct.Struct("<4s6xH10x")
 """What a zip ends with: a signature, and how many members there are."""
 
-_SHAPE: Final = re.compile(rb"\x93NUMPY[^()]*'shape': \(([0-9]+)")
+_SHAPE: Final = re.compile(rb"\x93NUMPY(?![^()]*'\|O')[^()]*'shape': \(([0-9]+)")
 
 
-def _arrays_joined(seen: Seen, pairs: Sequence[tuple[str, str]]) -> str:
-    """Return the calls that convert pairs of arrays, each into its split."""
+def _arrays_joined(seen: Seen, pairs: Sequence[tuple[str, str]], more: Sequence[dict[str, str]]) -> str:
+    """Return the calls that convert pairs of arrays, with `more` of each, into its split."""
     lines = list[str]()
-    for pair in sorted(pairs, key=lambda one: kind_of(_split_of(one[0]) or "train") != "train"):
-        split, first = _split_of(pair[0]) or "train", not lines
-        cells = (f"{name!r}: {_loaded(one)}" for name, one in zip(("x", "y"), pair, strict=True))
+    joined = ({"x": pair[0], "y": pair[1], **found} for pair, found in zip(pairs, more, strict=True))
+    for arrays in sorted(joined, key=lambda one: kind_of(_split_of(one["x"]) or "train") != "train"):
+        split, first = _split_of(arrays["x"]) or "train", not lines
+        cells = (f"{name!r}: {_loaded(one)}" for name, one in arrays.items())
         call = seen.call if first else replace(seen.call, command="append")
         lines.append(call.of_data(f"{{{', '.join(cells)}}}", **({} if split == "train" else {"output__split": split})))
     return "; ".join(lines)
