@@ -36,7 +36,7 @@ from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.elements import StageTasks
 from shardmill.transforms.format.batches.observers import IMAGE_FORMATS
 from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, TaskEnd
-from shardmill.transforms.sources.contract.source import StoredPieces, Task
+from shardmill.transforms.inputs.contract.source import StoredPieces, Task
 from shardmill.transforms.sources.images.listing import ImageListing, list_images
 from shardmill.transforms.sources.images.options import ImagesInput
 from shardmill.transforms.sources.images.pieces import RECORD_OVERHEAD_BYTES, ImagePieces

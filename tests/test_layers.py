@@ -24,7 +24,7 @@ transforms: limits observers stores
 transforms/pictures: . preprocess
 transforms/dataset: shard_plan storage generations stage shards commit rows
 transforms/dataset: reading integrity
-transforms/sources: contract files
+transforms/inputs: contract files
 transforms/recognise: evidence beside pictures splits strangers .
 transforms: recipe recipe/steps
 transforms/sources: registry text csv jsonl txt arrow parquet

@@ -23,7 +23,7 @@ from isal import isal_zlib
 
 from .dataset.stage.task_result import TaskResult
 from .format.batches.rows import Block, Rows
-from .sources.contract.source import Task
+from .inputs.contract.source import Task
 
 _DEFLATED_BYTES: Final = 1024
 """Descriptors over this size cross the edges deflated."""

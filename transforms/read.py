@@ -12,11 +12,11 @@ from .format.batches.rows import Rows, TaskEnd
 from .format.encode.encode_rows import RowEncoder
 from .format.schema.schema import Schema
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
+from .inputs.contract.planning import Plan, make_plan, read_task
+from .inputs.contract.source import Frozen, Source, Task, map_in_turn
 from .recipe.function import Mapped, steps_of
 from .recipe.source import with_steps
 from .source_info import SourceInfo
-from .sources.contract.planning import Plan, make_plan, read_task
-from .sources.contract.source import Frozen, Source, Task, map_in_turn
 from .sources.registry.pick import pick_source
 from .tasks import TaskFile, by_file
 

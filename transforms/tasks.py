@@ -32,8 +32,8 @@ from .errors import RunError
 from .format.batches.rows import Narrowing, TaskEnd
 from .format.encode.encode_rows import RowEncoder
 from .format.tfrecord.gzip_members import compress_member
-from .sources.contract.planning import read_task
-from .sources.contract.source import Frozen, LazyPieces, Piece, Source, Stamp, StoredPieces, Task
+from .inputs.contract.planning import read_task
+from .inputs.contract.source import Frozen, LazyPieces, Piece, Source, Stamp, StoredPieces, Task
 
 PLAN_FOLDER: Final = "plan"
 """In the run's staging folder."""

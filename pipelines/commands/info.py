@@ -27,7 +27,7 @@ from ...transforms.format.tfrecord.gzip_members import sniff_form
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, more, printable, printable_path
 from ...transforms.format.wording.sizes import format_size
-from ...transforms.sources.files.open_file import open_file
+from ...transforms.inputs.files.open_file import open_file
 from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
 from ...transforms.sources.tfrecord.schema import Observation
 from ...transforms.stores.store_url import is_store_url

@@ -29,9 +29,9 @@ from ...transforms.format.encode.example_proto import (
     parse_example,
 )
 from ...transforms.format.wording.printable import printable, printable_path
-from ...transforms.sources.contract.call import typed_path
-from ...transforms.sources.files.formats import RECORD_NAMES
-from ...transforms.sources.files.listing import expand_paths
+from ...transforms.inputs.contract.call import typed_path
+from ...transforms.inputs.files.formats import RECORD_NAMES
+from ...transforms.inputs.files.listing import expand_paths
 from ...transforms.stores.store_url import is_store_url
 
 if TYPE_CHECKING:

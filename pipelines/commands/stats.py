@@ -21,6 +21,8 @@ from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Command, Set
 from ...transforms.format.wording.printable import counted, printable, printable_path
 from ...transforms.format.wording.sizes import format_size
+from ...transforms.inputs.contract.source import map_in_turn
+from ...transforms.inputs.files.listing import holds_dataset
 from ...transforms.observers.figures import (
     FeatureFigures,
     LengthFigures,
@@ -32,8 +34,6 @@ from ...transforms.observers.figures import (
 from ...transforms.observers.stats_files import STATS_TFDV, figures_of, statistics_file
 from ...transforms.observers.tally import Tally
 from ...transforms.observers.time_words import TimeWords
-from ...transforms.sources.contract.source import map_in_turn
-from ...transforms.sources.files.listing import holds_dataset
 from ...transforms.sources.registry.settings import Settings
 from ...transforms.sources.tfrecord.options import TfrecordInput
 from ...transforms.sources.tfrecord.pieces import RecordsPiece

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from ...transforms.errors import InputError
 from ...transforms.format.wording.hints import Add
-from ...transforms.sources.contract.call import Call, shown_path, typed_path
-from ...transforms.sources.files.formats import FORMATS
+from ...transforms.inputs.contract.call import Call, shown_path, typed_path
+from ...transforms.inputs.files.formats import FORMATS
 from ...transforms.sources.images.options import ANNOTATION_KINDS
 from ...transforms.sources.registry.options import InputOfUnknownFormat
 from .errors import problems_of, unknown_format

@@ -30,8 +30,8 @@ from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
+from ...transforms.inputs.files.formats import FORMATS
 from ...transforms.pictures.preprocess.options import Preprocess
-from ...transforms.sources.files.formats import FORMATS
 from ...transforms.sources.registry.options import STRICT, Count, Options, check_classes, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.store_url import is_store_url

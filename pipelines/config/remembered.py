@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
-from ...transforms.sources.files.formats import FORMATS
+from ...transforms.inputs.files.formats import FORMATS
 
 if TYPE_CHECKING:
     from ...transforms.format.manifest.manifest import Manifest

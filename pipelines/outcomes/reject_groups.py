@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from ...transforms.dataset.generations.manifest_files import read_reject_lines
 from ...transforms.format.wording.printable import escaped, printable
-from ...transforms.sources.files.formats import FORMATS
+from ...transforms.inputs.files.formats import FORMATS
 
 FIRST_REJECTS: Final = 20
 """The number of rejects that a summary lists; all of them are in the reject file."""

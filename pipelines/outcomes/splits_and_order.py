@@ -13,7 +13,7 @@ from ...transforms.format.wording.printable import printable
 from ...transforms.observers.tally import STATISTICS
 
 if TYPE_CHECKING:
-    from ...transforms.sources.contract.source import Traits
+    from ...transforms.inputs.contract.source import Traits
 
 
 _BEYOND_CHANCE: Final = 6.0

@@ -14,6 +14,10 @@ from ...transforms.errors import UsageError
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import printable_path, quoted
+from ...transforms.inputs.contract.call import Call, typed_path
+from ...transforms.inputs.contract.source import Source
+from ...transforms.inputs.files.below_root import is_missing_or_empty
+from ...transforms.inputs.files.formats import FORMATS
 from ...transforms.observers.tally import CountValues
 from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.pictures.facts import Check
@@ -32,10 +36,6 @@ from ...transforms.recipe.steps.preprocess_pictures import PreprocessByType
 from ...transforms.recipe.steps.where import Where
 from ...transforms.recognise.evidence.names import FileSplits
 from ...transforms.sources.annotations.source import KINDS
-from ...transforms.sources.contract.call import Call, typed_path
-from ...transforms.sources.contract.source import Source
-from ...transforms.sources.files.below_root import is_missing_or_empty
-from ...transforms.sources.files.formats import FORMATS
 from ...transforms.sources.registry.format import keep_step
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings

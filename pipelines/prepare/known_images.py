@@ -27,9 +27,9 @@ from ...transforms.dataset.reading.open_dataset import Dataset
 from ...transforms.dataset.shards.source_list import HeldSource, is_path_of, read_rejects
 from ...transforms.errors import SourceError
 from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.inputs.contract.source import Listing
+from ...transforms.inputs.files.open_file import is_object
 from ...transforms.pictures.facts import ImageProblem
-from ...transforms.sources.contract.source import Listing
-from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.images.bytes import read_image_object
 from ...transforms.sources.images.listing import ImageListing
 from ...transforms.sources.images.rows import ENCODED, SHA256, image_place

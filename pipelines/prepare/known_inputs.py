@@ -28,11 +28,11 @@ from ...transforms.dataset.shards.source_list import HeldSource, carried_lines, 
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import printable_path
+from ...transforms.inputs.contract.source import Listing, SourceEntry
+from ...transforms.inputs.files.formats import format_of_name
+from ...transforms.inputs.files.listing import fingerprint_as
+from ...transforms.inputs.files.open_file import is_object
 from ...transforms.recognise.evidence.names import SaidByPath
-from ...transforms.sources.contract.source import Listing, SourceEntry
-from ...transforms.sources.files.formats import format_of_name
-from ...transforms.sources.files.listing import fingerprint_as
-from ...transforms.sources.files.open_file import is_object
 from ..outcomes.summary import Unchanged, names_of
 
 FORCE: Final = Add("--force")

@@ -20,10 +20,10 @@ from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Add, Command, Python, Set
 from ...transforms.format.wording.printable import printable, printable_path
+from ...transforms.inputs.contract.call import shown_path, typed_path
+from ...transforms.inputs.files.formats import FORMATS
 from ...transforms.recognise.evidence.names import FileSplits
 from ...transforms.recognise.splits.find import held_by, is_of_files
-from ...transforms.sources.contract.call import shown_path, typed_path
-from ...transforms.sources.files.formats import FORMATS
 from ..config.model import Config, ImageConfig, ShuffleConfig, SplitConfig
 from ..config.pictures import image_shown
 from ..config.remembered import differences

@@ -30,9 +30,9 @@ from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import counted, printable, printable_path
-from ...transforms.sources.contract.planning import Estimate, Plan
-from ...transforms.sources.contract.source import Frozen, LazyPieces, Listing, Piece, Survey, Task
-from ...transforms.sources.files.open_file import is_object
+from ...transforms.inputs.contract.planning import Estimate, Plan
+from ...transforms.inputs.contract.source import Frozen, LazyPieces, Listing, Piece, Survey, Task
+from ...transforms.inputs.files.open_file import is_object
 from ...transforms.sources.images.listing import ImageListing
 
 PLAN_FILE: Final = "plan.json"

@@ -60,14 +60,14 @@ from ...transforms.format.sidecars.sidecar_files import index_data, sidecar_file
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, printable, printable_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
+from ...transforms.inputs.contract.call import Call
+from ...transforms.inputs.contract.source import Listing
+from ...transforms.inputs.files.formats import RECORD_NAMES
+from ...transforms.inputs.files.listing import list_entries
 from ...transforms.recognise.evidence.names import FileSplits, split_in_name
 from ...transforms.recognise.evidence.tfds import StatedFiles, missing_files, stated_of
 from ...transforms.recognise.rules import recognise
 from ...transforms.recognise.strangers.tables import only_version
-from ...transforms.sources.contract.call import Call
-from ...transforms.sources.contract.source import Listing
-from ...transforms.sources.files.formats import RECORD_NAMES
-from ...transforms.sources.files.listing import list_entries
 from ...transforms.sources.tfrecord.schema import Observation, observe_together, with_types
 from ...transforms.stores.store_url import is_store_url
 

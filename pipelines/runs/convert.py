@@ -29,7 +29,7 @@ from ...transforms.errors import DamageError, TooManyRejects, UnseenError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.splits.by_column import FolderSplits
 from ...transforms.format.splits.by_hash import HashSplits
-from ...transforms.sources.contract.call import typed_path
+from ...transforms.inputs.contract.call import typed_path
 from ..engines.engine import Engine
 from ..outcomes.reject_groups import read_head, rejects_text
 from ..outcomes.splits_and_order import added_records, order_note, share_warnings, shuffle_note

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from ...transforms.errors import DataError, ShardmillError, ShardmillWarning, UsageError
 from ...transforms.format.wording.hints import Python
 from ...transforms.format.wording.printable import printable
+from ...transforms.inputs.contract.source import Source
 from ...transforms.pictures.check import ImageCheck
 from ...transforms.recipe.function import Mapped, steps_of
-from ...transforms.sources.contract.source import Source
 from ...transforms.stores.store_url import is_store_url
 from ..config.load import load_config, split_sources
 from ..config.model import Config, input_keys

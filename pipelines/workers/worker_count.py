@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from ...transforms.sources.contract.source import ParallelMap
+from ...transforms.inputs.contract.source import ParallelMap
 
 T = TypeVar("T")
 R = TypeVar("R")

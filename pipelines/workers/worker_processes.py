@@ -30,8 +30,8 @@ from ...transforms.dataset.shard_plan.task_ranges import MIN_TASK_BYTES
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.errors import RunError
 from ...transforms.format.wording.hints import Add
+from ...transforms.inputs.contract.source import ParallelMap, Task
 from ...transforms.limits.turns import share_turns, turns_path
-from ...transforms.sources.contract.source import ParallelMap, Task
 from ...transforms.tasks import TaskStaging
 from .process_start import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory
 from .worker_count import count_workers, threads

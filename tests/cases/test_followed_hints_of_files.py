@@ -36,7 +36,7 @@ ARCHIVES = "shardmill.transforms.sources.archives.survey"
 PATCHES = {
     "many kinds of members": (f"{ARCHIVES}.MOST_COLUMNS", 1),
     "more folders than are looked at": (f"{ARCHIVES}.MOST_FOLDERS", 1),
-    "far more columns than the limit": ("shardmill.transforms.sources.contract.selection._WIDEST", 1),
+    "far more columns than the limit": ("shardmill.transforms.inputs.contract.selection._WIDEST", 1),
 }
 """Limits that tests make small."""
 

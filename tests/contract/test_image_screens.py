@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from shardmill.transforms.inputs.files.formats import FORMATS
 from shardmill.transforms.pictures.facts import TURNED
-from shardmill.transforms.sources.files.formats import FORMATS
 
 Files = Mapping[str, bytes | Callable[[Path], object]]
 

@@ -20,7 +20,7 @@ from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms import read, write
 from shardmill.transforms.format.batches.rows import Rows, TaskEnd
 from shardmill.transforms.format.manifest.manifest import Manifest
-from shardmill.transforms.sources.contract.source import Task
+from shardmill.transforms.inputs.contract.source import Task
 
 from ..tiers import but_some_thorough
 

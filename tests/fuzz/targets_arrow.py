@@ -13,8 +13,8 @@ from mutate import mutate
 from shardmill.transforms.errors import ShardmillError
 from shardmill.transforms.format.batches.rejects import CellProblem
 from shardmill.transforms.format.nested.flatten import flatten_column, refuse_unsupported
-from shardmill.transforms.sources.contract.selection import exclude_columns
-from shardmill.transforms.sources.contract.source import Task, map_in_turn
+from shardmill.transforms.inputs.contract.selection import exclude_columns
+from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from targets import Target, file_of, ours, source_of
 
 _TIMES = 20

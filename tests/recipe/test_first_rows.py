@@ -19,8 +19,8 @@ from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import UsageError
+from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from shardmill.transforms.recipe.source import first_rows, until
-from shardmill.transforms.sources.contract.source import Task, map_in_turn
 
 from ..file_sources import made_source
 

@@ -16,11 +16,11 @@ import pytest
 from PIL import Image
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.from_config import conversion_of
+from shardmill.transforms.inputs.contract.source import Source, Survey, Task, map_in_turn
 from shardmill.transforms.recipe.function import steps_of
 from shardmill.transforms.recipe.recipe import Recipe
 from shardmill.transforms.recipe.source import RecipeFrozen, RecipeSource, merged
 from shardmill.transforms.recipe.step import Step, StepByType
-from shardmill.transforms.sources.contract.source import Source, Survey, Task, map_in_turn
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,11 @@ import pytest
 from shardmill.transforms.errors import UsageError
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import Schema
+from shardmill.transforms.inputs.contract.dataset_schema import DatasetSchema
+from shardmill.transforms.inputs.contract.selection import EVERY_COLUMN
+from shardmill.transforms.inputs.contract.source import Frozen, Listing, ParallelMap, Source, Survey, Task
 from shardmill.transforms.recipe.function import MapBatches, UserStep, as_step
 from shardmill.transforms.recipe.step import Column, Step, StepByType
-from shardmill.transforms.sources.contract.dataset_schema import DatasetSchema
-from shardmill.transforms.sources.contract.selection import EVERY_COLUMN
-from shardmill.transforms.sources.contract.source import Frozen, Listing, ParallelMap, Source, Survey, Task
 
 COLUMN = Column(pa.field("n", pa.int64()), "n")
 BATCH = pa.record_batch({"n": [1, 2]})

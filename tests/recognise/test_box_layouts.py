@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.format.wording.hints import Set
+from shardmill.transforms.inputs.contract.call import Call
 from shardmill.transforms.recognise.pictures.box_layouts import by_box_layout
-from shardmill.transforms.sources.contract.call import Call
 
 from ..command_line import Shardmill
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.inputs.contract.source import SourceEntry
 from shardmill.transforms.recognise.strangers.files import content_twice
-from shardmill.transforms.sources.contract.source import SourceEntry
 
 from ..command_line import Shardmill
 

@@ -19,8 +19,8 @@ from shardmill.pipelines.runs.convert import run_convert
 from shardmill.pipelines.runs.python_api import load_call
 from shardmill.transforms.errors import InputError, SourceError, UsageError
 from shardmill.transforms.format.batches.rejects import Reject
+from shardmill.transforms.inputs.contract.source import Listing, Task, map_in_turn
 from shardmill.transforms.recipe.source import RecipeSource
-from shardmill.transforms.sources.contract.source import Listing, Task, map_in_turn
 from shardmill.transforms.sources.images import bytes as image_bytes
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 from shardmill.transforms.sources.images.table import ImageFile

@@ -8,9 +8,9 @@ import random
 
 import pytest
 from shardmill.transforms.errors import SourceError
-from shardmill.transforms.sources.contract.source import SourceEntry
-from shardmill.transforms.sources.files.listing import list_entries
-from shardmill.transforms.sources.files.object_file import FetchLimits, ObjectFile
+from shardmill.transforms.inputs.contract.source import SourceEntry
+from shardmill.transforms.inputs.files.listing import list_entries
+from shardmill.transforms.inputs.files.object_file import FetchLimits, ObjectFile
 
 from .conftest import Bucket
 

@@ -17,7 +17,7 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import ConfigError, RunError, SourceError, UsageError
-from shardmill.transforms.sources.contract.source import Source, Task, map_in_turn
+from shardmill.transforms.inputs.contract.source import Source, Task, map_in_turn
 
 from ..file_sources import made_source
 from ..memory import peak_bytes

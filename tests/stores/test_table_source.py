@@ -16,8 +16,8 @@ import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.record_file import write_records
-from shardmill.transforms.sources.files import object_file
-from shardmill.transforms.sources.files.object_file import FetchLimits, ObjectFile
+from shardmill.transforms.inputs.files import object_file
+from shardmill.transforms.inputs.files.object_file import FetchLimits, ObjectFile
 from shardmill.transforms.stores.store_url import STORES
 
 from .. import archives

@@ -28,7 +28,7 @@ from ..format.schema.arrow_types import ColumnLayout, classes_of, classes_within
 from ..format.schema.column_types import named_type
 from ..format.schema.schema import ColumnRule
 from ..format.wording.printable import printable
-from ..sources.contract.selection import exclude_columns
+from ..inputs.contract.selection import exclude_columns
 from .step import Column, Step, Stepped
 
 _DECIMAL_FORMS = ("float", "scaled")

@@ -19,7 +19,7 @@ from ..format.batches.rows import Notes, Origin, Rows
 from ..format.buffers.arrow_memory import take_rows
 from ..format.wording.hints import set_column
 from ..format.wording.printable import printable
-from ..sources.contract.source import Listing
+from ..inputs.contract.source import Listing
 from .step import Column, Labels, Step, Stepped, Types
 
 

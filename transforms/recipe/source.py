@@ -23,9 +23,8 @@ from ..format.schema.column_types import UNITS, is_binary, is_string
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import printable
-from ..recognise.splits.find import UNUSED, not_used
-from ..sources.contract.selection import Selection
-from ..sources.contract.source import (
+from ..inputs.contract.selection import Selection
+from ..inputs.contract.source import (
     Frozen,
     LastRow,
     LazyPieces,
@@ -37,6 +36,7 @@ from ..sources.contract.source import (
     Survey,
     Task,
 )
+from ..recognise.splits.find import UNUSED, not_used
 from .flatten import Flatten, column_entries
 from .recipe import NO_STEPS, Recipe, joined_rows
 from .step import Column, Step, StepByType

@@ -27,7 +27,7 @@ from ..format.nested.flatten import stored
 from ..format.schema.arrow_types import plain_type
 from ..format.schema.column_types import is_string
 from ..format.schema.schema import ColumnRule
-from ..sources.contract.source import Listing
+from ..inputs.contract.source import Listing
 
 Types: TypeAlias = Mapping[str, pa.DataType]
 Labels: TypeAlias = Mapping[str, tuple[str, ...]]

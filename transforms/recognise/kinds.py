@@ -19,10 +19,10 @@ from ..format.tfrecord.scan import is_record_header
 from ..format.wording.hints import Add, Foreign, Python, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import printable_path, shell_path
-from ..sources.contract.call import Call, shown_path, typed_path
-from ..sources.files.documents import document_in, has_splits, rows_of_document
-from ..sources.files.foreign_texts import is_libsvm, python_of, told_of_text
-from ..sources.files.formats import (
+from ..inputs.contract.call import Call, shown_path, typed_path
+from ..inputs.files.documents import document_in, has_splits, rows_of_document
+from ..inputs.files.foreign_texts import is_libsvm, python_of, told_of_text
+from ..inputs.files.formats import (
     FORMATS,
     HEAD_BYTES,
     RECORD_NAMES,
@@ -31,9 +31,9 @@ from ..sources.files.formats import (
     has_suffix,
     with_tabs,
 )
-from ..sources.files.listing import beginning_of, glob_of_files, list_file, some_paths
-from ..sources.files.open_file import is_object, open_file, open_listed, read_at
-from ..sources.files.skipped_names import is_other_file, notes_among, pictures_below
+from ..inputs.files.listing import beginning_of, glob_of_files, list_file, some_paths
+from ..inputs.files.open_file import is_object, open_file, open_listed, read_at
+from ..inputs.files.skipped_names import is_other_file, notes_among, pictures_below
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
 from .evidence.hugging_face import refuse_missing_folders

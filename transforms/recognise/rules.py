@@ -30,8 +30,8 @@ from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Set
 from ..format.wording.nearest import first_names
 from ..format.wording.printable import quoted
-from ..sources.contract.call import Call, shown_path, typed_path
-from ..sources.contract.source import Listing, Recognised, SourceEntry
+from ..inputs.contract.call import Call, shown_path, typed_path
+from ..inputs.contract.source import Listing, Recognised, SourceEntry
 from .beside.files import (
     MOST,
     MOST_NAMES,

@@ -15,9 +15,9 @@ from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schem
 from shardmill.transforms.format.splits.by_hash import HashSplits
 from shardmill.transforms.format.splits.splitter import OneSplit, Splitter
 from shardmill.transforms.format.tfrecord.scan import LARGEST_RECORD_BYTES
+from shardmill.transforms.inputs.contract.source import Frozen
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.recognise.evidence.names import MAX_LABEL_OFFSET
-from shardmill.transforms.sources.contract.source import Frozen
 from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 from shardmill.transforms.sources.numpy.npy import NumpyLimits

@@ -23,7 +23,7 @@ from shardmill.pipelines.runs import forecast as sample_module
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.pipelines.runs.forecast import Sample, forecast, take_sample
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
-from shardmill.transforms.sources.contract.source import LazyPieces
+from shardmill.transforms.inputs.contract.source import LazyPieces
 
 from ...archives import picture
 from ...command_line import Shardmill

@@ -15,8 +15,8 @@ from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError
+from shardmill.transforms.inputs.contract.source import Listing, SourceEntry
 from shardmill.transforms.recipe.steps.partitions import Partitions
-from shardmill.transforms.sources.contract.source import Listing, SourceEntry
 
 HIVE = ("country=de/year=2023", "country=fr/year=2024")
 

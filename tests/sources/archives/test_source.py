@@ -282,9 +282,9 @@ def test_any_number_of_workers_gives_the_same_bytes(monkeypatch: pytest.MonkeyPa
 
 
 def test_nothing_is_kept_of_pictures_while_planning() -> None:
+    from shardmill.transforms.inputs.files.listing import list_file
     from shardmill.transforms.sources.archives.samples import Naming
     from shardmill.transforms.sources.archives.survey import Walk, look_at_archive
-    from shardmill.transforms.sources.files.listing import list_file
 
     write("a.tar", tar_of([one for i in range(500) for one in sample(f"{i:04d}", 0, {"n": i}, cls=b"1", txt=b"x")]))
     entry = list_file(str(Path("a.tar").resolve()).encode(), str(Path.cwd()).encode())

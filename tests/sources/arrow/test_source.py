@@ -23,9 +23,9 @@ from shardmill.transforms.errors import RunError, SchemaError, SourceError, TooM
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import ColumnRule
+from shardmill.transforms.inputs.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.arrow import source as arrow_source
 from shardmill.transforms.sources.arrow.messages import Table
-from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.registry.settings import Limits
 
 from ...file_sources import made_source

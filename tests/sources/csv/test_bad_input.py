@@ -10,7 +10,7 @@ import pytest
 from shardmill.transforms.errors import SchemaError, SourceError
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
-from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.inputs.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.csv.parse import CsvLimits
 
 from ...file_sources import made_source

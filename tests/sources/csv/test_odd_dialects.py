@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 from shardmill.transforms.errors import SourceError
-from shardmill.transforms.sources.contract.source import Stamp, Task
+from shardmill.transforms.inputs.contract.source import Stamp, Task
 from shardmill.transforms.sources.csv import chunks
 from shardmill.transforms.sources.csv.chunks import StreamLimits, cut_stream, run_scan
 from shardmill.transforms.sources.csv.parse import CsvLimits

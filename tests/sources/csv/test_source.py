@@ -17,8 +17,8 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.errors import SchemaError, SourceError, UsageError
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
+from shardmill.transforms.inputs.contract.source import Survey, Task
 from shardmill.transforms.recipe.source import RecipeSource
-from shardmill.transforms.sources.contract.source import Survey, Task
 from shardmill.transforms.sources.csv.parse import CsvLimits, header_cells
 from shardmill.transforms.sources.csv.quote_bits import Dialect
 from shardmill.transforms.sources.csv.record_starts import record_ends

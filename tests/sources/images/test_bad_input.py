@@ -20,7 +20,7 @@ from PIL.PngImagePlugin import PngInfo
 from shardmill.transforms.errors import InputError, SourceError, UsageError
 from shardmill.transforms.format.batches.rejects import Reject
 from shardmill.transforms.format.batches.rows import Rows
-from shardmill.transforms.sources.contract.source import Task
+from shardmill.transforms.inputs.contract.source import Task
 from shardmill.transforms.sources.images.listing import list_images
 from shardmill.transforms.sources.images.walk import FolderEntry
 from shardmill.transforms.sources.registry.settings import Limits

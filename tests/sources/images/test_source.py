@@ -18,7 +18,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.transforms.errors import InputError, SchemaError, SourceError, UsageError
 from shardmill.transforms.format.batches.rows import Rows
-from shardmill.transforms.sources.contract.source import Survey, Task
+from shardmill.transforms.inputs.contract.source import Survey, Task
 from shardmill.transforms.sources.images.listing import ImageListing
 from shardmill.transforms.sources.images.rows import view_array
 from shardmill.transforms.sources.images.source import ImageLimits

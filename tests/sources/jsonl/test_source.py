@@ -14,7 +14,7 @@ from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.errors import SchemaError, SourceError
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
-from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.inputs.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.jsonl import columns
 from shardmill.transforms.sources.registry.settings import Limits
 from shardmill.transforms.sources.text import lines as text_lines

@@ -20,7 +20,7 @@ from shardmill.transforms.format.batches.rejects import Place
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import ColumnRule
-from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.inputs.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.memory.source import MemorySource, spool
 from shardmill.transforms.sources.memory.tables import BatchLimits, even
 

@@ -16,8 +16,8 @@ from shardmill.transforms.errors import RunError, SchemaError, SourceError, Usag
 from shardmill.transforms.format.batches.rejects import Place
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
-from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
-from shardmill.transforms.sources.files.listing import list_file
+from shardmill.transforms.inputs.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.inputs.files.listing import list_file
 from shardmill.transforms.sources.numpy.npy import NpyError, NumpyLimits, open_npz
 from shardmill.transforms.sources.numpy.source import NumpySource
 from shardmill.transforms.sources.registry.settings import Limits

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 from shardmill.transforms.errors import SchemaError, ShardmillError, SourceError
-from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.inputs.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.parquet.footer import unreadable
 from shardmill.transforms.sources.parquet.pages import (
     Chunk,

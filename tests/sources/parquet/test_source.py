@@ -16,7 +16,7 @@ from shardmill.transforms.errors import SchemaError, SourceError
 from shardmill.transforms.format.batches.rejects import Place
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
-from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.inputs.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.parquet.pages import read_groups
 from shardmill.transforms.sources.parquet.source import ParquetPiece, ParquetSource
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.transforms.errors import SourceError
-from shardmill.transforms.sources.contract.source import Task, map_in_turn
+from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.parquet import wide
 from shardmill.transforms.sources.parquet.wide import columns_at_once, side_by_side
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SourceError
-from shardmill.transforms.sources.contract.source import Task, map_in_turn
+from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.text.lines import LineSizes, cut_lines
 from shardmill.transforms.sources.text.open_text import Cut
 

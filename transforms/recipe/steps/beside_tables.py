@@ -28,10 +28,10 @@ from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
+from ...inputs.contract.source import Listing
+from ...inputs.files.formats import suffixes_of
+from ...inputs.files.skipped_names import pictures_below
 from ...recognise.evidence.names import split_above, split_of_folder
-from ...sources.contract.source import Listing
-from ...sources.files.formats import suffixes_of
-from ...sources.files.skipped_names import pictures_below
 from ..step import Step, Stepped
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
-from ...sources.contract.selection import Selection
+from ...inputs.contract.selection import Selection
 from ..step import Column, Labels, Step, Types
 
 Scalar: TypeAlias = str | bool | int | float

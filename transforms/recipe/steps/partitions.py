@@ -17,9 +17,9 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...inputs.contract.selection import EVERY_COLUMN, Selection
+from ...inputs.contract.source import Listing
 from ...recognise.evidence.names import partition_values
-from ...sources.contract.selection import EVERY_COLUMN, Selection
-from ...sources.contract.source import Listing
 from ..step import Column, Labels, Step, Types
 
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"

@@ -35,9 +35,9 @@ from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Python, set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
+from ...inputs.contract.selection import Selection
 from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem, notes_of
-from ...sources.contract.selection import Selection
 from ..step import Column, Step, StepByType, Stepped, as_text, is_text, with_column
 from .columns import Keep
 from .files import FILENAME

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 
 from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import quoted
-from ...sources.contract.call import shown_path
-from ...sources.contract.source import Listing
-from ...sources.files.open_file import is_object
+from ...inputs.contract.call import shown_path
+from ...inputs.contract.source import Listing
+from ...inputs.files.open_file import is_object
 
 _STEMS: Final = (
     "labels", "classes", "class_names", "label_names", "target_names", "categories", "names", "id2label", "label2id",

@@ -21,10 +21,10 @@ from typing import Final
 from ...format.wording.hints import Add, Foreign, Set, read_csv, runnable, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
-from ...sources.contract.call import Call, shown_path, typed_path
-from ...sources.files.listing import beginning_of
-from ...sources.files.open_file import is_object
-from ...sources.files.skipped_names import ARCHIVE, is_of_roboflow
+from ...inputs.contract.call import Call, shown_path, typed_path
+from ...inputs.files.listing import beginning_of
+from ...inputs.files.open_file import is_object
+from ...inputs.files.skipped_names import ARCHIVE, is_of_roboflow
 from ..evidence.label_names import HEAD_BYTES, YOLO_LINES
 from ..evidence.picture_tables import names_of_cells
 

@@ -39,11 +39,11 @@ from ...format.schema.arrow_types import OBJECT_CLASSES, names_of
 from ...format.wording.hints import Add, Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
-from ...sources.contract.call import Call, shown_path, typed_path
-from ...sources.contract.source import Listing
-from ...sources.files.listing import beginning_of
-from ...sources.files.object_listing import compiled, part_pattern
-from ...sources.files.open_file import is_object
+from ...inputs.contract.call import Call, shown_path, typed_path
+from ...inputs.contract.source import Listing
+from ...inputs.files.listing import beginning_of
+from ...inputs.files.object_listing import compiled, part_pattern
+from ...inputs.files.open_file import is_object
 from .names import Globs
 
 _MOST_BYTES: Final = 1 << 20

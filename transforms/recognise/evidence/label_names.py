@@ -26,9 +26,9 @@ from ...errors import SourceError
 from ...format.wording.hints import Foreign
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
-from ...sources.contract.call import shown_path, typed_path
-from ...sources.files.listing import beginning_of, is_there, list_file
-from ...sources.files.open_file import open_file, open_listed, read_at
+from ...inputs.contract.call import shown_path, typed_path
+from ...inputs.files.listing import beginning_of, is_there, list_file
+from ...inputs.files.open_file import open_file, open_listed, read_at
 
 HEAD_BYTES: Final = 8 << 10
 YOLO_LINES: Final = re.compile(rb"(?:[0-9]+(?:\.0+)?(?:[ \t]+[01]?\.?[0-9eE.+-]+){4,}[ \t]*(?:\r?\n|\Z))+")

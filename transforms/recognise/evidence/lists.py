@@ -25,10 +25,10 @@ from ...errors import InputError, SourceError
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
-from ...sources.contract.call import typed_path
-from ...sources.files.formats import suffixes_of
-from ...sources.files.listing import is_there
-from ...sources.files.skipped_names import SPLITS, pictures_below
+from ...inputs.contract.call import typed_path
+from ...inputs.files.formats import suffixes_of
+from ...inputs.files.listing import is_there
+from ...inputs.files.skipped_names import SPLITS, pictures_below
 from .label_names import OTHERS, beside_labels, labels_of, lines_in, path_in, pictures_in_list
 from .names import as_split, kind_of, split_of_folder
 

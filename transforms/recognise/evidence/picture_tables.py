@@ -15,9 +15,9 @@ from ...errors import InputError
 from ...format.wording.hints import Add, Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
-from ...sources.contract.call import Call
-from ...sources.files.formats import FORMATS
-from ...sources.files.skipped_names import why_skipped
+from ...inputs.contract.call import Call
+from ...inputs.files.formats import FORMATS
+from ...inputs.files.skipped_names import why_skipped
 from .names import is_split_folder
 
 

@@ -23,8 +23,8 @@ from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Foreign
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import counted, printable
-from ...sources.contract.call import Call, shown_path, typed_path
-from ...sources.files.listing import beginning_of
+from ...inputs.contract.call import Call, shown_path, typed_path
+from ...inputs.files.listing import beginning_of
 
 INFO: Final = "dataset_info.json"
 FEATURES: Final = "features.json"

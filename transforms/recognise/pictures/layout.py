@@ -25,11 +25,11 @@ from ...errors import UsageError
 from ...format.wording.hints import Foreign, Set, runnable, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
+from ...inputs.contract.call import typed_path
+from ...inputs.files.formats import format_of_name
+from ...inputs.files.open_file import is_object
+from ...inputs.files.skipped_names import why_skipped
 from ...pictures.facts import ImageProblem
-from ...sources.contract.call import typed_path
-from ...sources.files.formats import format_of_name
-from ...sources.files.open_file import is_object
-from ...sources.files.skipped_names import why_skipped
 from ..beside.files import MOST, Around
 from ..evidence.names import is_split_folder, level_of, split_in_words, split_of_folder
 

@@ -21,9 +21,9 @@ from ...errors import InputError
 from ...format.wording.hints import Add, Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
-from ...sources.contract.call import shown_path, typed_path
-from ...sources.contract.source import Recognised, SourceEntry
-from ...sources.files.skipped_names import SPLITS, pictures_below
+from ...inputs.contract.call import shown_path, typed_path
+from ...inputs.contract.source import Recognised, SourceEntry
+from ...inputs.files.skipped_names import SPLITS, pictures_below
 from ..evidence.hugging_face import Stated
 from ..evidence.names import (
     FOLD,

@@ -22,8 +22,8 @@ from typing import Any, Final, TypeVar
 from ...format.wording.hints import Add, Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
-from ...sources.contract.call import Call, shown_path
-from ...sources.contract.source import SourceEntry
+from ...inputs.contract.call import Call, shown_path
+from ...inputs.contract.source import SourceEntry
 from ..evidence.hugging_face import Stated, loaded_splits, saved_splits, split_named, stated_in
 from ..evidence.lists import IMAGE_SETS, splits_by_lists
 from ..evidence.names import (

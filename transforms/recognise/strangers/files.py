@@ -28,9 +28,9 @@ from ...errors import InputError, SourceError
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
-from ...sources.contract.call import typed_path
-from ...sources.contract.source import SourceEntry
-from ...sources.files.open_file import is_object, open_file, open_listed, read_at
+from ...inputs.contract.call import typed_path
+from ...inputs.contract.source import SourceEntry
+from ...inputs.files.open_file import is_object, open_file, open_listed, read_at
 from ..splits.seen import Seen
 
 MOST_HEADS: Final = 16

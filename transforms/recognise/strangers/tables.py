@@ -25,11 +25,11 @@ from ...errors import InputError
 from ...format.wording.hints import Command, Set, read_csv, runnable
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import counted, printable_path
-from ...sources.contract.call import shown_path, typed_path
-from ...sources.contract.source import Listing
-from ...sources.files.formats import format_of_name
-from ...sources.files.listing import beginning_of, is_there
-from ...sources.files.open_file import is_object
+from ...inputs.contract.call import shown_path, typed_path
+from ...inputs.contract.source import Listing
+from ...inputs.files.formats import format_of_name
+from ...inputs.files.listing import beginning_of, is_there
+from ...inputs.files.open_file import is_object
 from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
 from ..evidence.names import MAGIC, is_form_for_answers, kind_of, split_in_words, split_of_folder

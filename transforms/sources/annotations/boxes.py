@@ -30,14 +30,14 @@ from typing import Any, Final
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
+from ...inputs.contract.call import shown_path
+from ...inputs.contract.source import ParallelMap, SourceEntry
+from ...inputs.files.listing import beginning_of
+from ...inputs.files.open_file import open_file, open_listed
+from ...inputs.files.skipped_names import pictures_below
 from ...recipe.steps.objects import ID
 from ...recognise.evidence.names import kind_of, split_in_words
 from ...recognise.evidence.picture_tables import BoxColumns, box_columns, box_header, class_map
-from ..contract.call import shown_path
-from ..contract.source import ParallelMap, SourceEntry
-from ..files.listing import beginning_of
-from ..files.open_file import open_file, open_listed
-from ..files.skipped_names import pictures_below
 from .rows import MOST_BYTES, Annotated, AnnotationOptions, Picture, annotated
 from .voc import number_by_names
 

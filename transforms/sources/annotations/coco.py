@@ -31,10 +31,10 @@ from ...errors import SourceError
 from ...format.wording.hints import Foreign
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
+from ...inputs.contract.source import ParallelMap, SourceEntry
+from ...inputs.files.open_file import OpenFile, let_go, mapped, open_file, open_listed
 from ...recipe.steps.label import MOST_CLASSES
 from ...recipe.steps.objects import ID
-from ..contract.source import ParallelMap, SourceEntry
-from ..files.open_file import OpenFile, let_go, mapped, open_file, open_listed
 from .rows import (
     PART,
     PICTURE,

@@ -13,7 +13,7 @@ from ..registry.options import InputPath, Options
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
-    from ..contract.source import Source
+    from ...inputs.contract.source import Source
     from .rows import AnnotationOptions, PictureFolder
 
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.wording.hints import Set
+from ...inputs.contract.source import SourceEntry
+from ...inputs.files.formats import has_suffix, suffixes_of
 from ...pictures.masks import pycocotools
 from ...recipe.steps.objects import ID, MASK, OBJECTS, SIZE
-from ..contract.source import SourceEntry
-from ..files.formats import has_suffix, suffixes_of
 
 FILE_NAME: Final = "file_name"
 SOURCE_ID: Final = "image/source_id"

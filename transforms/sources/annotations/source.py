@@ -20,17 +20,17 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...inputs.contract.dataset_schema import DatasetSchema
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
+from ...inputs.files.listing import entry_name, list_entries, list_file
+from ...inputs.files.open_file import check_stamp
+from ...inputs.files.skipped_names import is_other_file
 from ...recipe.steps.label import numbers_note
 from ...recipe.steps.objects import OBJECTS
 from ...recognise.evidence.label_names import is_label, labels_of
 from ...recognise.evidence.lists import Without, pictures_without_files
 from ...recognise.evidence.names import FileSplits
 from ...recognise.rules import recognise
-from ..contract.dataset_schema import DatasetSchema
-from ..contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
-from ..files.listing import entry_name, list_entries, list_file
-from ..files.open_file import check_stamp
-from ..files.skipped_names import is_other_file
 from .rows import FILE_NAME, Annotated, AnnotationOptions
 
 KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt", "boxes": ".csv"}

@@ -30,11 +30,11 @@ from xml.etree import ElementTree as ET
 
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
+from ...inputs.contract.call import shown_path
+from ...inputs.contract.source import ParallelMap, SourceEntry
+from ...inputs.files.listing import beginning_of
+from ...inputs.files.open_file import open_file, open_listed
 from ...recipe.steps.label import in_order_of_numbers
-from ..contract.call import shown_path
-from ..contract.source import ParallelMap, SourceEntry
-from ..files.listing import beginning_of
-from ..files.open_file import open_file, open_listed
 from .rows import MOST_BYTES, Annotated, AnnotationOptions, Picture, annotated, numbered, too_large
 
 _LABEL_MAP: Final = "labelmap.txt"

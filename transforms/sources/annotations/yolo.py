@@ -25,11 +25,11 @@ from typing import Any, Final
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
+from ...inputs.contract.call import shown_path
+from ...inputs.contract.source import ParallelMap, SourceEntry
+from ...inputs.files.open_file import is_object, open_file, open_listed
+from ...inputs.files.skipped_names import pictures_below
 from ...recognise.evidence.label_names import Beside, beside_labels
-from ..contract.call import shown_path
-from ..contract.source import ParallelMap, SourceEntry
-from ..files.open_file import is_object, open_file, open_listed
-from ..files.skipped_names import pictures_below
 from .rows import UNREAD, Annotated, AnnotationOptions, Picture, PictureFolder, annotated, numbered, too_large
 
 _NO_NAMES: Final = (

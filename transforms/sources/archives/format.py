@@ -9,7 +9,7 @@ from ..registry.settings import Limits, Settings
 from .options import ArchiveInput, ZipInput
 
 if TYPE_CHECKING:
-    from ..contract.source import Source
+    from ...inputs.contract.source import Source
 
 _STARTER: Final = """\
   layout: auto                # label | split | split_label | inner_label | flat: what the folders in the archives mean

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Final, Protocol
 
 from ...errors import SourceError
-from ..contract.source import ListedFile
-from ..files.open_file import DiskErrors, OpenFile, expect, open_listed, open_unbuffered, read_at, size_of
+from ...inputs.contract.source import ListedFile
+from ...inputs.files.open_file import DiskErrors, OpenFile, expect, open_listed, open_unbuffered, read_at, size_of
 from ..text.open_text import file_blocks, sniff_packing, unpacked
 from .members import Archive, Damage
 from .tar import PlainBytes, StreamBytes, TarArchive

@@ -23,8 +23,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ...format.wording.printable import printable_path
-from ..files.formats import suffixes_of
-from ..files.skipped_names import Ignored, why_skipped
+from ...inputs.files.formats import suffixes_of
+from ...inputs.files.skipped_names import Ignored, why_skipped
 from ..registry.settings import Limits
 from ..text.lines import Lines
 from ..text.open_text import Cut

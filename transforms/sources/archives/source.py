@@ -23,16 +23,16 @@ from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Foreign, Set, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import counted, printable, printable_path
+from ...inputs.contract.call import typed_path
+from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
+from ...inputs.files.open_file import files_of, is_object
 from ...limits.turns import ROW_BYTES, Turn
 from ...recipe.steps.label import numbers_note
 from ...recognise.beside.files import is_archive
 from ...recognise.evidence.names import split_in_words
 from ...recognise.pictures.layout import class_warnings
 from ...recognise.splits.find import refuse_other_splits, refuse_splits_inside
-from ..contract.call import typed_path
-from ..contract.dataset_schema import DatasetSchema, refuse_others
-from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
-from ..files.open_file import files_of, is_object
 from ..images.rows import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser

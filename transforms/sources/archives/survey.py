@@ -21,10 +21,10 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
+from ...inputs.contract.selection import Selection
+from ...inputs.contract.source import SourceEntry
 from ...recognise.evidence.label_names import YOLO_LINES
 from ...recognise.pictures.box_layouts import annotation_kind
-from ..contract.selection import Selection
-from ..contract.source import SourceEntry
 from ..jsonl.columns import Evidence, PieceEvidence, check_columns, look_at_lines
 from ..registry.settings import Limits
 from .members import Archive, Damage, Kind, Member, MemberError

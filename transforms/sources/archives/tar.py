@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 from ...format.wording.printable import printable_path
-from ..files.open_file import ReadAt
+from ...inputs.files.open_file import ReadAt
 from .members import Damage, Kind, Member
 
 BLOCK: Final = 512

@@ -23,7 +23,7 @@ import numpy as np
 from isal import isal_zlib
 
 from ...format.wording.printable import printable_path
-from ..files.open_file import ReadAt
+from ...inputs.files.open_file import ReadAt
 from .members import Damage, Kind, Member, MemberError
 from .tar import PlainBytes
 

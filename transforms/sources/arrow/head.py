@@ -15,10 +15,10 @@ from ...format.schema.arrow_checks import check_names, period_mark, storage_type
 from ...format.schema.arrow_types import named_classes, with_classes
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
+from ...inputs.contract.selection import Selection
+from ...inputs.contract.source import ListedFile, SourceEntry
+from ...inputs.files.open_file import check_stamp, is_object, open_file, open_listed
 from ...limits.turns import ROW_BYTES, Turn
-from ..contract.selection import Selection
-from ..contract.source import ListedFile, SourceEntry
-from ..files.open_file import check_stamp, is_object, open_file, open_listed
 from ..registry.settings import Limits
 from .messages import (
     FEATHER_V1,

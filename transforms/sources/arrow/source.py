@@ -17,9 +17,9 @@ from ...format.batches.rows import RowOrigin, Rows
 from ...format.buffers.arrow_memory import raw_values, valid_mask
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column
 from ...format.wording.printable import printable
-from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..contract.survey_columns import as_united, survey_columns
-from ..files.open_file import files_of
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from ...inputs.contract.survey_columns import as_united, survey_columns
+from ...inputs.files.open_file import files_of
 from ..registry.file_source import TableSource
 from .head import (
     READ_ERRORS,

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ...errors import SourceError
 from ...format.batches.rejects import Place
-from ..files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_unbuffered
+from ...inputs.files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_unbuffered
 from ..text.open_text import BLOCK_BYTES, Cut, TextJob
 from .quote_bits import CR, ESCAPE, LF, Dialect, Scratch, without_escapes
 from .record_starts import BlockScan, RecordEnds, first_odd_run, quote_states, record_ends, safe_cut, scan_block

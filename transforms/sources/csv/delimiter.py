@@ -20,9 +20,9 @@ from typing import Any, Final
 from ...errors import InputError, SourceError
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import printable
-from ..contract.source import SourceEntry
-from ..files.formats import suffixes_of
-from ..files.listing import list_file, some_paths
+from ...inputs.contract.source import SourceEntry
+from ...inputs.files.formats import suffixes_of
+from ...inputs.files.listing import list_file, some_paths
 from ..text.open_text import is_transparent, plain_encoding, sniff_text, stream_text
 from .chunks import skip_lines, skip_sep_line
 from .quote_bits import Dialect

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ..contract.call import Call
+from ...inputs.contract.call import Call
 from ..registry.format import Detected, Format
 from ..registry.settings import Settings
 from .options import CsvInput
 
 if TYPE_CHECKING:
-    from ..contract.source import Source
+    from ...inputs.contract.source import Source
 
 
 _STARTER: Final = """\

@@ -17,12 +17,12 @@ from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Command, Set
 from ...format.wording.printable import printable
-from ..contract.call import Call
-from ..contract.selection import UNITE
-from ..contract.source import SourceEntry
-from ..files.foreign_texts import LIBSVM, told_of_text
-from ..files.formats import with_tabs
-from ..files.open_file import SHORTER, DiskErrors, expect, open_file, read_blocks
+from ...inputs.contract.call import Call
+from ...inputs.contract.selection import UNITE
+from ...inputs.contract.source import SourceEntry
+from ...inputs.files.foreign_texts import LIBSVM, told_of_text
+from ...inputs.files.formats import with_tabs
+from ...inputs.files.open_file import SHORTER, DiskErrors, expect, open_file, read_blocks
 from ..text.open_text import (
     BLOCK_BYTES,
     Cut,

@@ -11,7 +11,7 @@ from ...format.schema.schema import Feature
 from ...format.wording.hints import Set
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable, quoted
-from ..contract.call import Call
+from ...inputs.contract.call import Call
 
 _MOST_NAMES: Final = 20
 """A list of more names is not a command that anybody reads."""

@@ -24,7 +24,7 @@ from ...format.buffers.views import BUFFER_LIMIT
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, printable
-from ..contract.selection import refuse_far_more
+from ...inputs.contract.selection import refuse_far_more
 from ..registry.settings import Limits
 from ..text.cast import cast_column, cell_bytes, nullify, problem_of, text_type, type_noun
 from ..text.lines import over_record_bytes

@@ -14,11 +14,11 @@ from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.nearest import NoColumnError
+from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
+from ...inputs.contract.selection import apart_warning, files_apart, lacking_files, refuse_columns
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
+from ...inputs.files.open_file import files_of
 from ...limits.turns import ROW_BYTES, taking_turns
-from ..contract.dataset_schema import DatasetSchema, refuse_others
-from ..contract.selection import apart_warning, files_apart, lacking_files, refuse_columns
-from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.open_file import files_of
 from ..registry.file_source import TableSource
 from ..text.cast import as_cast, text_type
 from ..text.open_text import (

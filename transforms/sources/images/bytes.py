@@ -20,12 +20,12 @@ from typing import Final, TypeAlias
 
 from ...errors import SourceError, StoreAccessError, StoreError
 from ...format.wording.printable import printable_path
+from ...inputs.files.below_root import MACHINE_ERRORS, OPEN_FLAGS, is_inside, is_missing_or_empty
+from ...inputs.files.object_listing import object_name
+from ...inputs.files.open_file import is_object, not_here
 from ...pictures.facts import ImageProblem
 from ...stores.object_store import ChangedObject, store_at
 from ...stores.store_url import StoreUrl, parse_store_url
-from ..files.below_root import MACHINE_ERRORS, OPEN_FLAGS, is_inside, is_missing_or_empty
-from ..files.object_listing import object_name
-from ..files.open_file import is_object, not_here
 from .pieces import ReadFolder
 from .table import ImageFile
 from .walk import NOT_READABLE

@@ -18,7 +18,7 @@ from typing import Any, Final, overload
 import numpy as np
 import numpy.typing as npt
 
-from ..contract.source import LazyPieces, Piece, Stamp
+from ...inputs.contract.source import LazyPieces, Piece, Stamp
 from .table import ImageFile, ImageTable
 
 RECORD_OVERHEAD_BYTES: Final = 330

@@ -26,8 +26,8 @@ from ...format.batches.rejects import Place
 from ...format.buffers.arrow_memory import array_of, text_array
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable_path
+from ...inputs.contract.selection import EVERY_COLUMN, Selection
 from ...pictures.facts import ImageFacts
-from ..contract.selection import EVERY_COLUMN, Selection
 
 ENCODED: Final = "image/encoded"
 LABEL: Final = "image/class/label"

@@ -20,6 +20,9 @@ from ...errors import UsageError
 from ...format.batches.rejects import Reject, warning_at
 from ...format.batches.rows import Notes, Rows
 from ...format.schema.schema import Choice
+from ...inputs.contract.dataset_schema import DatasetSchema
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, Survey, Task
+from ...inputs.files.open_file import is_object
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem, notes_of
@@ -27,9 +30,6 @@ from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_othe
 from ...recognise.pictures.layout import Layout, Meaning, class_warnings, empty_classes, unknown_class, unknown_warning
 from ...recognise.rules import recognise_pictures
 from ...recognise.strangers.files import pictures_twice
-from ..contract.dataset_schema import DatasetSchema
-from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
-from ..files.open_file import is_object
 from ..registry.file_source import FileSource
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
 from .listing import OF_FOLDERS, ImageListing, list_images, mask_warning, shuffled

@@ -22,11 +22,11 @@ from typing import Final, NamedTuple, Protocol
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
+from ...inputs.files.below_root import is_inside
+from ...inputs.files.listing import holds_dataset
+from ...inputs.files.open_file import is_object
+from ...inputs.files.skipped_names import TEXTS, Ignored, LeftOut, is_other_file, why_skipped
 from ...recognise.pictures.box_layouts import AnnotationFile, annotation_kind, annotations_of
-from ..files.below_root import is_inside
-from ..files.listing import holds_dataset
-from ..files.open_file import is_object
-from ..files.skipped_names import TEXTS, Ignored, LeftOut, is_other_file, why_skipped
 from .table import ImageColumns, ImageTable
 
 NOT_READABLE: Final = -1

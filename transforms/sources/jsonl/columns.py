@@ -21,9 +21,9 @@ from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
-from ..contract.dataset_schema import DatasetSchema
-from ..contract.selection import Selection, exclude_columns
-from ..contract.source import Frozen
+from ...inputs.contract.dataset_schema import DatasetSchema
+from ...inputs.contract.selection import Selection, exclude_columns
+from ...inputs.contract.source import Frozen
 from ..text.cast import as_cast, declared_type, text_type
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.open_text import TextPiece

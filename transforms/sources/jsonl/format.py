@@ -9,7 +9,7 @@ from ..registry.options import FileOptions
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
-    from ..contract.source import Source
+    from ...inputs.contract.source import Source
 
 
 class JsonLinesInput(FileOptions):

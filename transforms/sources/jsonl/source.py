@@ -18,9 +18,9 @@ from ...format.batches.rows import Rows
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.nearest import nearest_name
-from ..contract.dataset_schema import DatasetSchema, refuse_others
-from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
-from ..files.open_file import files_of
+from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
+from ...inputs.files.open_file import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import LineSizes, line_pieces, read_lines
 from ..text.open_text import TextPiece, beside, times_wider

@@ -25,7 +25,7 @@ from ...format.schema.arrow_types import classes_in, feature_of, media_lines, na
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
-from ..contract.source import (
+from ...inputs.contract.source import (
     Frozen,
     ListedFile,
     Listing,
@@ -38,8 +38,8 @@ from ..contract.source import (
     Task,
     Traits,
 )
-from ..files.listing import list_file
-from ..files.open_file import files_of
+from ...inputs.files.listing import list_file
+from ...inputs.files.open_file import files_of
 from .tables import MemoryTable, memory_tables
 
 _SPOOLED_NS: Final = 0

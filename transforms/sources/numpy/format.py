@@ -9,7 +9,7 @@ from ..registry.settings import Limits, Settings
 from .options import NumpyInput
 
 if TYPE_CHECKING:
-    from ..contract.source import Source
+    from ...inputs.contract.source import Source
 
 _STARTER: Final = """\
   rows: false                 # true: the first axis of an array is the row

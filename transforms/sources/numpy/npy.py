@@ -27,9 +27,9 @@ import numpy.typing as npt
 from ...errors import SchemaError, ShardmillError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
-from ..contract.selection import Selection
-from ..contract.source import ListedFile
-from ..files.open_file import OpenFile, expect, open_file, open_unbuffered, size_of
+from ...inputs.contract.selection import Selection
+from ...inputs.contract.source import ListedFile
+from ...inputs.files.open_file import OpenFile, expect, open_file, open_unbuffered, size_of
 
 HEADER_READ_BYTES: Final = 16 * 1024
 """The most bytes that a header may take; numpy too refuses one of more than 10,000 bytes."""

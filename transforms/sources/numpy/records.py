@@ -21,10 +21,10 @@ from ...format.schema.schema import Choice, Feature, Schema
 from ...format.wording.hints import Set
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
+from ...inputs.contract.call import Call, typed_path
+from ...inputs.contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
+from ...inputs.files.open_file import DiskErrors, check_stamp, is_object
 from ...recognise.evidence.names import split_in_words
-from ..contract.call import Call, typed_path
-from ..contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
-from ..files.open_file import DiskErrors, check_stamp, is_object
 from .npy import ArrayChoice, ArrayStream, NpyError, NpyHeader, dtype_text, open_arrays
 
 # Turn a NumPy array whose first axis is the row into an Arrow column.

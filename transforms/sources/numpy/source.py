@@ -24,8 +24,8 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
-from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..files.open_file import DiskErrors, check_stamp, files_of, is_object
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from ...inputs.files.open_file import DiskErrors, check_stamp, files_of, is_object
 from ..registry.file_source import FileSource
 from .npy import ArrayChoice, ArrayStream, NpyError, NpyHeader, NumpyLimits, open_arrays
 from .records import column_of_array, column_type, few_headers, read_records, refuse_pairs, same_rows, survey_records

@@ -22,10 +22,10 @@ from ...format.schema.arrow_types import named_classes, with_classes
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...inputs.contract.selection import Selection
+from ...inputs.contract.source import ListedFile, SourceEntry
+from ...inputs.files.open_file import DiskErrors, OpenFile, check_stamp, is_object, open_file, open_listed, size_of
 from ...limits.free_rows import free_rows, may_be_free
-from ..contract.selection import Selection
-from ..contract.source import ListedFile, SourceEntry
-from ..files.open_file import DiskErrors, OpenFile, check_stamp, is_object, open_file, open_listed, size_of
 from .int96 import has_int96
 from .pages import ChunkGroup, EncryptedError, PackedSpans, count_columns, pack_spans, read_groups
 

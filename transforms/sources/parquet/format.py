@@ -9,7 +9,7 @@ from ..registry.settings import Settings
 from .options import ParquetInput
 
 if TYPE_CHECKING:
-    from ..contract.source import Source
+    from ...inputs.contract.source import Source
 
 
 _STARTER: Final = """\

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from ..files.open_file import ReadAt
+from ...inputs.files.open_file import ReadAt
 
 # Walk over Thrift's compact protocol, and keep only the fields that are asked for.
 #

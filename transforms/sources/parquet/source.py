@@ -19,9 +19,9 @@ from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
-from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..contract.survey_columns import as_united, survey_columns
-from ..files.open_file import OpenFile, ReadAt, expect, files_of, open_file, open_listed, read_at
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from ...inputs.contract.survey_columns import as_united, survey_columns
+from ...inputs.files.open_file import OpenFile, ReadAt, expect, files_of, open_file, open_listed, read_at
 from ..registry.file_source import TableSource
 from .footer import (
     READ_ERRORS,

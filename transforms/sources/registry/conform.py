@@ -29,12 +29,12 @@ from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema, same_feature
 from ...format.wording.printable import printable
+from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
+from ...inputs.contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of, in_splits
 from ...recipe.step import Column
 from ...recipe.steps.columns import Rename
-from ..contract.dataset_schema import DatasetSchema, refuse_others
-from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 
 _STEPS: Final = "give the steps that the dataset was made with"
 

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...format.schema.schema import ColumnRule
+from ...inputs.contract.selection import Selection
+from ...inputs.contract.source import Listing, Source, Traits
+from ...inputs.files.formats import suffixes_of
+from ...inputs.files.listing import list_entries
 from ...recognise.rules import recognise
-from ..contract.selection import Selection
-from ..contract.source import Listing, Source, Traits
-from ..files.formats import suffixes_of
-from ..files.listing import list_entries
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..contract.dataset_schema import DatasetSchema
+    from ...inputs.contract.dataset_schema import DatasetSchema
     from .options import Options, TableOptions
 
 

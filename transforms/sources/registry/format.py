@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from ..contract.call import Call
+from ...inputs.contract.call import Call
 from .options import FileOptions, Options
 from .settings import Limits, Settings
 
 if TYPE_CHECKING:
+    from ...inputs.contract.source import Source
     from ...recipe.step import Step
-    from ..contract.source import Source
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
@@ -35,8 +35,8 @@ def keep_step(options: Options) -> tuple[Step, ...]:
     """Return the step that keeps the columns that are asked for; none where all are."""
     if options.columns is None and not options.exclude_columns:
         return ()
+    from ...inputs.contract.selection import Selection
     from ...recipe.steps.columns import Keep
-    from ..contract.selection import Selection
 
     return (Keep(Selection.of(options.columns, options.exclude_columns)),)
 
@@ -93,8 +93,8 @@ class Format(Generic[OptionsT]):
         kept = () if self.projects else keep_step(options)
         if not isinstance(options, FileOptions) or options.partitions is not None:
             return kept
+        from ...inputs.contract.selection import Selection
         from ...recipe.steps.partitions import Partitions
-        from ..contract.selection import Selection
 
         return (Partitions(tuple(options.paths), Selection.of(options.columns, options.exclude_columns)), *kept)
 

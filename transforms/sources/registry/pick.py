@@ -8,14 +8,14 @@ from typing import Any
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
+from ...inputs.contract.call import Call
+from ...inputs.contract.source import Source
+from ...inputs.files.formats import FORMATS
 from ...recipe.source import with_steps
 from ...recipe.steps.boxes import BoxesByType
 from ...recipe.steps.label import ClassesOfFiles
 from ...recipe.steps.pictures import ExportedPictures
 from ...recognise.rules import Look
-from ..contract.call import Call
-from ..contract.source import Source
-from ..files.formats import FORMATS
 from .settings import Settings
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...inputs.contract.call import Call
 from ...pictures.preprocess.options import Preprocess
 from ...recognise.evidence.names import FileSplits
-from ..contract.call import Call
 
 if TYPE_CHECKING:
     from ...format.schema.schema import ColumnRule

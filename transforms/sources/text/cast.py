@@ -49,7 +49,7 @@ from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type,
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
-from ..contract.dataset_schema import DatasetSchema
+from ...inputs.contract.dataset_schema import DatasetSchema
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"

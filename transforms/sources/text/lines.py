@@ -23,8 +23,8 @@ from ...errors import SourceError
 from ...format.batches.rejects import Place
 from ...format.buffers.views import BUFFER_LIMIT
 from ...format.wording.hints import Set
-from ..contract.source import ParallelMap, SourceEntry
-from ..files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_file, open_unbuffered, read_blocks
+from ...inputs.contract.source import ParallelMap, SourceEntry
+from ...inputs.files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_file, open_unbuffered, read_blocks
 from .open_text import BLOCK_BYTES, Cut, TextJob, TextPiece, joined, sniff_text, stream_text, text_jobs
 
 I64 = npt.NDArray[np.int64]

@@ -25,10 +25,10 @@ from ...errors import SourceError
 from ...format.tfrecord.gzip_members import InflateError, inflate
 from ...format.wording.hints import Add, Foreign, Set
 from ...format.wording.nearest import first_names
-from ..contract.call import typed_path
-from ..contract.source import ListedFile, Piece, SourceEntry, Stamp
-from ..files.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
-from ..files.open_file import DiskErrors, expect, is_object, open_file
+from ...inputs.contract.call import typed_path
+from ...inputs.contract.source import ListedFile, Piece, SourceEntry, Stamp
+from ...inputs.files.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
+from ...inputs.files.open_file import DiskErrors, expect, is_object, open_file
 
 # Most readers take a stream that is cut, or that something else follows, for a whole one. Here each stream of a file
 # must end, with its checksum where it has one, and only another stream may follow: files that were packed apart

@@ -9,7 +9,7 @@ from ..registry.settings import Settings
 from .options import TfrecordInput
 
 if TYPE_CHECKING:
-    from ..contract.source import Source
+    from ...inputs.contract.source import Source
 
 _STARTER: Final = """\
   records: example            # opaque: records need not be Examples

@@ -23,14 +23,14 @@ from ...dataset.generations.opened_generation import OpenedGeneration
 from ...errors import InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.wording.hints import Command
+from ...inputs.contract.source import Recognised, SourceEntry
+from ...inputs.files.formats import RECORD_NAMES
+from ...inputs.files.listing import entry_name, find_entries, holds_dataset, list_file
+from ...inputs.files.open_file import is_object
+from ...inputs.files.skipped_names import LeftOut
 from ...recognise.evidence.tfds import StatedFiles
 from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
-from ..contract.source import Recognised, SourceEntry
-from ..files.formats import RECORD_NAMES
-from ..files.listing import entry_name, find_entries, holds_dataset, list_file
-from ..files.open_file import is_object
-from ..files.skipped_names import LeftOut
 
 _REQUESTS_AT_ONCE: Final = 8
 """Each shard of a dataset in a store is looked at by a request or two.

@@ -37,8 +37,8 @@ from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
 from ...format.tfrecord.gzip_members import sniff_form
 from ...format.tfrecord.scan import WRONG_DATA, Damage, find_headers, is_record_header
 from ...format.wording.hints import Command, Set
-from ..contract.source import Frozen, ListedFile, Piece, SourceEntry
-from ..files.open_file import ReadAt, expect, open_file, open_listed, open_unbuffered, read_at, size_of
+from ...inputs.contract.source import Frozen, ListedFile, Piece, SourceEntry
+from ...inputs.files.open_file import ReadAt, expect, open_file, open_listed, open_unbuffered, read_at, size_of
 
 _GZIP_EXPANSION: Final = 4
 """Bytes of records for each compressed one, where nobody counted: tables reach 3 to 5."""

@@ -23,11 +23,11 @@ from ...format.schema.schema import Schema
 from ...format.splits.splitter import DEFAULT_SPLIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...inputs.contract.dataset_schema import DatasetSchema
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
+from ...inputs.files.open_file import check_stamp
 from ...recognise.evidence.tfds import missing_files, stated_of
 from ...recognise.rules import recognise
-from ..contract.dataset_schema import DatasetSchema
-from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
-from ..files.open_file import check_stamp
 from ..registry.file_source import FileSource
 from .inputs import InputFile, Inputs, find_inputs
 from .pieces import PieceReader, RecordsPiece, cut_run, is_compressed, pass_over, read_runs, rows_without, whole_file

@@ -22,10 +22,10 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import printable
-from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
+from ...inputs.contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
+from ...inputs.files.foreign_texts import told_of_text
+from ...inputs.files.open_file import files_of
 from ..csv.delimiter import SampleOptions, aligned_columns
-from ..files.foreign_texts import told_of_text
-from ..files.open_file import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
 from ..text.open_text import TextPiece, is_utf8, rewritten_as_utf8

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from shardmill.transforms.errors import SourceError
-from shardmill.transforms.sources.contract.source import Task, map_in_turn
+from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.registry.pick import pick_source
 
 

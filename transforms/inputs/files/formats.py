@@ -1,6 +1,6 @@
 """The formats of files: a line for each; all else that is known of a format is in the module that its line names.
 
-    "kv": FormatEntry("..kv.format", (".kv",)),
+    "kv": FormatEntry("...sources.kv.format", (".kv",)),
 
 Nothing is imported before it is asked for: a format can be named without its module, and its options can be checked
 without pyarrow.
@@ -71,26 +71,28 @@ HEAD_BYTES: Final = 512
 """How much of a file shows its format: tar has its mark at byte 257."""
 
 FORMATS: Final[dict[str, FormatEntry]] = {
-    "csv": FormatEntry("..csv.format", packed(".csv", ".tsv")),
-    "parquet": FormatEntry("..parquet.format", (".parquet", ".pq"), (b"PAR1",), "a Parquet file"),
+    "csv": FormatEntry("...sources.csv.format", packed(".csv", ".tsv")),
+    "parquet": FormatEntry("...sources.parquet.format", (".parquet", ".pq"), (b"PAR1",), "a Parquet file"),
     "images": FormatEntry(
-        "..images.format",
+        "...sources.images.format",
         (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif", ".jp2"),
         (b"\x89PNG", b"\xff\xd8\xff"),
         "an image",
         has_notes=True,
     ),
-    "numpy": FormatEntry("..numpy.format", (".npy", ".npz")),
-    "tfrecord": FormatEntry("..tfrecord.format", _TFRECORD, called="a TFRecord file"),
-    "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
-    "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), _ARROW, "an Arrow file"),
-    "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=2),
-    "coco": FormatEntry("..annotations.formats:COCO", ()),
-    "voc": FormatEntry("..annotations.formats:VOC", ()),
-    "yolo": FormatEntry("..annotations.formats:YOLO", ()),
-    "boxes": FormatEntry("..annotations.formats:BOXES", ()),
-    "tar": FormatEntry("..archives.format:TAR", (*packed(".tar"), ".tgz"), (b"ustar",), "a tar archive", magic_at=257),
-    "zip": FormatEntry("..archives.format:ZIP", (".zip",), _ZIP, "a zip archive", may_be_notes=1),
+    "numpy": FormatEntry("...sources.numpy.format", (".npy", ".npz")),
+    "tfrecord": FormatEntry("...sources.tfrecord.format", _TFRECORD, called="a TFRecord file"),
+    "jsonl": FormatEntry("...sources.jsonl.format", packed(".jsonl", ".ndjson")),
+    "arrow": FormatEntry("...sources.arrow.format", (".arrow", ".feather", ".ipc"), _ARROW, "an Arrow file"),
+    "txt": FormatEntry("...sources.txt.format", packed(".txt"), may_be_notes=2),
+    "coco": FormatEntry("...sources.annotations.formats:COCO", ()),
+    "voc": FormatEntry("...sources.annotations.formats:VOC", ()),
+    "yolo": FormatEntry("...sources.annotations.formats:YOLO", ()),
+    "boxes": FormatEntry("...sources.annotations.formats:BOXES", ()),
+    "tar": FormatEntry(
+        "...sources.archives.format:TAR", (*packed(".tar"), ".tgz"), (b"ustar",), "a tar archive", magic_at=257
+    ),
+    "zip": FormatEntry("...sources.archives.format:ZIP", (".zip",), _ZIP, "a zip archive", may_be_notes=1),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.errors import InputError
+from shardmill.transforms.inputs.files import listing
+from shardmill.transforms.inputs.files.formats import suffixes_of
+from shardmill.transforms.inputs.files.listing import expand_paths, list_entries, some_paths
 from shardmill.transforms.recognise.rules import Look
-from shardmill.transforms.sources.files import listing
-from shardmill.transforms.sources.files.formats import suffixes_of
-from shardmill.transforms.sources.files.listing import expand_paths, list_entries, some_paths
 
 CSV = suffixes_of("csv")
 

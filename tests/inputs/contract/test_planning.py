@@ -12,8 +12,8 @@ from shardmill.transforms.format.batches.rows import RowOrigin, Rows
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.splits.splitter import OneSplit
-from shardmill.transforms.sources.contract.planning import Plan, make_plan
-from shardmill.transforms.sources.contract.source import (
+from shardmill.transforms.inputs.contract.planning import Plan, make_plan
+from shardmill.transforms.inputs.contract.source import (
     Frozen,
     Listing,
     Piece,
