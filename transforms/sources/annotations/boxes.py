@@ -38,7 +38,7 @@ from ...inputs.files.skipped_names import pictures_below
 from ...recipe.steps.objects import ID
 from ...recognise.evidence.names import kind_of, split_in_words
 from ...recognise.evidence.picture_tables import BoxColumns, box_columns, box_header, class_map
-from .rows import MOST_BYTES, Annotated, AnnotationOptions, Picture, annotated
+from .rows import MOST_BYTES, Annotated, AnnotationOptions, ObjectRows, Picture, annotated, labels_in, with_numbers
 from .voc import number_by_names
 
 _PART: Final = 1.5
@@ -62,37 +62,36 @@ def read_boxes(entries: Sequence[SourceEntry], options: AnnotationOptions, run: 
     tables = run(partial(_read, only=only), entries)
     numbers = [one for _, rows, _ in tables for row in rows for one in row.numbers or ()]
     parts = bool(numbers) and max(numbers) <= _PART
-    found, known = list[Picture](), dict[str, _Pictures]()
+    found, objects, known, described = list[Picture](), ObjectRows(), dict[str, _Pictures](), _descriptions(entries)
     for number, (columns, rows, _) in enumerate(tables):
         folder = options.folder_of(entries[number])
-        pictures, here = known.get(folder.path) or _pictures_in(folder.path), dict[str, Picture]()
+        pictures, here = known.get(folder.path) or _pictures_in(folder.path), dict[str, int]()
         known[folder.path] = pictures
         table = os.path.relpath(os.fsdecode(entries[number].path), folder.path)
         for row in rows:
             name = folder.named(pictures.named(row.picture, table))
-            picture = here.setdefault(name, Picture(number, name, row.picture, None if parts else row.size))
+            picture = here.setdefault(name, len(found))
+            if picture == len(found):
+                found.append(Picture(number, name, row.picture, None if parts else row.size))
             if row.numbers is not None:
                 box = _box(row.numbers, corners=columns.corners, parts=parts)
-                picture.objects.append({ID: f"row {row.number}", "label": row.label} | box)
-        found += here.values()
-    described = _descriptions(entries)
-    for picture in found:
-        for one in picture.objects:
-            one["label"] = described.get(one["label"], one["label"])
-    order, notes = _class_map(entries, found) if options.names is None and not options.numeric else ([], ())
-    classes, warnings = number_by_names(found, options, order)
+                label = described.get(row.label or "", row.label)
+                objects.add(picture, {ID: f"row {row.number}", "label": label} | box)
+    boxes = objects.table()
+    order, notes = _class_map(entries, labels_in(boxes)) if options.names is None and not options.numeric else ([], ())
+    classes, warnings = number_by_names(labels_in(boxes), options, order)
     unread = Counter(name for _, _, others in tables for name in others)
     warnings += [f"columns of boxes that are not read: {first_names(list(unread), 8)}"] if unread else []
-    read = annotated(found, len(entries), classes, warnings=warnings)
+    read = annotated(found, len(entries), classes, with_numbers(boxes, classes), warnings=warnings)
     return replace(read, notes=(*read.notes, *notes))
 
 
-def _class_map(entries: Sequence[SourceEntry], pictures: Sequence[Picture]) -> tuple[list[str], tuple[str, ...]]:
+def _class_map(entries: Sequence[SourceEntry], named: set[str]) -> tuple[list[str], tuple[str, ...]]:
     """Return the classes in the only file beside the tables that numbers those of all boxes, and what to say of it."""
     tables = {os.fsdecode(one.path) for one in entries}
     folders = dict.fromkeys(os.path.dirname(one) for one in tables)
     files = [file for one in folders for file in sorted(glob.glob(os.path.join(glob.escape(one), "*.csv")))]
-    named, maps = {one["label"] for picture in pictures for one in picture.objects} - {None}, dict[str, list[str]]()
+    maps = dict[str, list[str]]()
     for file in [one for one in files if one not in tables][:_MOST_MAPS]:
         text = beginning_of(file, MOST_BYTES).decode("utf-8-sig", "replace")
         names = class_map([*csv.reader(io.StringIO(text, newline=""))])

@@ -85,7 +85,7 @@ def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
             found.add(number, entry, document, known)
     warnings = [f"{text}: {count:,}" for text, count in found.counts.items() if count]
     objects = _with_keypoints(filled(found.objects.table(), found.more.table(), found.more_of))
-    return annotated(found.pictures, len(entries), found.classes, objects=objects, warnings=warnings)
+    return annotated(found.pictures, len(entries), found.classes, objects, warnings=warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class _Found:
                     if known.has_more:
                         rows.setdefault(key, row)
             if isinstance(one.get("caption"), str):
-                self.pictures[picture].captions.append(one["caption"])
+                self.pictures[picture].captions += (one["caption"],)
         known.objects = rows | known.objects
         _refuse_lost(entry, count, homeless, silent, known.pictures)
         self.counts["annotations left out, as their picture is not in the list of images"] += len(homeless)

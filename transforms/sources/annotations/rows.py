@@ -10,20 +10,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...format.buffers.arrow_memory import array_of, bitmap_of, raw_values, text_array
 from ...format.wording.hints import Set
-from ...inputs.contract.source import SourceEntry
+from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.formats import has_suffix, suffixes_of
 from ...pictures.masks import pycocotools
 from ...recipe.steps.objects import ID, MASK, OBJECTS, SIZE
+
+T = TypeVar("T")
 
 FILE_NAME: Final = "file_name"
 SOURCE_ID: Final = "image/source_id"
@@ -45,6 +49,7 @@ _FIELDS: Final[dict[str, pa.DataType]] = {
     "keypoint_names": pa.list_(pa.string()),
     ID: pa.string(),
 }
+_NUMBERS: Final = {pa.int32(): np.int32, pa.int64(): np.int64, pa.float64(): np.float64}
 PICTURE: Final = "picture"
 UNREAD: Final = ""
 """The segmentation of an object that has one, where masks are not asked for."""
@@ -118,18 +123,13 @@ class AnnotationOptions:
 
 @dataclass(slots=True)
 class Picture:
-    """What is said of one picture, first in the file `entry`; objects have values of some fields each.
-
-    `unread` are the keys of objects that are not read, one for each object that has it.
-    """
+    """What is said of one picture, first in the file `entry`, beside its objects."""
 
     entry: int
     file_name: str
     source_id: str
     size: tuple[int, int] | None = None
-    captions: list[str] = field(default_factory=list)
-    objects: list[dict[str, Any]] = field(default_factory=list)
-    unread: Sequence[str] = ()
+    captions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,42 @@ class ObjectRows:
         return found.select([name for name in _TABLE.names if name in self.names or name == PICTURE])
 
     def _end_part(self) -> None:
-        self._parts.append(pa.RecordBatch.from_pylist(self._waiting, schema=_TABLE))
+        columns = [_array([one.get(name) for one in self._waiting], _TABLE.field(name).type) for name in _TABLE.names]
+        self._parts.append(pa.RecordBatch.from_arrays(columns, schema=_TABLE))
         self._waiting = []
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return values of a kind of `_FIELDS`, None for a null, as `pa.array` does."""
+    if pa.types.is_string(kind):
+        return text_array(values)
+    valid = bitmap_of(np.array([one is not None for one in values], bool))
+    if pa.types.is_list(kind):
+        ends = np.cumsum([0, *(len(one or ()) for one in values)], dtype=np.int32)
+        items = _array([*chain.from_iterable(one or () for one in values)], kind.value_type)
+        return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(ends)], children=[items])
+    numbers = np.array([0 if one is None else one for one in values], _NUMBERS[kind])
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(numbers)])
+
+
+def in_parts(run: ParallelMap, function: Callable[[SourceEntry], T], entries: Sequence[SourceEntry]) -> Iterator[T]:
+    """Yield what a function returns of each file; what it returns of all of them would take much memory."""
+    for start in range(0, len(entries), PART):
+        yield from run(function, entries[start : start + PART])
+
+
+def labels_in(objects: pa.Table) -> set[str]:
+    return {*pc.unique(objects["label"]).drop_null().to_pylist()} if "label" in objects.column_names else set()
+
+
+def with_numbers(objects: pa.Table, classes: Mapping[int, str]) -> pa.Table:
+    """Return objects with the numbers of their classes, where these have one."""
+    if "label" not in objects.column_names:
+        return objects
+    numbers = {name: number for number, name in classes.items()}
+    coded = pa.concat_arrays(objects["label"].chunks).dictionary_encode()
+    known = _array([numbers.get(name) for name in coded.dictionary.to_pylist()], pa.int64())
+    return objects.append_column("category", known.take(coded.indices))
 
 
 def filled(table: pa.Table, more: pa.Table, rows: npt.ArrayLike) -> pa.Table:
@@ -197,29 +231,20 @@ def annotated(
     pictures: Sequence[Picture],
     files: int,
     classes: Mapping[int, str],
+    objects: pa.Table,
     *,
-    objects: pa.Table | None = None,
     errors: dict[int, str] | None = None,
     warnings: Sequence[str] = (),
 ) -> Annotated:
-    """Return the rows of some pictures; a field that only some objects have is left out, with a warning.
-
-    `objects` are those of all pictures, else each picture has its own.
-    """
-    if objects is None:
-        rows = ObjectRows()
-        for number, picture in enumerate(pictures):
-            for one in picture.objects:
-                rows.add(number, one)
-        objects = rows.table()
-    unread = pc.sum(pc.equal(objects[MASK], UNREAD)).as_py() if MASK in objects.column_names else 0
+    """Return the rows of some pictures and of the objects of all; a field that only some have is left out, and said."""
+    unread = pc.sum(pc.equal(objects[MASK], text_array([UNREAD])[0])).as_py() if MASK in objects.column_names else 0
     if unread:
         objects = objects.drop_columns([MASK])
     total = objects.num_rows
     there = Counter({name: total - objects[name].null_count for name in objects.column_names})
     named = there["label"] > 0 and there["label"] == there["category"]  # objects without a class are rejects
     needed = (*_NEEDED, "label") if named else _NEEDED
-    known = [name for name in objects.column_names if name in _FIELDS]
+    known = [name for name in _FIELDS if name in objects.column_names]
     fields = [name for name in known if there[name] == total or name in needed] if total else []
     lacking = [name for name in known if 0 < there[name] < total and name not in (*fields, ID)]
     said = [f'"{name}" is left out: not all objects have it, but {there[name]:,} of {total:,}' for name in lacking]
@@ -227,30 +252,30 @@ def annotated(
     batch = _batch_of(pictures, objects, fields)
     order = np.argsort([picture.entry for picture in pictures], kind="stable")
     ends = np.searchsorted(np.array([picture.entry for picture in pictures], np.int64)[order], np.arange(files + 1))
-    batch = batch.take(pa.array(order))
+    batch = batch.take(array_of(order))
     notes = (f"segmentations of {unread:,} objects are not read; to read them as masks: {_MASKS}",) if unread else ()
     return Annotated(batch, ends[1:], errors or {}, (*warnings, *said), dict(classes), used, notes)
 
 
 def _batch_of(pictures: Sequence[Picture], objects: pa.Table, fields: Sequence[str]) -> pa.RecordBatch:
-    owners = objects[PICTURE].to_numpy()
+    owners = raw_values(pa.concat_arrays(objects[PICTURE].chunks), np.int32)
     counts = np.bincount(owners, minlength=len(pictures))
     has_some = counts > 0
     columns = {
-        FILE_NAME: pa.array([picture.file_name for picture in pictures], pa.string()),
-        SOURCE_ID: pa.array([picture.source_id for picture in pictures], pa.string()),
+        FILE_NAME: text_array([picture.file_name for picture in pictures]),
+        SOURCE_ID: text_array([picture.source_id for picture in pictures]),
     }
     if any(picture.captions for picture in pictures):
-        columns[CAPTION] = pa.array([picture.captions or None for picture in pictures], pa.list_(pa.string()))
+        columns[CAPTION] = _array([picture.captions or None for picture in pictures], pa.list_(pa.string()))
     if fields and any(picture.size is not None for picture in pictures):
         sizes = zip(pictures, has_some.tolist(), strict=True)
-        columns[SIZE] = pa.array([one.size if some else None for one, some in sizes], pa.list_(pa.int64()))
+        columns[SIZE] = _array([one.size if some else None for one, some in sizes], pa.list_(pa.int64()))
     if fields:
-        ends = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
-        order = pa.array(np.argsort(owners, kind="stable"))
+        ends = array_of(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        order = array_of(np.argsort(owners, kind="stable"))
         taken = (pa.concat_arrays(objects[name].take(order).chunks) for name in fields)
         lists = [pa.ListArray.from_arrays(ends, values) for values in taken]
-        columns[OBJECTS] = pa.StructArray.from_arrays(lists, names=fields, mask=pa.array(~has_some))
+        columns[OBJECTS] = pa.StructArray.from_arrays(lists, names=fields, mask=array_of(~has_some))
     schema = pa.schema(
         [pa.field(name, column.type, name not in (FILE_NAME, SOURCE_ID)) for name, column in columns.items()]
     )

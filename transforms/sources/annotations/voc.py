@@ -35,7 +35,19 @@ from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import open_file, open_listed
 from ...recipe.steps.label import in_order_of_numbers
-from .rows import MOST_BYTES, Annotated, AnnotationOptions, Picture, annotated, numbered, too_large
+from .rows import (
+    MOST_BYTES,
+    Annotated,
+    AnnotationOptions,
+    ObjectRows,
+    Picture,
+    annotated,
+    in_parts,
+    labels_in,
+    numbered,
+    too_large,
+    with_numbers,
+)
 
 _LABEL_MAP: Final = "labelmap.txt"
 _ABOVE: Final = "/Annotations/"
@@ -45,14 +57,22 @@ _READ: Final = frozenset({"name", "bndbox", "difficult", "truncated", "pose"})
 
 def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
     """A file that is none of VOC's has an error. Raises `SourceError` where a file cannot be opened."""
-    found = run(partial(_read, wanted=options), entries)
-    pictures = [replace(one, entry=number) for number, one in enumerate(found) if isinstance(one, Picture)]
-    errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
+    pictures, errors, rows, unread = list[Picture](), dict[int, str](), ObjectRows(), Counter[str]()
+    for number, one in enumerate(in_parts(run, partial(_read, wanted=options), entries)):
+        if isinstance(one, str):
+            errors[number] = one
+            continue
+        picture, objects, others = one
+        for each in objects:
+            rows.add(len(pictures), each)
+        pictures.append(replace(picture, entry=number))
+        unread.update(others)
+    found = rows.table()
     order, note = ((), "") if options.numeric or options.names is not None else _label_map(entries)
-    classes, warnings = number_by_names(pictures, options, order)
-    unread = Counter(key for one in pictures for key in one.unread)
+    classes, warnings = number_by_names(labels_in(found), options, order)
     warnings += [f"objects with <{printable(key)}>, which is not read: {count:,}" for key, count in unread.items()]
-    read = annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
+    found = with_numbers(found, classes)
+    read = annotated(pictures, len(entries), classes, found, errors=errors, warnings=warnings)
     return replace(read, notes=(*read.notes, note)) if note else read
 
 
@@ -76,31 +96,27 @@ def _label_map(entries: Sequence[SourceEntry]) -> tuple[Sequence[str], str]:
 
 
 def number_by_names(
-    pictures: Sequence[Picture], options: AnnotationOptions, order: Sequence[str] = ()
+    labels: set[str], options: AnnotationOptions, order: Sequence[str] = ()
 ) -> tuple[dict[int, str], list[str]]:
-    """Give objects the numbers of their classes; return these, and warnings.
+    """Return the classes of all labels of objects by their numbers, and warnings.
 
     New classes are in an `order`, with those that it lists and no object has, and others in that of their names.
     """
-    found_names = {one["label"] for picture in pictures for one in picture.objects if one["label"] is not None}
     held = options.held or ()
-    new = found_names - set(held)
+    new = labels - set(held)
     new_names = in_order_of_numbers(new, "input.annotations.classes") if options.numeric else sorted(new - {*order})
     new_names = [*(name for name in order if name not in held), *new_names]
     names = (*held, *new_names) if options.names is None else options.names
     classes = numbered(names, options.label_offset if options.names is not None or not held else 0)
-    numbers = {name: number for number, name in classes.items()}
-    for picture in pictures:
-        for one in picture.objects:
-            one["category"] = numbers.get(one["label"])
-    others = sorted(found_names - numbers.keys())
+    others = sorted(labels - {*classes.values()})
     warnings = [f"objects of classes that are not given make their pictures rejects: {first_names(others, 8)}"]
     return classes, warnings if others else []
 
 
-def _read(entry: SourceEntry, wanted: AnnotationOptions) -> Picture | str:
+def _read(entry: SourceEntry, wanted: AnnotationOptions) -> tuple[Picture, list[dict[str, Any]], list[str]] | str:
+    """Return a picture, its objects, and the keys of these that are not read; or what is wrong with the file."""
     if (bare := wanted.bare_picture(entry)) is not None:
-        return replace(bare, source_id=os.path.basename(bare.source_id))
+        return replace(bare, source_id=os.path.basename(bare.source_id)), [], []
     if (why := too_large(entry)) is not None:
         return why
     with open_listed(entry, open_file) as file:
@@ -122,7 +138,7 @@ def _read(entry: SourceEntry, wanted: AnnotationOptions) -> Picture | str:
     objects = root.findall("object")
     unread = [key for one in objects for key in {part.tag for part in one} - _READ]
     name = wanted.folder_of(entry).named(name)
-    return Picture(0, name, stem, size, objects=list(map(_object, objects)), unread=sorted(unread))
+    return Picture(0, name, stem, size), list(map(_object, objects)), sorted(unread)
 
 
 def _object(one: ET.Element) -> dict[str, Any]:

@@ -30,7 +30,18 @@ from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.open_file import is_object, open_file, open_listed
 from ...inputs.files.skipped_names import pictures_below
 from ...recognise.evidence.label_names import Beside, beside_labels
-from .rows import UNREAD, Annotated, AnnotationOptions, Picture, PictureFolder, annotated, numbered, too_large
+from .rows import (
+    UNREAD,
+    Annotated,
+    AnnotationOptions,
+    ObjectRows,
+    Picture,
+    PictureFolder,
+    annotated,
+    in_parts,
+    numbered,
+    too_large,
+)
 
 _NO_NAMES: Final = (
     "classes have no names, and are numbers: no YAML file or classes.txt beside the labels names them, or files name "
@@ -69,22 +80,12 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
             f"{files[1]} the same as {files[0]}, or convert the folders into two datasets",
         )
     names = options.names if options.names is not None else beside.names
-    pictures, errors, poses = bare, dict[int, str](), 0
-    labels = {n: entries[n] for numbers in by_folder.values() for n in numbers}
-    found = dict(
-        zip(
-            labels,
-            run(
-                partial(_read, wanted=replace(options, names=names), keypoints=beside.keypoints), list(labels.values())
-            ),
-            strict=True,
-        )
-    )
+    pictures, errors, rows, poses = bare, dict[int, str](), ObjectRows(), 0
+    read = partial(_read, wanted=replace(options, names=names), keypoints=beside.keypoints)
     for folder, numbers in by_folder.items():
-        known = _pictures_in(folder.path)
-        stems = _stems([entries[number] for number in numbers], known)
-        for number, stem in zip(numbers, stems, strict=True):
-            entry, one = entries[number], found[number]
+        known, labels = _pictures_in(folder.path), [entries[number] for number in numbers]
+        for number, stem, one in zip(numbers, _stems(labels, known), in_parts(run, read, labels), strict=True):
+            entry = entries[number]
             if isinstance(one, str):
                 errors[number] = one
             elif stem not in known:
@@ -94,12 +95,14 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
             else:
                 objects, more = one
                 poses += more
-                pictures.append(Picture(number, folder.named(known[stem]), folder.named(stem), objects=objects))
+                for each in objects:
+                    rows.add(len(pictures), each)
+                pictures.append(Picture(number, folder.named(known[stem]), folder.named(stem)))
     warnings = [f"objects with keypoints (kpt_shape), which are not read: {poses:,}"] if poses else []
-    if options.names is None and not names and any(one.objects for one in pictures):
+    if options.names is None and not names and rows.count:
         warnings.append(_NO_NAMES)
     classes = numbered(names, options.label_offset)
-    return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
+    return annotated(pictures, len(entries), classes, rows.table(), errors=errors, warnings=warnings)
 
 
 def _beside(entries: Sequence[SourceEntry]) -> Beside:
