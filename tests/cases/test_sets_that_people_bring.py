@@ -598,3 +598,30 @@ def test_to_leave_out_all_rows_or_most_is_never_proposed(text: str, shardmill: S
         screen = shardmill("convert", "a.csv", "-o", "out", "--set", "schema.columns.n.type=int64", *more)
         said = screen.out + screen.err
         assert (shown in said, "--max-rejects" in said) == (True, False), said
+
+
+@pytest.mark.parametrize("splits", [("",), ("train/", "test/")], ids=["one split", "splits"])
+@pytest.mark.parametrize("text", ["From: café\n\nhello\n", "a\n"], ids=["latin-1", "ASCII"])
+def test_texts_without_a_suffix_in_folders_are_read_by_the_line_that_gives_each_its_class(
+    splits: tuple[str, ...], text: str, shardmill: Shardmill
+) -> None:
+    for split in splits:
+        for name in ("alt.atheism/49960", "alt.atheism/51060", "sci.space/59848"):
+            Path("news", split, name).parent.mkdir(parents=True, exist_ok=True)
+            Path("news", split, name).write_text(f"{name}\n{text}", "latin-1")
+        Path("news", split, "sci.space/.DS_Store").write_bytes(b"\0\xff")
+    error = shardmill("convert", "news", "-o", "out").err
+    exec(error.partition("its folder the class, in Python: ")[2], {})
+    dataset = open_dataset("out")
+    for split in splits:
+        rows = list(dataset[split.rstrip("/") or "train"])
+        assert [row["class"] for row in rows] == ["alt.atheism", "alt.atheism", "sci.space"]
+        assert rows[0]["text"] == f"alt.atheism/49960\n{text}"
+
+
+def test_texts_without_a_suffix_are_read_line_by_line_by_the_command(shardmill: Shardmill) -> None:
+    make({"news/alt.atheism/1": "a\nb\n", "news/sci.space/2": "c\n"})
+    error = shardmill("convert", "news", "-o", "out").err
+    command = error.partition("to read them as text: shardmill ")[2].partition("; each line")[0]
+    assert shardmill(*shlex.split(command)).code == 0
+    assert [row["text"] for row in open_dataset("out")["train"]] == ["a", "b", "c"]

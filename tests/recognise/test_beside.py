@@ -137,6 +137,46 @@ def test_an_archive_beside_a_table_of_other_files_is_named(shardmill: Shardmill)
     assert f"Detected: {said}\n" in shown
 
 
+def pack(form: str, path: str, folder: str, *names: str) -> None:
+    shutil.move(shutil.make_archive("packed", form, folder, *names), path)
+
+
+@pytest.mark.parametrize(("form", "end"), [("zip", "zip"), ("tar", "tar"), ("gztar", "tar.gz")])
+@pytest.mark.parametrize("inside", ["", "sounds/"], ids=["beside it", "in a folder of its name"])
+def test_an_archive_that_is_unpacked_beside_it_is_said_to_be(
+    form: str, end: str, inside: str, shardmill: Shardmill
+) -> None:
+    Path("t", inside).mkdir(parents=True)
+    for name in ("1.wav", "2.wav"):
+        Path("t", inside, name).write_bytes(b"x")
+    pack(form, f"t/sounds.{end}", f"t/{inside}")
+    Path("t/a.csv").write_text("sound,n\n1.wav,1\n")
+    shown = shardmill("convert", "t", "-o", "out", "--format", "csv").out
+    assert f"Detected: t/sounds.{end}: not read, since what is in it is beside it, such as t/{inside}" in shown
+    assert "unpack it first" not in shown
+
+
+@pytest.mark.parametrize("packed", [["pets"], ["cat", "dog"]], ids=["one", "an archive of each class"])
+def test_archives_beside_folders_of_classes_are_left_out_by_the_option(packed: list[str], shardmill: Shardmill) -> None:
+    pictures(*(f"pets/{kind}/{n}.png" for kind in ("cat", "dog") for n in (1, 2)))
+    for name in packed:
+        pack("zip", f"pets/{name}.zip", "pets" if name == "pets" else f"pets/{name}")
+    screen = shardmill("convert", "pets", "-o", "out")
+    option = re.search(r"to leave .* out, since what is in it is beside it: (--set .*)", screen.err)
+    assert (screen.code, option is not None) == (2, True), screen.err
+    assert option
+    assert shardmill("convert", "pets", "-o", "out", *shlex.split(option[1])).code == 0
+    assert [row["image/class/label"] for row in open_dataset("out")["train"]] == ["cat", "cat", "dog", "dog"]
+
+
+def test_an_archive_of_others_beside_folders_of_classes_is_not_said_to_be_unpacked(shardmill: Shardmill) -> None:
+    pictures("more/cat/7.png", "pets/cat/1.png", "pets/dog/1.png")
+    pack("zip", "pets/more.zip", "more", "cat/7.png")
+    assert "to leave pets/more.zip out: --set 'input.ignore=" in shardmill("convert", "pets", "-o", "out").err
+    pictures("pets/2.png")
+    assert "to leave" not in shardmill("convert", "pets", "-o", "out").err
+
+
 def test_archives_in_an_archive_are_named(shardmill: Shardmill) -> None:
     with zipfile.ZipFile("in.zip", "w") as archive:
         archive.writestr("one.zip", b"PK")

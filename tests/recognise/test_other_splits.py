@@ -356,3 +356,31 @@ def test_one_class_of_coco_with_two_numbers_stops_a_run(classes: list[tuple[int,
     assert "pets/val/_annotations.coco.json: the category " in refused.err
     assert "give files with one list of categories" in refused.err
     assert not Path("out/dataset.json").exists()
+
+
+@pytest.mark.parametrize(
+    "form", ["data/{split}_{kind}-00000-of-00001.csv", "{kind}-{split}.csv", "{split}_{kind}_{n}.csv"]
+)
+def test_names_with_other_words_beside_those_of_splits_are_splits_of_their_own_by_the_first_command(
+    form: str, shardmill: Shardmill
+) -> None:
+    wanted = dict[str, list[int]]()
+    for number, (split, kind) in enumerate([("train", "prefs"), ("train", "sft"), ("test", "prefs"), ("test", "sft")]):
+        name = f"{kind}_{split}" if form.startswith("{kind}") else f"{split}_{kind}"
+        wanted[name] = [number] * (2 if "{n}" in form else 1)
+        for n in (1, 2):
+            write(f"in/{form.format(split=split, kind=kind, n=n)}", f"n\n{number}\n")
+    refused = shardmill("convert", "in", "-o", "out")
+    command = choices_in(refused.err)[0]
+    assert shardmill(*command).code == 0
+    dataset = open_dataset("out")
+    assert {split: [row["n"] for row in dataset[split]] for split in dataset.splits} == wanted
+
+
+@pytest.mark.parametrize("names", [("train_1", "train_2", "test_1"), ("sales-train", "sales-test")])
+def test_names_without_other_words_have_no_command_for_splits_of_their_own(
+    names: tuple[str, ...], shardmill: Shardmill
+) -> None:
+    for name in names:
+        write(f"in/{name}.csv", "n\n1\n")
+    assert "input.splits=names" in shardmill("convert", "in", "-o", "out").err.splitlines()[1]

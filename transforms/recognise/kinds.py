@@ -37,9 +37,10 @@ from ..inputs.files.skipped_names import is_other_file, notes_among, pictures_be
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
 from .evidence.hugging_face import refuse_missing_folders
-from .evidence.names import split_in_words
+from .evidence.names import split_in_words, split_of_folder
 from .evidence.picture_tables import by_metadata, is_picture_table
 from .evidence.tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
+from .pictures.layout import classes_of_folders
 from .strangers.pictures import refuse_mnist, refuse_other_sets
 
 _BESIDE: Final = 100
@@ -428,11 +429,30 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
         if document is None and _ARRAY.match(_head(one)):  # it is large
             return f"{name}: {_why_unknown(alike, call, every)}"
     if command is None:
-        return ""
+        return _how_texts_are_read(path, files, inside, base, call)
     left = first_names(sorted(os.path.basename(one) for one in files if one not in taken), 8)
     what = "bytes" if _format_by_head(_head(one)) else "lines"
     without = f" (without {left})" if left else ""
     return f"the first {what} of {name} show how to read them{without}: {command}"
+
+
+def _how_texts_are_read(path: str, files: Sequence[str], inside: str, base: str, call: Call) -> str:
+    """Return the command that reads texts in folders that may be classes, and the line of Python; none for others."""
+    if any(b"\0" in _head(one) for one in files[:_MOST_ENDS]):
+        return ""
+    folders = [os.path.dirname(os.path.abspath(one)) for one in files]
+    splits = [next(filter(None, map(split_of_folder, one.split(os.sep)[::-1])), None) for one in {*folders}]
+    around = Around(
+        form="txt",
+        call=call,
+        notable=(),
+        folders=[*dict.fromkeys(folders)],
+        root=os.path.abspath(os.path.join(base, path)),
+        splits=splits,
+        files=files,
+    )
+    told = next(classes_of_folders(around), "")
+    return f"to read them as text: {call.reading([inside], Add('--format', 'txt'))}; {told}" if told else ""
 
 
 def _options_of(path: str) -> Add | None:

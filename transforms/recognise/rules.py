@@ -41,6 +41,7 @@ from .beside.files import (
     lines_of_roboflow,
     published_sets,
     sidecars,
+    to_leave_archives_out,
 )
 from .beside.lists import lists_of_annotations, lists_of_classes, lists_of_splits, other_lists
 from .beside.tables import files_of_labels, tables_of_pictures, tables_of_roboflow
@@ -263,6 +264,8 @@ def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
     hints = list(published_sets(around)) or list(lists_of_classes(around))
     hints = hints or [text for text in lists_of_splits(around) if "; then: " in text]
     hints += found.hints(how.call)
+    if how.looks and b"" in found.below and len(found.below) > 1:
+        hints += to_leave_archives_out(os.fsdecode(found.paths[[*found.below].index(b"")]), how.call)
 
     def command(top: bytes) -> str:
         """Return the command that reads a folder alone, a split into a dataset of its own."""

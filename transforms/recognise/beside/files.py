@@ -14,8 +14,11 @@ import csv
 import json
 import os
 import re
+import tarfile
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from glob import escape
 from typing import Final
 
 from ...format.wording.hints import Add, Foreign, Set, read_csv, runnable, set_column
@@ -24,7 +27,7 @@ from ...format.wording.printable import printable
 from ...inputs.contract.call import Call, shown_path, typed_path
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
-from ...inputs.files.skipped_names import ARCHIVE, is_of_roboflow
+from ...inputs.files.skipped_names import ARCHIVE, is_of_roboflow, is_other_file, why_skipped
 from ..evidence.label_names import HEAD_BYTES, YOLO_LINES
 from ..evidence.picture_tables import names_of_cells
 
@@ -180,7 +183,12 @@ def kept_in_a_store(around: Around) -> Iterator[str]:
 
 def archives_beside(around: Around) -> Iterator[str]:
     """Archives beside the files that are read are to be unpacked, since rows may name what is in them."""
-    packed = [os.fsdecode(one) for one in around.notable if is_archive(one) and not is_object(one)]
+    archives = [os.fsdecode(one) for one in around.notable if is_archive(one) and not is_object(one)]
+    members = {path: member for path in archives[:MOST] if (member := unpacked_beside(path))}
+    for path, member in [*members.items()][:1]:
+        more = f" and {len(members) - 1:,} more" if len(members) > 1 else ""
+        yield f"{shown_path(path)}{more}: not read, since what is in it is beside it, such as {shown_path(member)}"
+    packed = [one for one in archives if one not in members]
     for path in packed[:1]:
         folder, name = os.path.split(path)
         ending = next((one for one in _UNPACK if name.lower().endswith(one)), "")
@@ -188,6 +196,38 @@ def archives_beside(around: Around) -> Iterator[str]:
         how = Foreign(*(word.format(file=typed_path(path), folder=typed_path(folder)) for word in words))
         more = f" and {len(packed) - 1:,} more" if len(packed) > 1 else ""
         yield f"{shown_path(os.fsencode(path))}{more}: not read; if rows name files in it, unpack it first: {how}"
+
+
+def unpacked_beside(path: str) -> str:
+    """Return the file or folder beside an archive that is the first of its members; empty where there is none."""
+    name = _first_member(path)
+    stem = re.sub(_ARCHIVES.pattern, b"", os.fsencode(path), flags=re.IGNORECASE)
+    places = [os.path.normpath(os.path.join(one, name)) for one in (os.path.dirname(os.fsencode(path)), stem)]
+    return os.fsdecode(next(filter(os.path.exists, places), b"")) if name else ""
+
+
+def _first_member(path: str) -> bytes:
+    head = beginning_of(path, HEAD_BYTES)
+    if head.startswith(b"PK\3\4"):
+        return head[30:][: int.from_bytes(head[26:28], "little")]
+    try:
+        with tarfile.open(path, "r|*") as archive:
+            return os.fsencode(next((one.name for one in archive if one.name != "."), ""))
+    except (tarfile.TarError, OSError, EOFError, zlib.error):
+        return b""  # unpacking it says what is wrong
+
+
+def to_leave_archives_out(folder: str, call: Call) -> Iterator[str]:
+    """Yield what leaves archives out of a folder that has no other file which may be a picture."""
+    if is_object(os.fsencode(folder)) or any(one.key == "input.ignore" for one in call.given):
+        return
+    with os.scandir(os.fsencode(folder)) as entries:
+        files = [one.path for one in entries if one.is_file() and why_skipped(one.name) is None]
+    files = sorted(one for one in files if not is_other_file(os.path.basename(one)))
+    if files and all(map(is_archive, files)):
+        leave = Set("input.ignore", [escape(os.path.basename(os.fsdecode(one))) for one in files])
+        unpacked = ", since what is in it is beside it" if all(map(unpacked_beside, map(os.fsdecode, files))) else ""
+        yield f"to leave {first_names([*map(shown_path, files)], MOST)} out{unpacked}: {leave}"
 
 
 def is_archive(path: bytes) -> bool:

@@ -183,7 +183,7 @@ def word_in_name(name: str) -> Word | None:
     >>> word_in_name("TrainSet_2.csv"), word_in_name("train_test_split.csv"), word_in_name("trains.csv")
     (Word(split='train', rest=(), is_outer=True), None, None)
     """
-    tokens = [token.lower() for token in _TOKEN.findall(_stem(name))]
+    tokens = [token.lower() for token in _TOKEN.findall(name_without_suffixes(name))]
     words = [token for token in tokens if not token.isdigit() and token not in _SAYS_NOTHING]
     found = [at for at, word in enumerate(words) if _split_word(word)]
     if len(found) != 1:
@@ -224,11 +224,13 @@ def _split_word(word: str) -> str | None:
     return match[1] if match else None
 
 
-def _stem(name: str) -> str:
+def name_without_suffixes(name: str) -> str:
     """Return a name without its suffixes.
 
-    >>> _stem("a.train.csv.gz"), _stem("train.tfrecord-00000-of-00002"), _stem("data.v2.test")
-    ('a.train', 'train', 'data.v2.test')
+    >>> name_without_suffixes("a.train.csv.gz"), name_without_suffixes("train.tfrecord-00000-of-00002")
+    ('a.train', 'train')
+    >>> name_without_suffixes("data.v2.test")
+    'data.v2.test'
     """
     name = re.sub(r"-[0-9]+-of-[0-9]+(?=\.|$)", "", name)
     while (parts := name.rpartition("."))[0] and parts[2].lower() in _SUFFIXES:

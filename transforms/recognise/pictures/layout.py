@@ -11,6 +11,7 @@ A split is its folder's own name in lower case. Paths are bytes here: only names
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import unicodedata
@@ -27,10 +28,12 @@ from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
 from ...inputs.contract.call import typed_path
 from ...inputs.files.formats import format_of_name
+from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
 from ...inputs.files.skipped_names import why_skipped
 from ...pictures.facts import ImageProblem
 from ..beside.files import MOST, Around
+from ..evidence.label_names import HEAD_BYTES
 from ..evidence.names import is_split_folder, level_of, split_in_words, split_of_folder
 
 Layout = Literal["flat", "label", "split", "split_label", "inner_label", "label_split"]
@@ -520,6 +523,7 @@ def classes_in_names(around: Around) -> Iterator[str]:
 
 
 _FEW_NAMES: Final = 4
+_MOST_TEXTS: Final = 64
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _HASH: Final = re.compile(r"(?<![^\W_])(?=[a-f]*[0-9])[0-9a-f]{7,}(?![^\W_])")
 _DEVICE: Final = re.compile(
@@ -563,8 +567,10 @@ def classes_of_folders(around: Around) -> Iterator[str]:
         at = next(one[-1][0] for one in own if one)
         split = f"'split': path.parts[{of_split - deepest - 1}], " if any(around.splits) else ""
         folder = "path.parent.name" if at == deepest - 1 else f"path.parts[{at - deepest - 1}]"
-        texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * deepest}*.txt'))"
-        data = f"[{{{split}'class': {folder}, 'text': path.read_text('utf-8')}} for path in {texts}]"
+        end = "*.txt" if all(one.endswith(".txt") for one in around.files) else "[!._]*"
+        texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * deepest}{end}'))"
+        text = f"path.read_text({_encoding_of(around.files)!r})"
+        data = f"[{{{split}'class': {folder}, 'text': {text}}} for path in {texts}]"
         read = call.of_data(data, **({"split__column": "split"} if split else {}))
         others = " (without the files in folders above these)" if len(chosen) < len(folders) else ""
         yield (
@@ -581,6 +587,16 @@ def classes_of_folders(around: Around) -> Iterator[str]:
     )
     also = f"; to get them as a column, rename each folder, such as: {rename}" if form in _WITH_COLUMNS else ""
     yield f"folder names do not become part of the records: {shown}{'' if '://' in root else also}"
+
+
+def _encoding_of(files: Sequence[str]) -> str:
+    """Return the encoding that reads the beginnings of some texts."""
+    try:
+        for one in files[:_MOST_TEXTS]:
+            codecs.getincrementaldecoder("utf-8")().decode(beginning_of(one, HEAD_BYTES))
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
 
 
 def _may_be_class(folder: str) -> bool:

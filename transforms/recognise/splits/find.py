@@ -34,6 +34,7 @@ from ..evidence.names import (
     alike_inside,
     as_split,
     kind_of,
+    name_without_suffixes,
     split_above,
     split_in_words,
     split_of_folder,
@@ -365,6 +366,8 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
         each = [(one, _command(replace(how, call=call), [folders[one]], option)) for one, call in own.items()]
         more = [] if of_folds else [*choices, ("all files in one split", _as_one(seen, how))]
         return _choice(f"{what}; each is a dataset" if of_folds else what, *each, *more)
+    if not others and (globs := _of_own_names(seen)):
+        choices.insert(0, (", ".join(globs), _command(how, both, Set("input.splits", globs), *union)))
     if others and len(ordered) > 1:
         rest = [file for split in ordered[1:] for file in by_split[split]]
         alone = _command(how, _named(by_split[ordered[0]], [*others, *rest]), *_into(how, ordered[0]))
@@ -372,6 +375,22 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     else:
         choices.append(("all files in one split", _as_one(seen, how)))
     return _choice(f"{what}: {shown}{beside}", *choices)
+
+
+def _of_own_names(seen: Seen) -> dict[str, str]:
+    """Return a glob for each split where names have other words beside those: train_sft.csv beside train_prefs.csv."""
+    found = dict[str, str]()
+    for name in seen.names:
+        own = as_split(re.sub(r"[\W_0-9]+$", "", name_without_suffixes(name)))
+        glob = re.sub(r"[0-9]+", "*", escape(name))
+        if found.setdefault(own, glob) != glob or len(found) > MOST_COMMANDS:
+            return {}
+    words = {word.rest for word in map(word_in_name, seen.names) if word}
+    try:
+        each = _by_globs(seen, tuple((split, (glob,)) for split, glob in found.items()), all_match=True)
+    except InputError:
+        return {}
+    return dict(sorted(found.items())) if len(words) > 1 and len({*each}) > len({*seen.each(split_in_words)}) else {}
 
 
 def _into(how: FileSplits, split: str) -> list[Set]:
