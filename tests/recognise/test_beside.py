@@ -330,6 +330,51 @@ def test_lists_of_pictures_are_read_with_their_classes_by_the_command_on_the_scr
 
 
 @pytest.mark.parametrize(
+    ("rows", "what", "names"),
+    [
+        (("0\t1\t2\t3", "0\t0\t5\t5"), "4 numbers each, which look like corners of boxes", 4),
+        (("9\t1\t2\t3", "0\t0\t5\t5"), "4 numbers each, and", 4),
+        (("-1\t1", "1\t-1"), "2 numbers each, and", 2),
+        (("0.5", "2"), "a number each, and", 1),
+    ],
+)
+def test_numbers_of_pictures_that_are_no_classes_have_neutral_names_and_a_dataset_of_their_own(
+    rows: tuple[str, str], what: str, names: int, shardmill: Shardmill
+) -> None:
+    pictures("d/cat/0.jpg", "d/cat/1.jpg", "d/dog/2.jpg")
+    Path("d/cat/cat_x.txt").write_text("".join(f"{n}.jpg\t{row}\n" for n, row in enumerate(rows)))
+    done = shardmill("convert", "d", "-o", "out")
+    line = line_of(done.out, "d/cat/cat_x.txt lists pictures with ")
+    assert f"lists pictures with {what}" in line
+    typed = shlex.split(line.partition("to read the lines: shardmill ")[2])
+    assert shardmill(*typed).code == 0
+    found = open_dataset("out-cat-cat_x").to_arrow("train")
+    numbers = found.select([f"column_{n}" for n in range(1, names + 1)])
+    assert [[*map(float, row.values())] for row in numbers.to_pylist()] == [
+        [*map(float, row.split("\t"))] for row in rows
+    ]
+    assert "class" not in found.column_names
+    assert open_dataset("out").manifest.splits["train"].records == 3  # which the command left alone
+
+
+def test_lists_in_many_folders_are_one_line_and_all_that_are_not_read_are_counted(shardmill: Shardmill) -> None:
+    for n in range(70):
+        pictures(f"d/c{n:02}/images/{n}.jpg")
+        Path(f"d/c{n:02}/c{n:02}_boxes.txt").write_text(f"{n}.jpg\t0\t0\t1\t1\n")
+    done = shardmill("convert", "d", "-o", "out")
+    line = line_of(done.out, "d/c00/c00_boxes.txt")
+    assert "d/c00/c00_boxes.txt, d/c01/c01_boxes.txt and 6 more list pictures with 4 numbers" in line
+    assert done.out.count("_boxes.txt -o out-") == 1
+    assert line_of(done.out, "62 more files that may list pictures are not read")
+    Path("d/other").mkdir()
+    Path("d/0.jpg").write_bytes(Path("d/c00/images/0.jpg").read_bytes())
+    stopped = shardmill("convert", "d", "-o", "out", "--overwrite")
+    assert stopped.code == 2
+    said = stopped.err.rpartition("nothing above reads ")[2].strip()
+    assert len(said.partition(" and ")[0].split(", ")) + int(said.rpartition(" and ")[2].split()[0]) + 2 == 70, said
+
+
+@pytest.mark.parametrize(
     "text", ["0.jpg\n1.jpg\n", "a.jpg 1\nb.jpg 2\n", "0.jpg 1\n1.jpg\n", "", "image class\n", "# 0.jpg 1\n"]
 )
 def test_a_text_that_lists_no_pictures_with_more_in_each_line_has_no_command(text: str, shardmill: Shardmill) -> None:

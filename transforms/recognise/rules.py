@@ -43,7 +43,7 @@ from .beside.files import (
     sidecars,
     to_leave_archives_out,
 )
-from .beside.lists import lists_of_annotations, lists_of_classes, lists_of_splits, other_lists
+from .beside.lists import files_not_looked_at, lists_of_annotations, lists_of_classes, lists_of_splits, other_lists
 from .beside.tables import files_of_labels, tables_of_pictures, tables_of_roboflow
 from .evidence.hugging_face import stated_classes, without_caches
 from .evidence.names import FileSplits, split_of_folder
@@ -86,7 +86,7 @@ MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 
 BESIDE: Final = (
     sidecars, tables_of_pictures, published_sets, files_of_labels, lists_of_classes, lists_of_splits, other_lists,
-    lists_of_annotations,
+    files_not_looked_at, lists_of_annotations,
     archives_beside, classes_of_folders, names_of_tables, classes_in_names,
 )  # fmt: skip
 WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
@@ -190,7 +190,7 @@ def _lines_beside(around: Around, rules: Sequence[Callable[[Around], Iterator[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureFolders:
-    """Folders that hold pictures, as their source lists them, and what it leaves out: `notable`, `texts`, `pairs`.
+    """Folders that hold pictures, as their source lists them; it leaves out `notable`, `texts`, `more` and `pairs`.
 
     `below` are the paths by which they are detected, `paths` the absolute ones, `roots` what each was found below.
     `annotations` have the names of these. `names` gives those of some pictures, `smallest`
@@ -203,6 +203,7 @@ class PictureFolders:
     annotations: Sequence[AnnotationFile]
     notable: Sequence[bytes]
     texts: Sequence[bytes]
+    more: int
     pairs: Sequence[tuple[bytes, bytes]]
     names: Callable[[int], Sequence[bytes]]
     smallest: Callable[[int], Sequence[SourceEntry]]
@@ -290,7 +291,9 @@ def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
         text = "\n".join(line for at, line in enumerate(lines) if not at or line not in lines[0])
         files = map(shown_path, dict.fromkeys([*around.notable, *around.texts, *beside]))
         left = [one for one in files if one not in text]
-        raise UsageError(f"{text}\nnothing above reads {first_names(left, MOST)}" if left else text) from None
+        raise UsageError(
+            f"{text}\nnothing above reads {first_names(left, MOST, around.more)}" if left else text
+        ) from None
 
 
 def _by_rule(found: PictureFolders, layout: str, by: Recognised, splits: Sequence[str | None], call: Call) -> Meaning:
@@ -313,6 +316,7 @@ def _around(found: PictureFolders, meaning: Meaning, how: FileSplits, call: Call
         call=call or how.call.afterwards,
         notable=found.notable if how.looks else (),
         texts=found.texts if how.looks else (),
+        more=found.more if how.looks else 0,
         folders=folders,
         root=os.fsdecode(found.roots[0]),
         splits=meaning.splits,

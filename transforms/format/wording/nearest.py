@@ -49,11 +49,11 @@ class NoColumnError(SchemaError):
         return type(self), self._given
 
 
-def first_names(names: Sequence[str], count: int) -> str:
-    """Return the first names as a message lists them, and how many more there are.
+def first_names(names: Sequence[str], count: int, others: int = 0) -> str:
+    """Return the first names as a message lists them, and how many more there are, with `others` that are not here.
 
     >>> first_names(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    more = f" and {len(names) - count:,} more" if len(names) > count else ""
-    return ", ".join(printable(name) for name in names[:count]) + more
+    more = max(len(names) - count, 0) + others
+    return ", ".join(printable(name) for name in names[:count]) + (f" and {more:,} more" if more else "")

@@ -120,7 +120,7 @@ class LeftOut:
     """What a listing leaves out: how many of each kind, and the paths of files that may belong to what is read.
 
     `texts` are others whose names do not say so, and whose contents may, the largest first: captions and boxes beside
-    each picture are small.
+    each picture are small. `more` may belong too, and are counted alone.
 
     Kinds are suffixes (`.txt`), and reasons: hidden, hidden folder, junk, @eaDir, ignored, dataset, links, empty.
     """
@@ -128,10 +128,15 @@ class LeftOut:
     counts: Counter[str] = field(default_factory=Counter)
     notable: list[bytes] = field(default_factory=list)
     _sized: list[tuple[int, bytes]] = field(default_factory=list)
+    _seen: int = 0
 
     @property
     def texts(self) -> list[bytes]:
         return [path for _, path in nsmallest(_MOST_TEXTS, self._sized)]
+
+    @property
+    def more(self) -> int:
+        return self._seen - len(self.notable) - len(self.texts)
 
     def skip(self, kind: str, path: bytes = b"") -> None:
         """Leave out something; of hidden files those that Roboflow writes beside pictures are kept for a warning."""
@@ -139,23 +144,30 @@ class LeftOut:
             self.skip_file(path)
             return
         self.counts[kind] += 1
-        if is_of_roboflow(path) and len(self.notable) < _MOST_NOTABLE:
-            self.notable.append(path)
+        if is_of_roboflow(path):
+            self._note(path)
 
     def skip_file(self, path: bytes, size: int = 0) -> None:
         """Leave out a file of another kind."""
         name = path[path.rfind(b"/") + 1 :].lower()
         found = _SUFFIX.search(name)
         self.counts[f".{found[1].decode()}" if found else "without a suffix"] += 1
-        if _NOTABLE.fullmatch(name) and len(self.notable) < _MOST_NOTABLE:
-            self.notable.append(path)
+        if _NOTABLE.fullmatch(name):
+            self._note(path)
         elif name.endswith(TEXTS):
+            self._seen += 1
             self._sized.append((-size, path))
             if len(self._sized) > _MANY_TEXTS:
                 self._sized = nsmallest(_MOST_TEXTS, self._sized)
 
+    def _note(self, path: bytes) -> None:
+        self._seen += 1
+        if len(self.notable) < _MOST_NOTABLE:
+            self.notable.append(path)
+
     def add(self, more: LeftOut) -> None:
         self.counts += more.counts
+        self._seen += more._seen
         self.notable += more.notable
         self._sized = nsmallest(_MOST_TEXTS, self._sized + more._sized)
 

@@ -49,7 +49,8 @@ class Around:
     """Files that are read, with their `form`, and those around them; `folders` are theirs below the `root`, absolute.
 
     `notable` are files that were left out, `texts` others whose lines may name pictures, `pairs` those with the name of
-    a picture beside them, one of each suffix, each with that picture. `splits` are those of the files. Pictures of a
+    a picture beside them, one of each suffix, each with that picture; `more` files that may name pictures are only
+    counted. `splits` are those of the files. Pictures of a
     `flat` folder have no classes and no splits, which an archive of samples would lose. `files` are some of those that
     are read; pictures without classes are `unlabelled`. With `others` tables that name no picture are named too.
     """
@@ -66,6 +67,7 @@ class Around:
     pairs: Sequence[tuple[bytes, bytes]] = ()
     flat: bool = False
     others: bool = True
+    more: int = 0
 
     @property
     def below(self) -> Sequence[str]:
@@ -76,6 +78,12 @@ class Around:
     def above(self) -> list[str]:
         """The folders that hold these, below the root."""
         return [one for one in dict.fromkeys(map(os.path.dirname, self.below)) if one.startswith(f"{self.root}/")]
+
+    def apart(self, file: str) -> Call:
+        """Return the call with a dataset of its own for a file beside pictures, unless rows are appended."""
+        below = os.path.relpath(file, self.root or None).removeprefix("../")
+        name = re.sub("[./]+", "-", os.path.splitext(below)[0]).strip("-")
+        return self.call if self.call.command == "append" else self.call.apart(name)
 
 
 def sidecars(around: Around) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import Final
 
 from ...format.wording.hints import Add, Set, read_csv, set_column
 from ...format.wording.nearest import first_names
+from ...format.wording.printable import printable_path
 from ...inputs.contract.call import shown_path, typed_path
 from ...inputs.files.formats import FORMATS
 from ..evidence.label_names import lines_in
@@ -28,12 +29,17 @@ from .files import AS_LABELS, BY_SPLIT, MOST, TAB, Around, as_metadata, lines_of
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """How a list of pictures is read: cells between signs, with a header or without; where paths begin and end."""
+    """How a list of pictures is read: cells between signs, with a header or without; where paths begin and end.
+
+    Other columns may be `numbers` that are no classes, four of them maybe the corners of boxes.
+    """
 
     sign: str
     header: bool
     comment: bool
     texts: bool
+    numbers: bool
+    boxes: bool
     width: int
     root: str
     suffix: str
@@ -45,13 +51,29 @@ class _List:
     def options(self) -> list[Add]:
         options = [Add("--format", "csv", "--delimiter", self.sign, *([] if self.header else ["--no-header"]))]
         options += [Set("input.trim", True)] if self.aligned else []
-        names = ["image", "class", *(f"column_{n}" for n in range(2, self.width))]
-        options += [] if self.header else [Set("input.names", names), set_column("image", "image", "path")]
+        options += [] if self.header else [Set("input.names", self.names), set_column("image", "image", "path")]
         options += [Set("input.comment", "#")] if self.comment else []
-        options += [set_column("class", "label", True)] if self.texts and not self.header else []
+        is_class = self.texts and not self.header and not self.numbers
+        options += [set_column("class", "label", True)] if is_class else []
         options += [Set("schema.files_root", typed_path(self.root))] if self.root else []
         options += [Set("schema.files_suffix", self.suffix)] if self.suffix else []
         return options + written_as(self.picture)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns of a list without a header."""
+        return ["image", *([] if self.numbers else ["class"]), *self._others]
+
+    @property
+    def _others(self) -> list[str]:
+        return [f"column_{n}" for n in range(1 if self.numbers else 2, self.width)]
+
+    @property
+    def contents(self) -> str:
+        if not self.numbers:
+            return "with a class or a text each"
+        each = "a number" if self.width == 2 else f"{self.width - 1} numbers"
+        return f"with {each} each" + (", which look like corners of boxes" if self.boxes else "")
 
 
 def lists_of_classes(around: Around) -> Iterator[str]:
@@ -64,7 +86,11 @@ def lists_of_classes(around: Around) -> Iterator[str]:
     together = defaultdict[_List, list[str]](list)
     for form, lists in forms.items():
         together[replace(form, split=None) if form.split else form] += lists
-    for form, lists in together.items():
+    alike = defaultdict[_List, list[_List]](list)
+    for form in together:
+        alike[replace(form, root="", suffix="") if form.numbers else form].append(form)
+    for form, *others in alike.values():
+        lists, more = together[form], [one for other in others for one in together[other]]
         splits = sorted({one.split or "" for one in forms if replace(one, split=None) == form})
         options = [Set("input.splits", "names")] if len(lists) > 1 and all(splits) else []
         options += [Set("output.split", splits[0])] if len(lists) == 1 and splits[0] not in ("", "train") else []
@@ -73,29 +99,42 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         if not all(splits) and any(in_splits(row[0] for row in rows_in(os.fsencode(one)) if row) for one in lists):
             yield _with_folders(form, lists, around)
             continue
-        file, names = ("", list[str]()) if form.header or form.texts else _names_of_numbers(lists, form.sign, around)
+        no_class = form.header or form.texts or form.numbers
+        file, names = ("", list[str]()) if no_class else _names_of_numbers(lists, form.sign, around)
         options += [set_column("class", "label", names)] if names else []
         unread = f" ({shown_path(file)} with the names of classes is not read either)" if file and not names else ""
-        read = around.call.plain(lists, *form.options, *options)
-        lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
-        what = f"{first_names(lists, MOST)} {lines} pictures with a class or a text each, and {are} not read{unread}"
-        yield f"{what}; to read the lines: {read}"
+        replaces = around.call.has_written and (form.numbers or not around.unlabelled)
+        call = around.call if len(alike) == 1 and not replaces else around.apart(lists[0])
+        read = call.plain(lists, *form.options, *options)
+        lines, are = ("list", "are") if lists[1:] or more else ("lists", "is")
+        what = f"{first_names([*lists, *more], 2 if more else MOST)} {lines} pictures {form.contents}"
+        of_first = f" of {printable_path(lists[0])}" if more else ""
+        yield f"{what}, and {are} not read{unread}; to read the lines{of_first}: {read}"
 
 
 def _with_folders(form: _List, lists: Sequence[str], around: Around) -> str:
     """Say how lists are read whose paths of pictures begin in folders of splits, which their lines have not."""
-    names = ["file_name", "class", *(f"column_{n}" for n in range(2, form.width))]
+    names = ["file_name", *form.names[1:]]
     sign = {"tab": "\t", " ": r"\s+" if form.aligned else " "}.get(form.sign, form.sign)
     more = {"comment": "#"} if form.comment else {}
     frames = [read_csv(repr(one), sign, header=None, names=names, skiprows=int(form.header), **more) for one in lists]
     frame = frames[0] if len(frames) == 1 else f"pandas.concat([{', '.join(frames)}])"
     frame += f".assign(file_name=lambda rows: rows['file_name'] + {form.suffix!r})" if form.suffix else ""
-    options = [set_column("class", "label", True)] if form.texts else []
+    options = [set_column("class", "label", True)] if form.texts and not form.numbers else []
     folder = form.root or os.path.dirname(lists[0])
     how = as_metadata(around.call, folder, frame, [*options, *written_as(form.picture)])
     lines, are = ("lists", "is") if len(lists) == 1 else ("list", "are")
-    what = f"{first_names(lists, MOST)} {lines} pictures in folders of splits, with a class or a text each"
+    what = f"{first_names(lists, MOST)} {lines} pictures in folders of splits, {form.contents}"
     return f"{what}, and {are} not read; {how}"
+
+
+def files_not_looked_at(around: Around) -> Iterator[str]:
+    """Of many lists the first ones are looked at, and the others counted."""
+    notable = _lists_in(around)
+    more = max(len(notable) - MOST, 0) + around.more
+    if notable and more:
+        what, are = ("file", "is") if more == 1 else ("files", "are")
+        yield f"{more:,} more {what} that may list pictures {are} not read"
 
 
 def _lists_in(around: Around) -> list[bytes]:
@@ -150,13 +189,29 @@ def _list_in(path: bytes, around: Around) -> _List | None:
                 folder, suffix = place
                 root = "" if folder == os.path.dirname(os.fsdecode(path)) else folder
                 texts = not all(row[1].isdecimal() for row in rows[header:])
+                numbers, boxes = _of_numbers([row[1:] for row in rows[header:]])
                 split = split_in_words(os.path.basename(os.fsdecode(path)))
                 comment = any(line[0] == "#" for line in lines)
                 aligned = sign == " " and any("  " in line for line in data)
                 typed = {"\t": "tab"}.get(sign, sign)
                 picture = rows[header][0] + suffix
-                return _List(typed, header, comment, texts, len(rows[0]), root, suffix, split, aligned, picture)
+                return _List(
+                    typed, header, comment, texts, numbers, boxes, len(rows[0]), root, suffix, split, aligned, picture
+                )
     return None
+
+
+def _of_numbers(rows: Sequence[Sequence[str]]) -> tuple[bool, bool]:
+    """Return whether cells are numbers that are no classes, and whether four of them look like corners of boxes."""
+    if not all(_NUMBER.fullmatch(cell) for row in rows for cell in row):
+        return False, False
+    if len(rows[0]) == 1 and all(row[0].lstrip("-").isdecimal() for row in rows):
+        return False, False
+    boxes = [[float(cell) for cell in row] for row in rows] if len(rows[0]) == 4 else []
+    return True, bool(boxes) and all(0 <= x < right and 0 <= y < bottom for x, y, right, bottom in boxes)
+
+
+_NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
 def _place_of(name: str, path: bytes, around: Around) -> tuple[str, str] | None:

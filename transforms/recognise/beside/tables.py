@@ -104,9 +104,7 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
         shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
         what = f'{shown} {names} pictures in {its} column "{printable(column)}"'
-        alone = (len(groups) == 1 and not boxes) or around.call.command == "append"
-        below = os.path.relpath(group[0], around.root or None).removeprefix("../")
-        call = around.call if alone else around.call.apart(re.sub("[./]+", "-", os.path.splitext(below)[0]).strip("-"))
+        call = around.call if len(groups) == 1 and not boxes else around.apart(group[0])
         read = call.plain(_in_few_words(group, all_tables), *options)
         each = "" if not any(_names_one_again(one, column) for one in group) else ", a record for each row, so that a "
         each += "picture in several rows comes several times" if each else ""

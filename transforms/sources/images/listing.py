@@ -90,8 +90,9 @@ class ImageListing(Listing):
 
     `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`).
     `annotations` have the names of these. `sidecars` are files with the name of a picture beside them, and that;
-    `texts` may name pictures. `empty` are the folders without images and folders. Folders are named from the folder
-    `above` on, and have a `meaning`, where that was asked for; `beside` are lines on the files beside them.
+    `texts` may name pictures, and so may as many files as `more`. `empty` are the folders without images and folders.
+    Folders are named from the folder `above` on, and have a `meaning`, where that was asked for; `beside` are lines on
+    the files beside them.
     """
 
     folders: tuple[ImageFolder, ...] = ()
@@ -100,6 +101,7 @@ class ImageListing(Listing):
     annotations: tuple[AnnotationFile, ...] = ()
     sidecars: tuple[tuple[bytes, bytes], ...] = ()
     texts: tuple[bytes, ...] = ()
+    more: int = 0
     empty: tuple[ImageFolder, ...] = ()
     above: bytes = b""
     meaning: Meaning | None = None
@@ -119,6 +121,7 @@ class ImageListing(Listing):
             annotations=self.annotations,
             notable=self.notable,
             texts=self.texts,
+            more=self.more,
             pairs=self.sidecars,
             names=self.images.some_names,
             smallest=self.smallest,
@@ -364,6 +367,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
             if not any(one.path.rpartition(b".")[2] == pair[0].rpartition(b".")[2] for one in walk.annotations.values())
         ),
         texts=tuple(walk.left.texts),
+        more=walk.left.more,
         empty=tuple(walk.empty),
     )
 
