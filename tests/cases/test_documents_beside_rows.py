@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shlex
 from pathlib import Path
 
@@ -49,3 +50,30 @@ def test_one_array_is_still_told_with_the_program_that_writes_its_lines(
     Path("b.jsonl").write_text(DOCUMENTS["schema.json"])
     error = shardmill("convert", "a.jsonl", "b.jsonl", "-o", "out").err
     assert ("to leave it out" in error, "jq -c '.[]' a.jsonl > rows-a.jsonl" in error) == (False, True)
+
+
+@pytest.mark.parametrize("typed", ["in", "in/data.json.gz"])
+@pytest.mark.parametrize("text", ['{"a": 1}\n{"a": 2}\n', '[{"a": 1},\n {"a": 2}]', '{"a": [1, 2]}'])
+def test_json_that_is_compressed_is_looked_into(
+    text: str, typed: str, shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Path("in/data.json.gz").write_bytes(gzip.compress(text.encode()))
+    error = shardmill("convert", typed, "-o", "out").err
+    command = error.partition(": shardmill ")[2]
+    if text.endswith("}\n"):
+        again = shlex.split(command) or ["convert", typed, "-o", "out", "--set", "input.format=jsonl"]
+        assert ("input.format=jsonl" in error or bool(command), shardmill(*again).code) == (True, 0)
+    else:
+        exec(error.partition("in Python: ")[2].partition("; or a record")[0], {})
+    assert [row["a"] for row in open_dataset("out")["train"]] == [1, 2]
+
+
+def test_damaged_json_that_is_compressed_is_named(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data.json.gz").write_bytes(gzip.compress(b'{"a": 1}\n')[:12])
+    screen = shardmill("convert", "data.json.gz", "-o", "out")
+    assert (screen.code != 0, "data.json.gz" in screen.err, "fault of Shardmill" in screen.err) == (True, True, False)

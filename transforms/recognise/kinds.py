@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import gzip
 import os
 import re
 import zlib
@@ -172,8 +173,8 @@ def unknown_kind(paths: Paths) -> None:
     path = paths.by_format.get(None)
     if path is None:
         return
-    end = os.path.splitext(path)[1]
-    alike = [one for one in paths.files if os.path.splitext(one)[1] == end and _format_of(one) is None]
+    end = _end_of(os.fsdecode(path))
+    alike = [one for one in paths.files if _end_of(os.fsdecode(one)) == end and _format_of(one) is None]
     if document := _why_document(paths, alike):
         raise InputError(document)
     if why := _why_unknown(alike, paths.call):
@@ -336,6 +337,11 @@ _FOREIGN: Final = {
         "json.loads(pathlib.Path({path}).read_bytes())",
         _ROWS,
     ),
+    (".json.gz",): (
+        f"JSON is read where each line is an object ({Set('input.format', 'jsonl')}); one array",
+        "json.loads(gzip.open({path}).read())",
+        _ROWS,
+    ),
     (".avro",): (
         "Avro files are not supported yet;",
         "[*fastavro.reader(io.BytesIO(pathlib.Path({path}).read_bytes()))]",
@@ -359,6 +365,9 @@ _FOREIGN: Final = {
     ),
 }
 """Files of other formats: what reads one with its values, and several; pandas.read_json makes 123 of "00123"."""
+
+_JSON: Final = {".json": "json.loads(path.read_bytes())", ".json.gz": "json.loads(gzip.open(path).read())"}
+"""Suffixes of files that may be lines or a document, and what reads a document."""
 
 _SPLIT_ENDS: Final = {
     ".tra": "train", ".trn": "train", ".train": "train", ".tes": "test", ".tst": "test", ".test": "test", ".val": "val",
@@ -385,21 +394,21 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     files = sorted(glob.glob(os.path.join(base, inside))) if inside else []
     files = [one for one in files if os.path.isfile(one) and os.path.basename(one)[0] not in "._"]
     files.sort(key=lambda one: bool(notes_among([os.fsencode(one)], folders=True)))
-    texts_of_json = [one for one in files if one.endswith(".json")] if len(files) <= _MOST_FILES else []
+    texts_of_json = [one for one in files if _end_of(one) in _JSON] if len(files) <= _MOST_FILES else []
     documents = [one for one in texts_of_json if _options_of(one) is None]
     if 2 * len(documents) <= len(texts_of_json):
         files.sort(key=documents.__contains__)
     by_end: dict[str, str] = {}
     for one in files:
-        by_end.setdefault(os.path.splitext(one)[1], one)
+        by_end.setdefault(_end_of(one), one)
     if not files or inside is None:
         return ""
-    end = os.path.splitext(files[0])[1]
+    end = _end_of(files[0])
     alike, every = [os.fsencode(one) for one in files if one.endswith(end)], os.path.join(base, f"{inside}{end}")
     lines = _lines_of(_head(files[0]))
     texts, told_splits = _of_one_text(alike[0], [os.fsencode(one) for one in files], lines)
     told = told_of_text(lines, _typed(texts), call, every if texts == alike else "", told_splits)
-    if end != ".json" and (why := _why_unknown(alike, call, every) or told):
+    if end not in _JSON and (why := _why_unknown(alike, call, every) or told):
         return f"{printable_path(os.path.basename(files[0]))}: {why}"
     ends = {".data": by_end[".data"]} if ".data" in by_end else by_end  # UCI's, beside .names, .test and Index
     options = {end: how for end, one in islice(ends.items(), _MOST_ENDS) if (how := _options_of(one))}
@@ -414,16 +423,16 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     patterns = [f"{stem}*{end}" for end in chosen]
     if len(chosen) == len(by_end) and (len(chosen) > 1 or not first) and not splits:
         patterns = [f"{stem}{'[!_]' if hidden else ''}*"]
-    taken = [one for one in files if os.path.splitext(one)[1] in chosen]
+    taken = [one for one in files if _end_of(one) in chosen]
     if first in options and 1 < len(taken) <= _MOST_ENDS:
         like = [one for one in taken if str(_options_of(one)) == str(options[first])]
         patterns, taken = (patterns, taken) if like == taken else ([typed_path(one) for one in like], like)
     command = call.reading(patterns, options[first], *splits) if first in options else None
     name = printable_path(os.path.basename(one))
-    if first == ".json" and os.path.isdir(os.path.join(base, path)):
+    if first in _JSON and os.path.isdir(os.path.join(base, path)):
         document, levels = document_in(os.fsencode(one)), "*/" * (stem.count("/") - os.path.join(path, "").count("/"))
-        inner = f"sorted(pathlib.Path({path!r}).glob({f'{levels}*.json'!r}))"
-        if line := _rows_in_python(document, "json.loads(path.read_bytes())", call, inner):
+        inner = f"sorted(pathlib.Path({path!r}).glob({f'{levels}*{first}'!r}))"
+        if line := _rows_in_python(document, _JSON[first], call, inner):
             whole = f"; or a record a file: {command}" if command else ""
             return f"{name} is one document, and its rows are read in Python: {line}{whole}"
         if document is None and _ARRAY.match(_head(one)):  # it is large
@@ -463,10 +472,16 @@ def _options_of(path: str) -> Add | None:
 
 def _head(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with gzip.open(path) if _end_of(path) == ".json.gz" else open(path, "rb") as file:
             return file.read(1 << 14)
-    except OSError as error:
-        raise InputError(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{shown_path(path)}: cannot be read: {why}") from error
+
+
+def _end_of(path: str) -> str:
+    """Return the suffix of a file, of JSON that is compressed both."""
+    return ".json.gz" if path.endswith(".json.gz") else os.path.splitext(path)[1]
 
 
 def _lines_of(head: bytes) -> list[bytes]:
@@ -535,7 +550,7 @@ def _why_unknown(paths: Sequence[bytes], call: Call, pattern: str = "") -> str |
     for suffixes, (kind, one, several) in _FOREIGN.items():
         if name.endswith(suffixes):
             read = one.format(path="path" if every else repr(shown))
-            document = document_in(paths[0]) if ".json" in suffixes else None
+            document = document_in(paths[0]) if suffixes[0] in _JSON else None
             if line := _rows_in_python(document, read, call, every):
                 return f"{kind} in Python: {line}"
             read = several.format(every=every, read=read) if every else read

@@ -11,8 +11,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import zlib
 from typing import Any, Final
 
 from .open_file import is_object
@@ -26,9 +28,9 @@ def document_in(path: bytes) -> object:
     if is_object(path) or not os.path.isfile(path) or os.path.getsize(path) > _MOST_JSON:
         return None
     try:
-        with open(path, "rb") as file:
-            return json.loads(file.read())
-    except (OSError, ValueError, RecursionError):
+        with gzip.open(path) if path.endswith(b".gz") else open(path, "rb") as file:
+            return json.loads(file.read(_MOST_JSON + 1))
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError):
         return None  # converting it says what is wrong
 
 
