@@ -71,6 +71,15 @@ def test_records_hold_the_bytes_of_the_files_that_a_column_names(file: str) -> N
     assert verify_dataset("out").ok
 
 
+@pytest.mark.parametrize("name", ["d/t.csv", "d/t.parquet"])
+def test_an_empty_file_of_a_kind_that_begins_with_a_header_is_a_reject(name: str) -> None:
+    Path("d/a/3.WAV").write_bytes(b"")
+    done = convert(table("a/1.wav", "a/3.WAV", "none.txt", name=name), **settings(), max_rejects=1)
+    assert dict(done.manifest.rejects.by_code) == {"TRUNCATED": 1}
+    assert clips() == [SOUNDS["a/1.wav"], b""]
+    assert "the file is empty" in Path("out/rejects/00000001.jsonl").read_text()
+
+
 def test_the_manifest_and_the_sidecars_say_what_the_feature_is() -> None:
     convert(table("a/1.wav", "a/2.wav", name="d/t.parquet"), **settings())
     manifest = json.loads(Path("out/manifest.json").read_text())

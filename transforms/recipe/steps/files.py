@@ -35,6 +35,12 @@ FILENAME: Final = "filename"
 _PART_BYTES: Final = 8 << 20
 """Rows that are read at a time end with the file that reaches this: writing more at once is no faster."""
 
+_NEVER_EMPTY: Final = (
+    ".wav", ".flac", ".mp3", ".ogg", ".m4a", ".mp4", ".avi", ".mov", ".webm", ".jpg", ".jpeg", ".png", ".gif", ".webp",
+    ".bmp", ".tif", ".tiff", ".npy", ".npz", ".pdf", ".zip", ".gz",
+)  # fmt: skip
+"""Suffixes of files that begin with a header; pictures have a check of their own."""
+
 _PATHS: Final = 256
 """Paths that are made Python's own values at a time."""
 
@@ -95,7 +101,7 @@ class Files(Step):
                 read = []
                 for path in cell if isinstance(cell, list) else [cell]:
                     try:
-                        read.append(None if path is None else files[name].read(path))
+                        read.append(None if path is None else self._read(name, path, files[name]))
                     except FileProblem as problem:
                         problems.append(CellProblem(row, _cell_error(name, path, problem)))
                         read.append(None)
@@ -112,6 +118,14 @@ class Files(Step):
             data = pa.array(column, kind) if is_any_list(kind) else binary_array(column, large=True)
             batch = with_column(batch, name, data)
         return Stepped(batch, None, tuple(problems)), rows
+
+    def _read(self, name: str, path: str, files: FilesBelow) -> bytes:
+        data = files.read(path)
+        if not data and name not in self.pictures and path.lower().endswith(_NEVER_EMPTY):
+            raise FileProblem(
+                "TRUNCATED", "the file is empty; copy it again, or make the path null", "a file with data"
+            )
+        return data
 
     def _planned(self, column: Column) -> Column:
         kind = pa.field(column.name, _bytes_for(column.field.type), column.field.nullable)
