@@ -25,6 +25,7 @@ transforms/pictures: . preprocess
 transforms/dataset: shard_plan storage generations stage shards commit rows
 transforms/dataset: reading integrity
 transforms/inputs: contract files
+transforms: tasks
 transforms/recognise: evidence beside pictures splits strangers .
 transforms: recipe recipe/steps
 transforms/sources: registry text csv jsonl txt arrow parquet
@@ -56,7 +57,6 @@ FRAMEWORKS = {
 """The modules that may import a framework, which nothing else of the product needs."""
 
 BEAM_MAY_BE_IMPORTED_BY = {
-    "transforms/beam_streams",
     "transforms/elements",
     "transforms/read",
     "transforms/encode",

@@ -49,7 +49,7 @@ LONGEST = (
     "pipelines/runs/test_append.py",
     "pipelines/test_cli.py",
     "faults/test_full_disk.py",
-    "transforms/test_tasks.py",
+    "tasks/test_task_files.py",
     "transforms/test_lost_elements.py",
     "transforms/test_user_pipelines.py",
     "stores/test_faults.py",

@@ -1,4 +1,4 @@
-"""What is between two steps of a pipeline: descriptors, gathered in one step, and batches, whose size Beam asks for.
+"""What is between two steps of a pipeline: what a reader tells the others, batches, gathered descriptors.
 
     descriptors of a step ──┐
                             ├─▶ Flatten ─▶ GroupByKey ─▶ one element: all descriptors
@@ -11,6 +11,7 @@ the seed does: it knows how many descriptors to expect, and fails, or does what 
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,12 +19,50 @@ from typing import Any, Final
 import apache_beam as beam
 from apache_beam.coders import PickleCoder, registry
 from apache_beam.coders.coder_impl import CallbackCoderImpl
+from apache_beam.options.pipeline_options import DirectOptions
+from apache_beam.runners.direct.direct_runner import SwitchingDirectRunner
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
 from apache_beam.typehints.typehints import AnyTypeConstraint
 from isal import isal_zlib
 
 from .dataset.stage.task_result import TaskResult
+from .errors import UsageError
 from .format.batches.rows import Block, Rows
+from .format.encode.encode_rows import RowEncoder
+from .format.manifest.details import ColumnEntry
+from .format.schema.schema import Schema
+from .format.wording.printable import printable
 from .inputs.contract.source import Task
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """What is known of a source before a row is read: `ReadRows.info`, for `EncodeExamples` and `WriteShards`.
+
+    `schema` are the features that rows become, None if records are opaque bytes. `labels` are the class names of each
+    label feature. `splits` are those that the source's folders name, in the order of the rows' split codes. `tasks` is
+    how many tasks the rows arrive in, so that the sink notices a missing one; None if that is unknown. `columns` are
+    those of the source, where some are nested or decimals.
+    """
+
+    schema: Schema | None
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    splits: tuple[str, ...] = ()
+    tasks: int | None = None
+    columns: tuple[ColumnEntry, ...] = ()
+
+    def __post_init__(self) -> None:
+        for feature in self.schema or ():
+            if feature.type == "label" and feature.name not in self.labels:
+                raise UsageError(
+                    f'"{printable(feature.name)}" is a label, and its class names are not given: pass on `read.info` '
+                    f"of ReadRows instead of its schema, or give labels={{...}}"
+                )
+
+    def encoder(self) -> RowEncoder:
+        """Return the encoder of the source's rows, with the default limits."""
+        return RowEncoder(self.schema or Schema(()), splits_by_code=self.splits)
+
 
 _DEFLATED_BYTES: Final = 1024
 """Descriptors over this size cross the edges deflated."""
@@ -123,3 +162,31 @@ class StageTasks(beam.PTransform):
             | "Stage tasks" >> beam.Map(self.stage)
             # TaskResult
         )
+
+
+# Beam 2.77's FnApiRunner flushes its data streams once a second from a second thread, where its workers are threads or
+# processes of their own (multi_threading, multi_processing):
+#
+#     writer    stream.write(element)                                       without a lock
+#     flusher   flush(get())  ........ an element written now is lost ....  clear()
+#
+# With a time limit of 0 every stream, the runner's and its workers', is flushed by size, by the thread that writes.
+
+_WARNING: Final = (
+    "direct_running_mode={mode}: Beam's local engine loses elements in this mode now and then, without an error, when "
+    "a step takes longer than a second; before you run the pipeline, set\n"
+    "    from apache_beam.runners.portability.fn_api_runner import worker_handlers\n"
+    "    worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0"
+)
+
+
+def flush_by_size() -> None:
+    worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
+
+
+def warn_of_timed_flushes(pipeline: beam.Pipeline) -> None:
+    if not isinstance(pipeline.runner, FnApiRunner | SwitchingDirectRunner):
+        return
+    mode = pipeline.options.view_as(DirectOptions).direct_running_mode
+    if mode != "in_memory" and worker_handlers.DATA_BUFFER_TIME_LIMIT_MS > 0:
+        warnings.warn(_WARNING.format(mode=mode), RuntimeWarning, stacklevel=2)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import apache_beam as beam
 import pyarrow as pa
 
-from .elements import ELEMENTS
+from .elements import ELEMENTS, SourceInfo
 from .errors import UsageError
 from .format.batches.rows import Block, Rows, TaskEnd
 from .format.encode.encode_rows import RowEncoder
@@ -17,7 +17,6 @@ from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema
 from .format.splits.splitter import OneSplit
 from .format.wording.printable import printable
-from .source_info import SourceInfo
 
 
 @dataclass(eq=False)

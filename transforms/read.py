@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 
 import apache_beam as beam
 
-from .elements import ELEMENTS
+from .elements import ELEMENTS, SourceInfo
 from .format.batches.rows import Rows, TaskEnd
 from .format.encode.encode_rows import RowEncoder
 from .format.schema.schema import Schema
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
-from .inputs.contract.planning import Plan, make_plan, read_task
 from .inputs.contract.source import Frozen, Source, Task, map_in_turn
 from .recipe.function import Mapped, steps_of
 from .recipe.source import with_steps
-from .source_info import SourceInfo
 from .sources.registry.pick import pick_source
-from .tasks import TaskFile, by_file
+from .tasks.planning import Plan, make_plan, read_task
+from .tasks.task_files import TaskFile, by_file
 
 
 @dataclass(eq=False)

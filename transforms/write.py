@@ -26,7 +26,6 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
-from .beam_streams import warn_of_timed_flushes
 from .dataset.commit.commit_generation import Commit, WriteOutcome, commit_arrived, empty_warnings, plan_generation
 from .dataset.commit.publish import grouped_moves, publish_file
 from .dataset.commit.target import prepare_target, replacing_what_is_there
@@ -39,7 +38,7 @@ from .dataset.stage.task_result import TaskResult, read_result
 from .dataset.stage.task_stager import TaskStager
 from .dataset.storage.local_storage import check_shared
 from .dataset.storage.object_storage import absolute
-from .elements import KEYED, Gather, gathered_values, keyed, packed, unpacked
+from .elements import KEYED, Gather, SourceInfo, gathered_values, keyed, packed, unpacked, warn_of_timed_flushes
 from .encode import check_split, not_taken
 from .errors import UsageError
 from .format.batches.rows import Block, TaskEnd
@@ -49,7 +48,6 @@ from .format.schema.schema import Schema
 from .format.splits.splitter import DEFAULT_SPLIT
 from .format.tfrecord.framing import frame_records
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
-from .source_info import SourceInfo
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...transforms.errors import UsageError
 from ...transforms.format.wording.printable import printable
-from ...transforms.tasks import TaskStaging
+from ...transforms.tasks.task_files import TaskStaging
 from ..prepare.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
     import apache_beam as beam
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-    from ...transforms.beam_streams import flush_by_size
+    from ...transforms.elements import flush_by_size
 
     flush_by_size()
     _look_once_for_states()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ...transforms.dataset.commit.write_generation import write_generation
-from ...transforms.tasks import TaskStaging
+from ...transforms.tasks.task_files import TaskStaging
 from ..prepare.prepared import Prepared
 from .beam_pipeline import make_pipeline, run_on
 from .engine import Engine

@@ -20,10 +20,10 @@ from ...transforms.format.encode.example_proto import feature_values, iter_featu
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, escaped, more, printable
-from ...transforms.inputs.contract.planning import first_pieces
 from ...transforms.inputs.contract.source import Source, Survey, Task
 from ...transforms.inputs.files.formats import FORMATS
 from ...transforms.stores.store_url import is_store_url
+from ...transforms.tasks.planning import first_pieces
 from ..commands.inspect_records import shown_value
 from ..config import load
 from ..config.load import load_config, split_set

@@ -26,11 +26,11 @@ from ...transforms.format.wording.nearest import NoColumnError, first_names
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.inputs.contract.call import typed_path
 from ...transforms.inputs.contract.dataset_schema import DatasetSchema
-from ...transforms.inputs.contract.planning import make_plan
 from ...transforms.inputs.contract.selection import refuse_columns
 from ...transforms.inputs.contract.source import Listing, Survey
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.sources.registry.conform import survey_under
+from ...transforms.tasks.planning import make_plan
 from ..outcomes.splits_and_order import rule_text, unchecked_append
 from ..outcomes.summary import Unchanged
 from ..workers.worker_processes import WorkerProcesses

@@ -25,13 +25,13 @@ from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
 from ...transforms.format.wording.nearest import nearest_name
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.format.wording.sizes import format_size
-from ...transforms.inputs.contract.planning import Plan
 from ...transforms.inputs.contract.source import Frozen, Source, SourceEntry, Traits
 from ...transforms.inputs.files.formats import FORMATS
 from ...transforms.pictures.facts import Check
 from ...transforms.recipe.steps.pictures import ENCODED
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits
+from ...transforms.tasks.planning import Plan
 from ..config.model import OutputConfig, SplitConfig
 from ..config.runners import AnyRunner, LocalRunner
 from .known_inputs import in_part

@@ -14,7 +14,6 @@ from ...transforms.errors import TargetError
 from ...transforms.format.batches.rows import Block, Rows
 from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.wording.printable import printable_path
-from ...transforms.inputs.contract.planning import Plan, make_plan
 from ...transforms.inputs.contract.selection import refuse_columns
 from ...transforms.inputs.contract.source import Listing, Survey
 from ...transforms.inputs.files.open_file import is_object
@@ -23,6 +22,7 @@ from ...transforms.recognise.beside.class_names import ClassNames
 from ...transforms.recognise.beside.tables import told_by_paths
 from ...transforms.recognise.rules import told_by_column
 from ...transforms.stores.store_url import is_store_url
+from ...transforms.tasks.planning import Plan, make_plan
 from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion
 from .known_inputs import shared_warnings, with_readable_lists

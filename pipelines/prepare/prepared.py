@@ -10,9 +10,9 @@ from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.splits.by_column import FolderSplits, settling
-from ...transforms.inputs.contract.planning import Amount, Plan
 from ...transforms.inputs.contract.source import LazyPieces, Source
-from ...transforms.tasks import PlanLimits, entries_in_files, tasks_in_files
+from ...transforms.tasks.planning import Amount, Plan
+from ...transforms.tasks.task_files import PlanLimits, entries_in_files, tasks_in_files
 from ..outcomes.reject_groups import group_rejects
 from ..outcomes.splits_and_order import order_note, planned_checks, shuffle_note
 from ..outcomes.summary import PlanReport, SplitEstimate

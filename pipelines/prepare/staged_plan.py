@@ -30,10 +30,10 @@ from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import counted, printable, printable_path
-from ...transforms.inputs.contract.planning import Estimate, Plan
 from ...transforms.inputs.contract.source import Frozen, LazyPieces, Listing, Piece, Survey, Task
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.sources.images.listing import ImageListing
+from ...transforms.tasks.planning import Estimate, Plan
 
 PLAN_FILE: Final = "plan.json"
 

@@ -18,7 +18,7 @@ from ...transforms.dataset.stage.run_lock import hold_if_dead
 from ...transforms.dataset.stage.task_result import TaskResult, count_results, keep_only, read_done_tasks
 from ...transforms.errors import RunError
 from ...transforms.format.wording.printable import counted
-from ...transforms.inputs.contract.planning import Plan
+from ...transforms.tasks.planning import Plan
 from ..outcomes.summary import PlanReport, SplitEstimate
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan

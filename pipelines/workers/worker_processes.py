@@ -32,7 +32,7 @@ from ...transforms.errors import RunError
 from ...transforms.format.wording.hints import Add
 from ...transforms.inputs.contract.source import ParallelMap, Task
 from ...transforms.limits.turns import share_turns, turns_path
-from ...transforms.tasks import TaskStaging
+from ...transforms.tasks.task_files import TaskStaging
 from .process_start import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory
 from .worker_count import count_workers, threads
 

@@ -16,7 +16,7 @@ from shardmill.transforms.dataset.commit import write_generation
 from shardmill.transforms.dataset.generations.manifest_files import list_generations
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.format.batches.rows import TaskEnd
-from shardmill.transforms.tasks import TaskStaging
+from shardmill.transforms.tasks.task_files import TaskStaging
 
 pytestmark = pytest.mark.engine
 

@@ -26,7 +26,7 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.shards.plan_step import assemble_shard
 from shardmill.transforms.errors import SchemaError, UsageError
-from shardmill.transforms.tasks import TaskStaging
+from shardmill.transforms.tasks.task_files import TaskStaging
 
 from ..command_line import Shardmill
 from ..pipelines.killed import Death, run_until

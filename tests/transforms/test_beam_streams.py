@@ -16,7 +16,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_ha
 from apache_beam.runners.worker import data_plane
 from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.transforms import WriteShards
-from shardmill.transforms.beam_streams import flush_by_size
+from shardmill.transforms.elements import flush_by_size
 
 pytestmark = pytest.mark.engine
 

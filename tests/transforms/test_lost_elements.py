@@ -24,7 +24,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.dataset.stage.spill import Shuffle
 from shardmill.transforms.elements import StageTasks
-from shardmill.transforms.tasks import TaskStaging
+from shardmill.transforms.tasks.task_files import TaskStaging
 
 from .faulty_edges import Fault, edges
 

@@ -23,7 +23,7 @@ from shardmill.pipelines.engines.local import PlainEngine
 from shardmill.pipelines.prepare import convert as convert_planning
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.shard_plan import task_ranges
-from shardmill.transforms.inputs.contract.planning import Plan
+from shardmill.transforms.tasks.planning import Plan
 
 from ...faults.plain_run import run_plainly
 from ...tiers import but_some_thorough

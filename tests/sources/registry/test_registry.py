@@ -19,7 +19,7 @@ from shardmill.transforms.inputs.files.formats import FORMATS, FormatEntry
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.recognise.rules import Look
 from shardmill.transforms.sources.registry.pick import pick_source
-from shardmill.transforms.tasks import decode_pieces, encode_pieces
+from shardmill.transforms.tasks.task_files import decode_pieces, encode_pieces
 
 from ...command_line import Shardmill
 from ...file_sources import made_source

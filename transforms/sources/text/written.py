@@ -35,9 +35,9 @@ from ...format.schema.schema import ColumnRule, Feature, Schema, same_feature
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable, quoted
 from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
-from ...inputs.contract.planning import first_pieces
 from ...inputs.contract.source import Frozen, Survey, Task
 from ...recipe.step import Column, Step, Stepped, as_text, is_text, with_column
+from ...tasks.planning import first_pieces
 from .cast import cast_column, declared_type, number_options, problem_of, type_noun
 
 _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"

@@ -12,7 +12,6 @@ from shardmill.transforms.format.batches.rows import RowOrigin, Rows
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.splits.splitter import OneSplit
-from shardmill.transforms.inputs.contract.planning import Plan, make_plan
 from shardmill.transforms.inputs.contract.source import (
     Frozen,
     Listing,
@@ -23,8 +22,9 @@ from shardmill.transforms.inputs.contract.source import (
     Task,
     map_in_turn,
 )
+from shardmill.transforms.tasks.planning import Plan, make_plan
 
-from ...file_sources import made_source
+from ..file_sources import made_source
 
 MIB = 1 << 20
 S = 64 * MIB

@@ -22,18 +22,18 @@ from functools import lru_cache
 from itertools import chain, groupby, islice
 from typing import Any, Final, overload
 
-from .dataset.stage.spec import DatasetSpec, EntryInfo
-from .dataset.stage.split_stager import StageSettings
-from .dataset.stage.task_result import TaskResult
-from .dataset.stage.task_stager import TaskStager
-from .dataset.storage.contract import Storage
-from .dataset.storage.local_storage import check_shared
-from .errors import RunError
-from .format.batches.rows import Narrowing, TaskEnd
-from .format.encode.encode_rows import RowEncoder
-from .format.tfrecord.gzip_members import compress_member
-from .inputs.contract.planning import read_task
-from .inputs.contract.source import Frozen, LazyPieces, Piece, Source, Stamp, StoredPieces, Task
+from ..dataset.stage.spec import DatasetSpec, EntryInfo
+from ..dataset.stage.split_stager import StageSettings
+from ..dataset.stage.task_result import TaskResult
+from ..dataset.stage.task_stager import TaskStager
+from ..dataset.storage.contract import Storage
+from ..dataset.storage.local_storage import check_shared
+from ..errors import RunError
+from ..format.batches.rows import Narrowing, TaskEnd
+from ..format.encode.encode_rows import RowEncoder
+from ..format.tfrecord.gzip_members import compress_member
+from ..inputs.contract.source import Frozen, LazyPieces, Piece, Source, Stamp, StoredPieces, Task
+from .planning import read_task
 
 PLAN_FOLDER: Final = "plan"
 """In the run's staging folder."""

@@ -21,7 +21,6 @@ from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_prepared
 from shardmill.pipelines.runs.engine_choice import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
-from shardmill.transforms import tasks as staged_tasks
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
@@ -30,7 +29,8 @@ from shardmill.transforms.inputs.contract.source import Piece, Source, Task, map
 from shardmill.transforms.read import ReadRows
 from shardmill.transforms.sources.memory.source import spool
 from shardmill.transforms.sources.registry.pick import pick_source
-from shardmill.transforms.tasks import (
+from shardmill.transforms.tasks import task_files as staged_tasks
+from shardmill.transforms.tasks.task_files import (
     PlanLimits,
     StagedEntries,
     by_file,

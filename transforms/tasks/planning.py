@@ -17,13 +17,13 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...dataset.shard_plan import task_ranges
-from ...dataset.shard_plan.task_ranges import plan_tasks
-from ...errors import RunError, SourceError
-from ...format.batches.rejects import Reject
-from ...format.batches.rows import Block, Rows, TaskEnd
-from ...format.tfrecord.gzip_members import compress_member
-from .source import Frozen, LazyPieces, Limit, Listing, Piece, Source, StoredPieces, Survey, Task
+from ..dataset.shard_plan import task_ranges
+from ..dataset.shard_plan.task_ranges import plan_tasks
+from ..errors import RunError, SourceError
+from ..format.batches.rejects import Reject
+from ..format.batches.rows import Block, Rows, TaskEnd
+from ..format.tfrecord.gzip_members import compress_member
+from ..inputs.contract.source import Frozen, LazyPieces, Limit, Listing, Piece, Source, StoredPieces, Survey, Task
 
 SAMPLED_FILES: Final = 8
 """How many files are sampled for the estimate: enough to see files that differ, and a few MiB of reading at most."""
