@@ -141,7 +141,10 @@ def _settings(config: Config, call: Call, wanted: str | None, latest: Manifest |
         known, may_differ = wanted_splits(options.splits), hasattr(options, "columns_differ")
         pictures, root = config.picture_folders or None, config.schema_.files_root
         begin = "" if pictures is None or root is None else os.path.join(config.base, root)
-        splits = FileSplits(known, said, may_differ, config.output.split, pictures=pictures, begin=begin, call=call)
+        splits = FileSplits(
+            known, said, may_differ, config.output.split, pictures=pictures, begin=begin, ignored=tuple(options.ignore),
+            call=call,
+        )  # fmt: skip
         if latest is not None and not said and known is None:
             splits = as_held(splits, latest, has_rule=rule is not None)
     return Settings(

@@ -180,6 +180,29 @@ CASES = {
         {"test": 1, "train": 1},
         fill=SPLITS,
     ),
+    "files of splits beside others": Case(
+        {"in/train.csv": "n\n1\n", "in/test.csv": "n\n2\n", "in/x/test.csv": "n\n3\n", "in/out.csv": "n\n4\n"},
+        "of which split: ",
+        {"test": 1, "train": 1},
+        ["--set", "input.ignore=[x]"],
+    ),
+    "files of splits beside one that is found": Case(
+        {"in/train.csv": "n,y\n1,2\n", "in/test.csv": "n\n2\n", "in/o[1].csv": "n\n4\n"},
+        "of which split: ",
+        {"test": 1, "train": 1},
+    ),
+    "files that no glob matches": Case(
+        {"in/a.csv": "n\n1\n", "in/b.csv": "n\n2\n", "in/c/a.csv": "n\n3\n", "in/d.csv": "n\n4\n"},
+        "leave the 2 files without a split out: ",
+        {"test": 1, "train": 1},
+        ["--set", "input.splits={train: c/*, test: b.csv}", "--set", "input.ignore=[x]"],
+    ),
+    "a file without a word beside others": Case(
+        {"in/train.csv": "n\n1\n", "in/test.csv": "n\n2\n", "in/c.csv": "n\n3\n"},
+        "leave the file out: ",
+        {"test": 1, "train": 1},
+        ["--set", "input.splits=names"],
+    ),
     "a file without a word for its split": Case(
         {"in/a.csv": "n\n1\n", "in/b.csv": "n\n2\n"},
         "of which split: ",

@@ -71,7 +71,7 @@ class FileSplits:
 
     `held` is the rule by which the files of the dataset of an append got theirs; `none` where they showed none and are
     all in `split`, empty where the dataset does not say. `as_one` are the options by which a command reads all files as
-    one split; `one_split` is that command, where it is another.
+    one split; `one_split` is that command, where it is another. Files are `ignored` by these globs.
     """
 
     wanted: Literal["names", "none"] | Globs | None = None
@@ -83,6 +83,7 @@ class FileSplits:
     pictures: tuple[str, ...] | None = None
     begin: str = ""
     held: str = ""
+    ignored: tuple[str, ...] = field(default=(), compare=False, repr=False)
     as_one: Add = field(default=Set("input.splits", "none"), compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
 

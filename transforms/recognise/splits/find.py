@@ -11,7 +11,7 @@ import fnmatch
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
 from itertools import chain, zip_longest
@@ -151,10 +151,10 @@ def find_splits(seen: Seen, how: FileSplits) -> tuple[Recognised, Sequence[str |
         return listed, nothing
     if how.wanted is not None:
         if how.wanted == "names":
-            rule, arguments, splits = WORDS, {}, _by_words_of(seen)
+            rule, arguments, splits = WORDS, {}, _by_words_of(seen, how.ignored)
         else:
             rule, arguments = GLOBS, {split: list(globs) for split, globs in how.wanted}
-            splits = _by_globs(seen, how.wanted, all_match=how.held != GLOBS)
+            splits = _by_globs(seen, how.wanted, how.ignored, all_match=how.held != GLOBS)
         return Recognised(rule, arguments, (_line(splits, "input.splits"),)), splits
     tfds, readme, saved, *others = CLEAR
     one = listed or tfds(seen) or readme(seen) or saved(seen)
@@ -283,48 +283,75 @@ def _each_by_its_name(names: Collection[str], kind: str) -> Set | None:
     return Set("input.splits", {split: f"{escape(name)}{end}" for name, split in splits.items()})
 
 
-def _by_words_of(seen: Seen) -> list[str]:
+def _by_words_of(seen: Seen, ignored: Sequence[str]) -> list[str]:
     """Return the split that is in the name of each file, or of a folder that it is in.
 
     Raises:
         InputError: a name has none, or several.
     """
-    splits = []
-    for below, file in zip(seen.below, seen.files, strict=True):
-        split = _word_in_path(below)
-        if split is None:
-            raise InputError(
-                f"{shown_path(file)}: input.splits is names, and its name has no word for one split; leave the file "
-                f"out, or say which files are of which split: {Set('input.splits', '{train: GLOB, test: GLOB}')}"
-            )
-        splits.append(split)
-    return splits
+    splits = [*map(_word_in_path, seen.below)]
+    bare = [at for at, split in enumerate(splits) if split is None]
+    if bare:
+        raise InputError(
+            f"{shown_path(seen.files[bare[0]])}: input.splits is names, and its name has no word for one split; "
+            f"{' or '.join([*_without(seen, bare, ignored), 'say which files are of which split'])}: "
+            f"{Set('input.splits', '{train: GLOB, test: GLOB}')}"
+        )
+    return [split for split in splits if split is not None]
+
+
+def _without(seen: Seen, numbers: Sequence[int], ignored: Sequence[str]) -> list[str]:
+    """Say how files are left out beside others: by an option, if a few globs are of no other."""
+    if len(numbers) == len(seen.files):
+        return []
+    them = "the file" if len(numbers) == 1 else f"the {len(numbers):,} files without a split"
+    globs = _globs_of(seen, numbers)
+    if not globs:
+        return [f"leave {them} out (give the paths of the others alone)"]
+    return [f"leave {them} out: {Set('input.ignore', [*ignored, *globs])}"]
+
+
+def _globs_of(seen: Seen, numbers: Sequence[int]) -> list[str]:
+    """Return a few globs of files and of no others: their names, paths below the root, or those with other numbers."""
+    named = {os.path.abspath(one) for one in seen.typed if "://" not in one}
+    wanted = {*numbers}
+    if any(seen.files[at] in named for at in numbers):
+        return []  # input.ignore leaves out what is found, and not what was given
+    others = [below.rstrip("/") for at, below in enumerate(seen.below) if at not in wanted]
+    names = {os.path.basename(one) for one in others}
+    globs = [escape(seen.below[at].rstrip("/")) for at in numbers]
+    if len(globs) > SHOWN:
+        globs = [*dict.fromkeys(re.sub("[0-9]+", "*", one) for one in globs)]
+    if any(fnmatch.fnmatchcase(one, glob) for one in others for glob in globs if "*" in glob) or len(globs) > SHOWN:
+        return []
+    return [f"/{one}" if "/" not in one and one in names else one for one in globs]
 
 
 def _word_in_path(below: str) -> str | None:
     return next(filter(None, map(split_in_words, reversed(below.split("/")))), None)
 
 
-def _by_globs(seen: Seen, globs: Globs, *, all_match: bool) -> list[str]:
+def _by_globs(seen: Seen, globs: Globs, ignored: Sequence[str] = (), *, all_match: bool) -> list[str]:
     """Return the split whose globs match each file: its name, or with a `/` its path below the root.
 
     Raises:
         InputError: none matches, or those of two splits; or a glob matches no file, and `all_match`.
     """
     tests = [(split, glob, re.compile(fnmatch.translate(glob))) for split, some in globs for glob in some]
-    splits = list[str]()
+    splits, bare = list[str](), list[int]()
     used = set[str]()
-    for name, below, file in zip(seen.names, seen.below, seen.files, strict=True):
+    places = f"globs with a / are of paths below {shown_path(seen.root)}, others of names"
+    for at, (name, below, file) in enumerate(zip(seen.names, seen.below, seen.files, strict=True)):
         found = {split: glob for split, glob, test in tests if test.match(below if "/" in glob else name)}
-        if len(found) != 1:
+        if len(found) > 1:
             why = " and ".join(f'"{printable(glob)}" ({split})' for split, glob in found.items())
-            raise InputError(
-                f"{shown_path(file)}: "
-                + (f"{why} of input.splits match it; let one match" if found else "no glob of input.splits matches it")
-                + f"; globs with a / are of paths below {shown_path(seen.root)}, others of names"
-            )
+            raise InputError(f"{shown_path(file)}: {why} of input.splits match it; let one match; {places}")
+        bare += [] if found else [at]
         splits += found
         used.update(found.values())
+    if bare:
+        what = f"{shown_path(seen.files[bare[0]])}: no glob of input.splits matches it"
+        raise InputError("; ".join([what, places, *_without(seen, bare, ignored)]))
     unused = next((glob for _, glob, _ in tests if glob not in used), None)
     if unused is not None and all_match:
         raise InputError(f'input.splits: "{printable(unused)}" matches no file that is read')
@@ -374,7 +401,21 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
         choices.append((f"{ordered[0]} alone", alone))
     else:
         choices.append(("all files in one split", _as_one(seen, how)))
-    return _choice(f"{what}: {shown}{beside}", *choices)
+    return _choice(f"{what}: {shown}{beside}", *choices, said=_by_each_name(seen, by_split, how, *union))
+
+
+def _by_each_name(seen: Seen, by_split: Mapping[str, Sequence[str]], how: FileSplits, *more: Add) -> Add | None:
+    """Return the options by which a few files are of their splits, and others are left out."""
+    at = {file: number for number, file in enumerate(seen.files)}
+    globs = {split: _globs_of(seen, [at[file] for file in files]) for split, files in by_split.items()}
+    others = [number for file, number in at.items() if all(file not in files for files in by_split.values())]
+    left = _globs_of(seen, others)
+    plain = all(globs.values()) and not any(one.startswith("/") for some in globs.values() for one in some)
+    if len(globs) < 2 or not plain or (others and not left):
+        return None
+    splits = {split: some[0] if len(some) == 1 else some for split, some in globs.items()}
+    ignore = [Set("input.ignore", [*how.ignored, *left])] if left else []
+    return Add(Set("input.splits", splits), *ignore, *more)
 
 
 def _of_own_names(seen: Seen) -> dict[str, str]:
@@ -481,11 +522,11 @@ def _command_of(seen: Seen, one: Stated, splits: Sequence[set[str]], how: FileSp
     return _command(how, paths, Set("input.splits", value))
 
 
-def _choice(what: str, *choices: tuple[str, str]) -> str:
+def _choice(what: str, *choices: tuple[str, str], said: Add | None = None) -> str:
     lines = "".join(f"\n  {f'{name}:':<24} {command}" for name, command in choices)
     one_of = "choose one of" if len(choices) > 1 else "give"
-    said = Set("input.splits", "{train: GLOB, test: GLOB}")
-    return f"{what}; {one_of}{lines}\nor say which files are of which split: {said}"
+    option = said or Set("input.splits", "{train: GLOB, test: GLOB}")
+    return f"{what}; {one_of}{lines}\nor say which files are of which split: {option}"
 
 
 def _as_one(seen: Seen, how: FileSplits) -> str:
