@@ -646,6 +646,15 @@ def test_captions_of_some_splits_of_coco_are_said_not_to_be_read(shardmill: Shar
     assert "pets/annotations/captions_train.json is not read, as not every split has such files" in screen
 
 
+@pytest.mark.parametrize("splits", [[], ["train"]])
+def test_segments_beside_instances_of_coco_are_said_not_to_be_read(splits: list[str], shardmill: Shardmill) -> None:
+    captions(splits)
+    write("pets/annotations/panoptic_train.json", '{"images": [], "annotations": [{"segments_info": []}]}')
+    screen = shardmill("convert", "pets", "-o", "out").out.replace("\n", " ")
+    assert "; pets/annotations/panoptic_train.json: segments of masks, which are not read" in screen
+    assert "panoptic_val" not in screen
+
+
 def test_captions_beside_instances_of_coco_are_read_by_the_commands_on_the_screen(shardmill: Shardmill) -> None:
     captions(SIZES)
     screen = shardmill("convert", "pets", "-o", "out", "--set", "schema.boxes=clip")

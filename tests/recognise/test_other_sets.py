@@ -88,6 +88,21 @@ def test_a_set_of_another_form_is_refused_by_name_with_what_reads_it(form: str, 
     assert [row["image/width"] for row in open_dataset("out").to_arrow("train").to_pylist()] == [40]
 
 
+@pytest.mark.parametrize("others", [["more/5.jpg"], []])
+def test_the_command_that_reads_pictures_alone_says_where_it_leaves_splits_out(
+    others: list[str], shardmill: Shardmill
+) -> None:
+    for one in ("train/1.jpg", "test/2.jpg", *others):
+        picture(f"pets/{one}")
+    shapes = [{"label": "cat", "shape_type": "rectangle", "points": [[1, 1], [3, 3]]}]
+    write("pets/annotations/1.json", json.dumps({"shapes": shapes, "imagePath": "../train/1.jpg"}))
+    refused = shardmill("convert", "pets", "-o", "out").err
+    alone = re.search(r"the pictures alone(, without the splits of their folders)?: shardmill (.+)", refused)
+    assert alone is not None
+    assert shardmill(*shlex.split(alone[2])).code == 0
+    assert (alone[1] is not None, len(open_dataset("out").splits)) == ((True, 1) if others else (False, 2))
+
+
 @pytest.mark.parametrize("form", MASKS)
 def test_masks_that_are_pictures_are_no_class(form: str, shardmill: Shardmill) -> None:
     for path in MASKS[form]:

@@ -138,17 +138,21 @@ def _beside_instances(pairs: Sequence[Pair], call: Call) -> str:
     An append needs the features of the dataset: what some splits lack is read by no command.
     """
     beside: list[dict[str, str]] = []
+    segments = list[str]()
     for pair in pairs:
         folder, name = os.path.split(pair.files)
         match = _INSTANCES.fullmatch(name)
         names = {kind: f"{kind}_{match[1]}.json" for kind in ("captions", "person_keypoints")} if match else {}
         paths = {kind: os.path.join(folder, one) for kind, one in names.items()}
         beside.append({kind: shown_path(path) for kind, path in paths.items() if os.path.isfile(path)})
+        panoptic = os.path.join(folder, f"panoptic_{match[1]}.json") if match else ""
+        segments += [shown_path(panoptic)] if os.path.isfile(panoptic) else []
     others = [path for one in beside for path in one.values()]
+    read = f"; {first_names(segments, 4)}: segments of masks, which are not read" if segments else ""
     if not others:
-        return ""
+        return read
     is_, them = ("is", "it") if len(others) == 1 else ("are", "them")
-    read = f"; {first_names(others, 4)} {is_} not read"
+    read = f"{read}; {first_names(others, 4)} {is_} not read"
     if any(one.keys() != beside[0].keys() for one in beside):
         return f"{read}, as not every split has such files"
     commands, apart = list[str](), replace(call.apart("all"), command="convert")

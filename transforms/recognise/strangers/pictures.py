@@ -249,9 +249,11 @@ def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mappin
             inner = os.path.join(root, "images")
             made = os.path.join(typed, "images") if folders_of_splits(inner)[1:] else typed
         how = f"{what}in Python: {write} && {call.reading([made], *clip)}"
-    means = Set("input.layout", "split") if _in_splits_alone(root) else Set("input.detect", "none")
+    by_folders = _in_splits_alone(root)
+    means = Set("input.layout", "split") if by_folders else Set("input.detect", "none")
+    without = ", without the splits of their folders" if len(folders_of_splits(root)) > 2 and not by_folders else ""
     alone = call.reading([typed], Set("input.format", "images"), means)
-    also = "" if form.advice is _TABLE else f"; the pictures alone: {alone}"  # masks are pictures too
+    also = "" if form.advice is _TABLE else f"; the pictures alone{without}: {alone}"  # masks are pictures too
     return f"{shown_path(next(iter(heads)))}: {form.called}, which are not read; {how}{also}"
 
 
