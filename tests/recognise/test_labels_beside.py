@@ -210,6 +210,14 @@ def test_an_archive_of_tables_beside_few_pictures_is_unpacked_by_the_command_of_
     assert "all/train.csv names pictures" in shardmill(*shlex.split(read.removeprefix("shardmill "))).err
 
 
+@pytest.mark.parametrize(("text", "stops"), [("0.png,a\n1.png,b\n", True), ("", False)])
+def test_one_folder_beside_a_table_of_two_rows_is_no_class(text: str, stops: bool, shardmill: Shardmill) -> None:
+    make({f"jpg/{n}.png": n for n in range(4)})
+    Path("d/labels.csv").write_text(text)
+    error = shardmill("convert", "d", "-o", "out", "--format", "images").err
+    assert ('"jpg" would be the only class, and a file beside it may say' in error) == stops
+
+
 @pytest.mark.parametrize("name", ["imagelabels.mat", "Labels.xlsx"])
 @pytest.mark.parametrize("folder", ["jpg", "data", "Bilder 2024"])
 def test_one_folder_beside_a_file_that_may_hold_labels_is_no_class(

@@ -230,13 +230,16 @@ def _files_in(place: bytes) -> list[os.DirEntry[bytes]]:
 def _may_hold_labels(file: os.DirEntry[bytes]) -> bool:
     """Return whether a file is of a kind that holds labels, has more than a few bytes, and is no setting or hidden."""
     name = file.name.lower()
-    return name.endswith(_OF_LABELS) and why_skipped(name) is None and file.stat().st_size >= _FEW_BYTES
+    least = 1 if name.endswith(_TABLES) else _FEW_BYTES
+    return name.endswith(_OF_LABELS) and why_skipped(name) is None and file.stat().st_size >= least
 
 
 _OF_LABELS: Final = (
     b".json", b".jsonl", b".csv", b".tsv", b".mat", b".xlsx", b".xls", b".npy", b".npz", b".parquet", b".pkl",
 )  # fmt: skip
+_TABLES: Final = (b".csv", b".tsv", b".jsonl")
 _FEW_BYTES: Final = 32
+"""Documents of fewer bytes are settings; a table of two rows has as few."""
 
 
 def refuse_one_folder(folders: Sequence[bytes], own: Sequence[str], *, splits: bool) -> None:
