@@ -123,6 +123,7 @@ def test_every_row_class_and_split_of_a_folder_of_tfds_is_what_tfds_reads(
     assert {split: len(dataset[split]) for split in dataset.splits} == {s: len(n) for s, n in SPLITS.items()}
     found = tfds.builder_from_directory(made).info
     assert {split: one.num_examples for split, one in found.splits.items()} == {s: len(n) for s, n in SPLITS.items()}
+    assert repr(found.features["image"]) == repr(features()["image"])
     for feature in (found.features["label"], found.features["objects"]["label"]):
         assert list(feature.names) in list(map(list, dataset.labels.values()))
     for split in SPLITS:
@@ -221,8 +222,12 @@ def test_what_features_json_states_of_types_is_read_as_tfds_reads_it_or_is_said(
         "zipped": ("binary", (-1,)),
     }
     builder, config = tfds.builder_from_directory(folder), tfds.ReadConfig(interleave_cycle_length=1)
+    converted = tfds.builder_from_directory("out")
     for split in SPLITS:
-        theirs = map(plain, builder.as_dataset(split=split, read_config=config))
+        theirs = list(map(plain, builder.as_dataset(split=split, read_config=config)))
+        again = map(plain, converted.as_dataset(split=split, read_config=config))
+        pictures = ("float_picture", "frames", "pictures")
+        assert [[one[key] for key in pictures] for one in again] == [[one[key] for key in pictures] for one in theirs]
         for ours, their in zip(dataset[split], theirs, strict=True):
             assert (ours["double"], ours["doubles"]) == (their["double"], their["doubles"])
             shaped = np.frombuffer(ours["dynamic/value"]).reshape(ours["dynamic/shape"])

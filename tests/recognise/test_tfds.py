@@ -121,6 +121,47 @@ def test_a_feature_of_tfds_that_has_no_type_here_keeps_its_values_and_is_named(
     assert (records(), types_of(open_dataset("out"))) == ({"test": TEST, "train": TRAIN}, TYPES)
 
 
+def picture_of(folder: str, **changed: object) -> None:
+    tree = json.loads(Path(folder, "features.json").read_text())
+    tree["featuresDict"]["features"]["image"]["image"] |= changed
+    Path(folder, "features.json").write_text(json.dumps(tree))
+
+
+def image_of(folder: str) -> object:
+    return json.loads(Path(folder, "features.json").read_text())["featuresDict"]["features"]["image"]
+
+
+def image(dtype: str, *sizes: str, **more: str) -> dict[str, object]:
+    return feature("image_feature.Image", image={"dtype": dtype, "shape": {"dimensions": list(sizes)}} | more)
+
+
+def test_pictures_of_tfds_stay_pictures_to_it_and_those_that_are_added_may_have_other_sizes(
+    shardmill: Shardmill,
+) -> None:
+    write_tfds(Path("pets"), SPLITS)
+    picture_of("pets", dtype="uint16", encodingFormat="png")
+    assert shardmill("convert", "pets", "-o", "out").code == 0
+    assert image_of("out") == image("uint16", "4", "6", "3", encodingFormat="png")
+    assert shardmill("convert", "out", "-o", "again").code == shardmill("verify", "again").code == 0
+    assert image_of("again") == image_of("out")
+    write_tfds(Path("more"), SPLITS)
+    append("more", output="again", force=True)
+    assert image_of("again") == image("uint16", "-1", "-1", "3", encodingFormat="png")
+    assert shardmill("verify", "again").code == 0
+
+
+@pytest.mark.parametrize("command", ["convert", "merge"])
+def test_pictures_of_two_folders_of_tfds_have_the_sizes_that_both_state(shardmill: Shardmill, command: str) -> None:
+    write_tfds(Path("a"), SPLITS)
+    write_tfds(Path("b"), SPLITS)
+    picture_of("b", encodingFormat="png", shape={"dimensions": ["4", "8", "3"]})
+    if command == "merge":
+        assert shardmill("convert", "a", "-o", "c").code == shardmill("convert", "b", "-o", "d").code == 0
+    screen = shardmill(command, *("cd" if command == "merge" else "ab"), "-o", "out")
+    assert screen.code == 0, screen.err
+    assert (image_of("out"), types_of(open_dataset("out"))) == (image("uint8", "4", "-1", "3"), TYPES)
+
+
 def test_masks_of_classes_of_tfds_are_read_and_the_file_with_their_names_is_said_not_to_be(
     shardmill: Shardmill,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ...errors import DamageError
 from ..batches.rows import Narrowing
 from ..schema.column_types import is_kept_as, types_of_kind
-from ..schema.schema import Feature, Schema
+from ..schema.schema import Feature, Pixels, Schema
 from ..wording.hints import Command
 from ..wording.printable import printable
 from .details import ALL_INDEXES, lengthened, take_details
@@ -228,7 +228,7 @@ def _schema(value: Any) -> Schema:
 _FEATURES: Final = items(
     object_of(
         _feature,
-        ("unit", "timezone", "labels", "dtype", "rank"),
+        ("unit", "timezone", "labels", "dtype", "rank", "pixels"),
         name=only(
             lambda value: isinstance(value, str) and not any("\ud800" <= sign < "\ue000" for sign in value),
             "Unicode text, which the key of a feature is",
@@ -242,6 +242,7 @@ _FEATURES: Final = items(
         labels=text(),
         dtype=text(_DTYPE),
         rank=integer(0, _MAX_RANK),
+        pixels=object_of(Pixels, (), dtype=text(), shape=items(integer(-1)), encoding=text()),
     )
 )
 _PART: Final = object_of(

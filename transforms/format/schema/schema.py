@@ -5,14 +5,37 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from ..wording.printable import printable
 
 Kind = Literal["int64", "float", "bytes"]
+
+
+class Pixels(NamedTuple):
+    """What TFDS decodes a picture to, as a folder of its states it: a size of -1 and an `encoding` of "" are any."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    encoding: str = ""
+
+    def joined(self, other: Pixels | None) -> Pixels | None:
+        """Return what holds for pictures of both, or None where they are decoded in two ways.
+
+        >>> Pixels("uint8", (40, 40, 3), "png").joined(Pixels("uint8", (40, 60, 3), "jpeg"))
+        Pixels(dtype='uint8', shape=(40, -1, 3), encoding='')
+        """
+        ends = [(one.dtype, len(one.shape), one.shape[-1:]) for one in (self, other) if one is not None]
+        if other is None or ends[0] != ends[1]:
+            return None
+        shape = tuple(a if a == b else -1 for a, b in zip(self.shape, other.shape, strict=True))
+        return Pixels(self.dtype, shape, self.encoding if self.encoding == other.encoding else "")
+
+    def of_any_size(self) -> Pixels:
+        return self._replace(shape=(*(-1 for _ in self.shape[1:]), *self.shape[-1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +57,7 @@ class Feature:
     labels: str | None = None
     dtype: str | None = None
     rank: int | None = None
+    pixels: Pixels | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest's form of this feature, in its key order, without the keys that do not apply."""
@@ -48,12 +72,16 @@ class Feature:
             value = getattr(self, key)
             if value is not None:
                 document[key] = value
+        if self.pixels is not None:
+            document["pixels"] = self.pixels._asdict()
         return document
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Feature:
         """Read what `to_json` wrote; unknown keys raise TypeError."""
-        return cls(**{**document, "shape": tuple(document["shape"])})
+        pixels = document.get("pixels")
+        pixels = pixels and Pixels(**{**pixels, "shape": tuple(pixels["shape"])})
+        return cls(**{**document, "shape": tuple(document["shape"]), "pixels": pixels})
 
 
 _ENCODED: Final = "/encoded"
@@ -82,6 +110,10 @@ class Schema:
         images = (feature.name for feature in self if feature.type == "image" and feature.name.endswith(_ENCODED))
         found = (f"{name.removesuffix(_ENCODED)}/format" for name in images)
         return tuple(name for name in found if name in names)
+
+    def with_any_sizes(self) -> Schema:
+        """Return the schema of more pictures, which need not have the sizes that are stated of the first ones."""
+        return Schema(tuple(replace(one, pixels=one.pixels and one.pixels.of_any_size()) for one in self))
 
     def to_json(self) -> list[dict[str, Any]]:
         return [feature.to_json() for feature in self.features]

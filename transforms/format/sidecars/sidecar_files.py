@@ -149,7 +149,7 @@ def sidecar_files(
             version=manifest.version,
             compression=manifest.compression,
             shard_name=manifest.shard_name,
-            schema=manifest.schema,
+            schema=manifest.schema if manifest.parent is None else manifest.schema.with_any_sizes(),
             labels=manifest.labels,
             splits=[
                 SplitShards(name, tuple(one.records for one in split.shards), split.bytes, _paths(split))

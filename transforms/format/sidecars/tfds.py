@@ -245,6 +245,11 @@ def _features_dict(
 
 def _feature(feature: Feature, labels: Mapping[str, Sequence[str]], image_shape: _Shape | None) -> dict[str, Any]:
     shown = column_type(feature).tfds_feature
+    if feature.pixels is not None and len(feature.shape) < 2 and not feature.nullable:
+        image = {"shape": _shape(feature.pixels.shape), "dtype": feature.pixels.dtype}
+        image |= {"encodingFormat": feature.pixels.encoding} if feature.pixels.encoding else {}
+        picture = {"pythonClassName": _CLASSES + "image_feature.Image", "image": image}
+        return _in_sequence(picture) if feature.shape else picture
     if shown == "Image" and image_shape is not None and not feature.nullable:
         image = {"shape": _shape(image_shape), "dtype": "uint8"}
         return {"pythonClassName": _CLASSES + "image_feature.Image", "image": image}

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from ...errors import DamageError, InputError
 from ...format.schema.column_types import TYPES
+from ...format.schema.schema import Pixels
 from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Foreign
 from ...format.wording.nearest import first_names
@@ -47,7 +48,8 @@ _ONE_OF: Final = re.compile(r"-([0-9]{1,9})-of-([0-9]{1,9})(?![0-9])")
 class StatedFeature(NamedTuple):
     """The type and the shape of a feature, the names of its classes, and who says so; (-1,) is any length.
 
-    Without a type, it is that of the values in records. A `note` says what is stated and not kept.
+    Without a type, it is that of the values in records. A `note` says what is stated and not kept. `pixels` are what
+    TFDS decodes a picture to.
     """
 
     type: str
@@ -55,6 +57,12 @@ class StatedFeature(NamedTuple):
     names: tuple[str, ...] = ()
     by: str = FEATURES
     note: str = ""
+    pixels: Pixels | None = None
+
+    def joined(self, other: StatedFeature) -> StatedFeature | None:
+        """Return what holds for both, None where they differ in more than the sizes of pictures."""
+        pixels = self.pixels and self.pixels.joined(other.pixels)
+        return self._replace(pixels=pixels) if self._replace(pixels=None) == other._replace(pixels=None) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,8 @@ def stated_of(files: Sequence[str]) -> StatedFiles:
         counts |= {os.path.join(one.path, name): StatedCount(n, INFO) for name, (_, n) in one.shards.items()}
     for path, features in [*stated, *_label_maps(files)]:
         for key, found in features.items():
-            alike[key] = found if alike.setdefault(key, found) == found else None
+            known = alike.setdefault(key, found)
+            alike[key] = known and known.joined(found)
         folders[shown_path(path)] = {key: found.names for key, found in features.items() if found.names}
     return StatedFiles(counts, {key: found for key, found in alike.items() if found is not None}, folders)
 
@@ -236,8 +245,9 @@ def _features_of(node: Mapping[str, Any], key: str, outer: tuple[int, ...]) -> I
         for name in ("language", "translation") if varies else node["translation"]["languages"]:
             yield from _features_of({"text": {}}, f"{key}/{name}", (*outer, -1) if varies else outer)
     elif "video" in node:  # a picture a frame
-        length = next(iter(_sizes(node["video"])), -1)
-        yield from _features_of({"image": node["video"]}, key, (*outer, length))
+        length, *sizes = _sizes(node["video"]) or (-1,)
+        frame = node["video"] | {"shape": {"dimensions": sizes}}
+        yield from _features_of({"image": frame}, key, (*outer, length))
     else:
         yield from _leaf(node, key, outer)
 
@@ -247,8 +257,11 @@ def _leaf(node: Mapping[str, Any], key: str, outer: tuple[int, ...]) -> Iterator
     kind = {"classLabel": "label", "text": "string", "image": "image"}.get(form, "")
     dtype, sizes, encoding = str(own.get("dtype", "")), _sizes(own), str(own.get("encoding", "none")).lower()
     shape, name, note = (*outer, *sizes), str(node.get("pythonClassName", "")).rpartition(".")[2], ""
+    pixels = None
     if kind:
         shape, note = outer, _FLOAT_PICTURE if form == "image" and dtype.startswith("float") else ""
+        if form == "image":
+            pixels = Pixels(dtype or "uint8", sizes or (-1, -1, 3), str(own.get("encodingFormat", "")))
         if name == "LabeledImage":
             note = f"masks of numbers of classes, whose names in {labels_file_name(key)} are not kept"
     elif own.get("lazyDecode"):
@@ -267,7 +280,7 @@ def _leaf(node: Mapping[str, Any], key: str, outer: tuple[int, ...]) -> Iterator
         note = f"lists of {_shown_shape(shape)}, read as flat lists"
     yield (
         f"{key}/ragged_flat_values" if shape.count(-1) > 1 else key,
-        StatedFeature(kind, (-1,) if -1 in shape else shape, note=note),
+        StatedFeature(kind, (-1,) if -1 in shape else shape, note=note, pixels=pixels),
     )
 
 

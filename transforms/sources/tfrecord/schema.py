@@ -206,7 +206,9 @@ def with_types(
         file = labels_file_name(feature.name) if kind == "label" else None
         shape = one.shape if one.shape == (-1,) or math.prod(one.shape) == _values(feature) else feature.shape
         nullable = feature.nullable or none
-        features.append(replace(feature, type=kind, shape=shape, labels=file, nullable=nullable))
+        features.append(
+            replace(feature, type=kind, shape=shape, labels=file, nullable=nullable, pixels=None if why else one.pixels)
+        )
     return Schema(tuple(features)), labels, said
 
 
@@ -258,6 +260,7 @@ def agree_on_schema(datasets: Sequence[Stated]) -> Schema:
         if marked:
             raise _differ(datasets[0].name, agreed, dataset.name, other, marked)
         agreed = _with_nullable(agreed, {feature.name for feature in other if feature.nullable})
+        agreed = Schema(tuple(map(_with_pixels_of_both, agreed, other)))
     return agreed
 
 
@@ -375,6 +378,10 @@ def _with_nullable(schema: Schema, names: set[str]) -> Schema:
         return replace(feature, nullable=True) if feature.name in names else feature
 
     return Schema(tuple(map(widened, schema)))
+
+
+def _with_pixels_of_both(one: Feature, other: Feature) -> Feature:
+    return one if one.pixels is None else replace(one, pixels=one.pixels.joined(other.pixels))
 
 
 def _differ(left_name: str, left: Schema, right_name: str, right: Schema, marked: dict[str, str]) -> SchemaError:

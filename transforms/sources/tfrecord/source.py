@@ -185,6 +185,7 @@ class TfrecordSource(FileSource):
         labels = {one.name: labels[one.name] for one in schema if one.name in labels and one.type == "label"}
         if datasets:
             agree_on_classes(datasets[0].name, schema, labels, observed)
+            schema = schema.with_any_sizes() if foreign and self.dataset is None else schema
         unproven = {file.entry.path for file, one in zip(foreign, observed, strict=True) if datasets or one.bad}
         loose = {index for index, one in enumerate(stated) if allows_more(one, schema)}
         unproven |= {file.entry.path for file in inputs.files if file.dataset in loose}
