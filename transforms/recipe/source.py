@@ -200,9 +200,10 @@ class RecipeSource(Source):
                 columns = found.recipe.plan(given)
         flatten = Flatten.of(columns, self.rules)
         entries = column_entries(columns, flatten)
-        if flatten is not None:
-            flat = Recipe((*found.recipe.steps, flatten))
-            steps = self._first_steps(flat.plan(given)) if flatten.classes else []
+        flat = Recipe((*found.recipe.steps, flatten)) if flatten is not None else found.recipe
+        made = [one for one in flat.plan(given) if one.origin is None and classes_of(one.field)]
+        if flatten is not None or made:
+            steps = self._first_steps(made) if made else []
             found = replace(found, recipe=learn(self.source, survey, Recipe((*flat.steps, *steps)), given, run))
             columns = found.recipe.plan(given)
         features, choices = _features(columns, survey)

@@ -206,6 +206,54 @@ def test_the_classes_of_the_boxes_of_pictures_have_their_names(form: str) -> Non
     assert (open_dataset("off").labels, held("off")["image/object/class/label"]) == ({}, [[1, 0]])
 
 
+def put_objects(path: str, names: dict[str, list[str]], column: str = "objects") -> None:
+    """Write a picture with two objects, which have the last class and the first of each field."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(buffer, "png")
+    pairs = zip(([0.0, 0.0, 4.0, 4.0], [1.0, 1.0, 2.0, 2.0]), (-1, 0), strict=True)
+    objects = [{"bbox": box} | {key: range(len(one))[at] for key, one in names.items()} for box, at in pairs]
+    box = {"feature": {"_type": "Value", "dtype": "float32"}, "length": 4, "_type": "List"}
+    one = {"bbox": box} | {key: label(*of) if of != ["0"] else {"_type": "Value"} for key, of in names.items()}
+    rows = {"image": [{"bytes": buffer.getvalue(), "path": None}], column: [objects]}
+    put(path, rows, image={"_type": "Image"}, **{column: [one]})
+
+
+@pytest.mark.parametrize("name", ["category_id", "class", "kind", "categories", "iscrowd"])
+@pytest.mark.parametrize("column", ["objects", "annotations"])
+def test_the_only_field_of_objects_with_named_classes_is_the_class_of_their_boxes(name: str, column: str) -> None:
+    put_objects("a.parquet", {name: ["cat", "dog"], "number": ["0"]}, column)
+    renamed = {} if column == "objects" else {"schema__columns__annotations__name": "objects"}
+    convert("a.parquet", output="out", **renamed)
+    assert open_dataset("out").labels == {"image/object/class/label": ("cat", "dog")}
+    assert (held()["image/object/class/label"], held()["image/object/number"]) == ([["dog", "cat"]], [[0, 0]])
+    put_objects("b.parquet", {name: ["cat", "dog", "owl"], "number": ["0"]}, column)
+    append("b.parquet", output="out")
+    assert held()["image/object/class/label"] == [["dog", "cat"], ["owl", "cat"]]
+    convert("a.parquet", output="off", input__detect="none", **renamed)
+    assert open_dataset("off").labels == {}
+
+
+def test_other_fields_of_objects_with_named_classes_keep_the_names() -> None:
+    put_objects("a.parquet", {"color": ["red", "dark blue"], "category": ["cat", "dog"], "iscrowd": ["one", "many"]})
+    summary = convert("a.parquet", output="out")
+    color, crowd = "image/object/color", "image/object/is_crowd"
+    assert open_dataset("out").labels == {
+        "image/object/class/label": ("cat", "dog"), color: ("red", "dark blue"), crowd: ("one", "many"),
+    }  # fmt: skip
+    assert (held()[color], held()[crowd]) == ([["dark blue", "red"]], [["many", "one"]])
+    assert f"classes that the files name: {color}: red, dark blue" in "".join(summary.detected)
+    put_objects("b.parquet", {"color": ["dark blue"], "category": ["cat"], "iscrowd": ["one", "many"]})
+    append("b.parquet", output="out")
+    assert held()[color] == [["dark blue", "red"], ["dark blue", "dark blue"]]
+
+
+def test_of_two_fields_of_objects_with_named_classes_neither_is_taken_for_that_of_the_boxes() -> None:
+    put_objects("a.parquet", {"color": ["red", "blue"], "shape": ["round", "flat"]})
+    convert("a.parquet", output="out")
+    labels = {"image/object/color": ("red", "blue"), "image/object/shape": ("round", "flat")}
+    assert open_dataset("out").labels == labels
+
+
 STRUCTS = {"m": [{"k": 1, "d": {"e": 0}}, {"k": 0, "d": {"e": -1}}, None], "s": [[{"k": 1}, {"k": 0}], [], None]}
 
 

@@ -319,6 +319,12 @@ def classes_within(field: pa.Field) -> dict[str, list[str]]:
     return {path.partition("/")[2]: names for path, names in found.items()}
 
 
+def with_classes_within(field: pa.Field, other: pa.Field) -> pa.Field:
+    """Return the field that says of the fields within it what another one says of those within that."""
+    found = (other.metadata or {}).get(WITHIN)
+    return field.with_metadata({WITHIN: found}) if found else field
+
+
 def with_own_classes(field: pa.Field, names: Sequence[str] | None) -> pa.Field:
     """Return the field that says it has these classes; where there are none, as it is."""
     return field.with_metadata({CLASSES: json.dumps(names).encode()}) if names else field

@@ -12,8 +12,8 @@ and `create_coco_tf_record.py`; that of `objects`: huggingface/datasets, as imag
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -26,7 +26,7 @@ from ...format.batches.rejects import CellError, CellProblem
 from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
 from ...format.nested.flatten import empty_array
 from ...format.nested.keys import is_any_list, is_flat, stored_type
-from ...format.schema.arrow_types import classes_of
+from ...format.schema.arrow_types import classes_of, classes_within, with_classes_within, with_own_classes
 from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
@@ -44,10 +44,13 @@ from .objects import (
     SIZE,
     Objects,
     Points,
+    class_field,
     fields_of,
     has_masks,
+    key_of,
     keys_of,
     left_over,
+    with_class,
 )
 
 CLIP: Final = f"{Set('schema.boxes', 'clip')}"
@@ -81,6 +84,8 @@ class Boxes(Step):
     problem. `classes` are the names of classes by number, if the numbers are 0 to n - 1: another number is a problem.
     `boxes_on` is the picture that boxes were drawn on, None where nobody says so: with YOLO it is the upright one.
     `form` is what the four numbers of a box are, None where the format of the annotations says it.
+    `named` are the classes of fields that have names for their numbers, and `class_field` is the one of these that is
+    the class, where that is not seen by its name.
     """
 
     column: str
@@ -89,6 +94,8 @@ class Boxes(Step):
     classes: tuple[str, ...] | None = None
     boxes_on: Literal["stored", "turned"] | None = None
     form: BoxFormat | None = None
+    class_field: str | None = None
+    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def detected(self) -> str:
@@ -102,13 +109,15 @@ class Boxes(Step):
             if column.name in (SIZE, f"{self.image}/{PLACEMENT}"):
                 continue
             fields = fields_of(column.field.type) if column.name == self.column else {}
-            planned += [self._planned(key, kind) for key, kind in keys_of(fields).items()] if fields else [column]
+            called = fields if self.class_field is None else with_class(fields, self.class_field)
+            planned += [self._planned(key, kind) for key, kind in keys_of(called).items()] if fields else [column]
             if has_masks(fields):
                 pycocotools()  # or a refusal, before rows are read
             if fields and (rest := left_over(fields)):
                 empty = empty_array(stored_type(column.field.type))
                 kind = Objects.of(empty).rest(empty, rest).type
-                planned.append(Column(pa.field(column.name, kind, nullable=True), reason="of the objects"))
+                left = with_classes_within(pa.field(column.name, kind, nullable=True), column.field)
+                planned.append(Column(left, reason="of the objects"))
         return planned
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
@@ -117,7 +126,7 @@ class Boxes(Step):
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         column = arrays.pop(self.column)
         stated = arrays.pop(SIZE, None)
-        objects = Objects.of(column)
+        objects = Objects.of(column).with_class(self.class_field)
         placed = arrays.pop(f"{self.image}/{PLACEMENT}", None)
         placements = None if placed is None else self._placements(Placements.of(placed), objects, stated)
         sides = [raw_values(arrays[f"{self.image}/{side}"], np.int64).astype(float) for side in ("width", "height")]
@@ -183,6 +192,9 @@ class Boxes(Step):
     def _planned(self, key: str, kind: pa.DataType) -> Column:
         field = pa.field(f"{self.image}/object/{key}", pa.large_list(kind), nullable=True)
         reason = f'of "{self.column}"'
+        if pa.types.is_integer(kind) and key != CLASS_KEY:
+            named = {key_of(name, kind): classes for name, classes in self.named.items()}
+            field = with_own_classes(field, named.get(key))
         if key != CLASS_KEY or self.classes is None or not pa.types.is_integer(kind):
             return Column(field, reason=reason)
         count = "1 class" if len(self.classes) == 1 else f"{len(self.classes):,} classes"
@@ -344,13 +356,17 @@ class BoxesByType(StepByType):
             return NoBoxes(_NO_BOXES)
         if image is None:
             return NoBoxes(_NO_PICTURE.format(first_names(sorted(pictures), 8)))
-        classes = known.labels or ((classes_of(known.field) or None) if self.named else None)
+        fields = fields_of(known.field.type)
+        within = {name: tuple(names) for name, names in classes_within(known.field).items()} if self.named else {}
+        of_class = None if known.labels else class_field(fields, within)
+        own = within[of_class] if of_class else classes_of(known.field) if self.named else ()
+        classes = known.labels or own or None
         if self.held is not None:
             known_before = self.held.get(f"{image}/object/{CLASS_KEY}")
             classes = known_before and (classes or known_before)
             _refuse_other_classes(classes or (), known_before or ())
-        form = None if CENTER in fields_of(known.field.type) else self.form
-        return Boxes(OBJECTS, image, self.clip, classes, self.boxes_on, form)
+        form = None if CENTER in fields else self.form
+        return Boxes(OBJECTS, image, self.clip, classes, self.boxes_on, form, of_class, within)
 
 
 # The step that makes pictures ready (resized, turned, cropped, padded) leaves a column `image/placement` beside them,

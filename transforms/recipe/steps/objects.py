@@ -8,9 +8,9 @@ bbox  [1, 2, 3, 4]  [0, 0, 1, 1]      category  7  9      ends  0  2  2
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,8 @@ _NO_KEYS: Final = (*BOX, MASK, ID)
 _KEYS: Final = {"iscrowd": "is_crowd", "num_keypoints": "keypoint/num"}
 """Fields of objects whose keys have other names."""
 
+
+T = TypeVar("T")
 
 Points = dict[str, tuple[pa.Array, npt.NDArray[np.int64]]]
 """The values of keys of keypoints, and where those of each row end."""
@@ -87,6 +89,10 @@ class Objects:
     def rows(self) -> npt.NDArray[np.int64]:
         return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
 
+    def with_class(self, name: str | None) -> Objects:
+        """Return objects whose class is in this field, whatever it is called."""
+        return self if name is None else replace(self, fields=with_class(self.fields, name))
+
     def where(self, stays: npt.NDArray[np.bool_]) -> Objects:
         if stays.all():
             return self
@@ -126,7 +132,7 @@ class Objects:
         values = {f"bbox/{side}": array_of(corners[:, i].astype(np.float32)) for i, side in enumerate(SIDES)}
         for name, field in self.fields.items():
             if name not in _NO_KEYS and _is_plain(field.type):
-                values[_key_of(name, field.type)] = field
+                values[key_of(name, field.type)] = field
         return values
 
     @property
@@ -233,6 +239,19 @@ def fields_of(kind: pa.DataType) -> dict[str, pa.DataType]:
     return fields if any(_are_numbers(fields[name]) for name in BOX if name in fields) else {}
 
 
+def class_field(fields: Mapping[str, pa.DataType], named: Collection[str]) -> str | None:
+    """Return the field of objects that is their class though it is not called so: the only one with `named` classes."""
+    numbers = {name for name, kind in fields.items() if pa.types.is_integer(kind)}
+    found = [name for name in named if name in numbers]
+    return found[0] if len(found) == 1 and not numbers & {*OBJECT_CLASSES} else None
+
+
+def with_class(fields: Mapping[str, T], name: str) -> dict[str, T]:
+    """Return the fields of objects under names by which the field `name` is their class."""
+    free = next(one for one in OBJECT_CLASSES if one not in fields)
+    return {free if one == name else one: value for one, value in fields.items()}
+
+
 def keys_of(fields: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
     """Return the type of one value for each key. Raises `SchemaError` where two fields would have one key."""
     keys: dict[str, pa.DataType] = {f"bbox/{side}": pa.float32() for side in SIDES}
@@ -246,7 +265,7 @@ def keys_of(fields: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
     for name, kind in fields.items():
         if name in _NO_KEYS or not _is_plain(kind):
             continue
-        key = _key_of(name, kind)
+        key = key_of(name, kind)
         if key in keys:
             raise SchemaError(
                 f'the fields "{printable(names[key])}" and "{printable(name)}" of objects would both be '
@@ -281,7 +300,7 @@ def _are_numbers(kind: pa.DataType) -> bool:
     return is_any_list(kind) and (pa.types.is_integer(item) or pa.types.is_floating(item))
 
 
-def _key_of(name: str, kind: pa.DataType) -> str:
+def key_of(name: str, kind: pa.DataType) -> str:
     if name in OBJECT_CLASSES:
         return "class/text" if is_string(kind) else CLASS_KEY
     return _KEYS.get(name, name)
