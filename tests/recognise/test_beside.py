@@ -357,6 +357,51 @@ def test_numbers_of_pictures_that_are_no_classes_have_neutral_names_and_a_datase
     assert open_dataset("out").manifest.splits["train"].records == 3  # which the command left alone
 
 
+CELEBA = {
+    "list_attr_celeba.txt": "2\nBald Young \n0.jpg -1  1\n1.jpg  1 -1\n",
+    "list_bbox_celeba.txt": "2\nimage_id x_1 y_1 width height\n0.jpg  85 65  7 9\n1.jpg 185  0 17 9\n",
+    "identity_CelebA.txt": "0.jpg 13\n1.jpg 3\n",
+    "list_eval_partition.txt": "0.jpg 0\n1.jpg 2\n",
+}
+
+
+def test_the_lists_of_celeba_are_joined_to_its_pictures_with_their_splits(shardmill: Shardmill) -> None:
+    pictures("d/img/0.jpg", "d/img/1.jpg")
+    for name, text in CELEBA.items():
+        Path("d", name).write_text(text)
+    for typed in ("d", "d/img"):
+        screen = shardmill("convert", typed, "-o", "out")
+        line = next((one for one in (screen.err + screen.out).splitlines() if "in Python: " in one), None)
+        assert (line is None) == (typed == "d/img"), line
+        if line is not None:
+            python, _, command = line.partition("in Python: ")[2].partition("; then: shardmill ")
+            exec(python, {})
+            assert shardmill(*shlex.split(command)).code == 0
+            rows = {split: open_dataset("out")[split][0] for split in ("train", "test")}
+            names = ("Bald", "Young", "x_1", "height", "class")
+            assert {split: [row[name] for name in names] for split, row in rows.items()} == {
+                "train": [-1, 1, 85, 9, 13], "test": [1, -1, 185, 9, 3],
+            }  # fmt: skip
+            shutil.rmtree("out")
+            Path("d/img/metadata.csv").unlink()
+
+
+@pytest.mark.parametrize(("name", "column", "values"), [(0, "Young", [1, -1]), (1, "x_1", [85, 185])])
+def test_a_list_below_the_number_of_its_rows_is_read_by_the_command_on_the_screen(
+    name: int, column: str, values: list[int], shardmill: Shardmill
+) -> None:
+    pictures("d/0.jpg", "d/1.jpg")
+    file = [*CELEBA][name]
+    Path("d", file).write_text(CELEBA[file])
+    screen = shardmill("convert", "d", "-o", "out")
+    line = line_of(screen.out, f"d/{file} lists pictures with ")
+    assert shardmill(*shlex.split(line.partition("to read the lines: shardmill ")[2])).code == 0
+    table = open_dataset("out-" + file.partition(".")[0]).to_arrow("train")
+    assert table[column].to_pylist() == values
+    key = "image_id" if name else "image"
+    assert table[f"{key}/filename"].to_pylist() == ["0.jpg", "1.jpg"]
+
+
 def test_lists_in_many_folders_are_one_line_and_all_that_are_not_read_are_counted(shardmill: Shardmill) -> None:
     for n in range(70):
         pictures(f"d/c{n:02}/images/{n}.jpg")

@@ -31,7 +31,8 @@ from .files import AS_LABELS, BY_SPLIT, MOST, TAB, Around, as_metadata, lines_of
 class _List:
     """How a list of pictures is read: cells between signs, with a header or without; where paths begin and end.
 
-    Other columns may be `numbers` that are no classes, four of them maybe the corners of boxes.
+    Other columns may be `numbers` that are no classes, four of them maybe the corners of boxes. A number of rows may
+    be above the header, which names the `column` of pictures, or only the others: it is `short`.
     """
 
     sign: str
@@ -41,6 +42,9 @@ class _List:
     numbers: bool
     boxes: bool
     width: int
+    counted: bool
+    short: bool
+    column: str
     root: str
     suffix: str
     split: str | None
@@ -51,6 +55,9 @@ class _List:
     def options(self) -> list[Add]:
         options = [Add("--format", "csv", "--delimiter", self.sign, *([] if self.header else ["--no-header"]))]
         options += [Set("input.trim", True)] if self.aligned else []
+        options += [Set("input.skip_lines", 1)] if self.counted else []
+        options += [Set("input.row_names", self.column)] if self.short else []
+        options += [set_column(self.column, "image", "path")] if self.header else []
         options += [] if self.header else [Set("input.names", self.names), set_column("image", "image", "path")]
         options += [Set("input.comment", "#")] if self.comment else []
         is_class = self.texts and not self.header and not self.numbers
@@ -67,6 +74,19 @@ class _List:
     @property
     def _others(self) -> list[str]:
         return [f"column_{n}" for n in range(1 if self.numbers else 2, self.width)]
+
+    def frame(self, file: str) -> str:
+        """Return the expression of pandas that reads the list, with names of pictures in the column file_name."""
+        sign = {"tab": "\t", " ": r"\s+" if self.aligned else " "}.get(self.sign, self.sign)
+        more: dict[str, object] = {"skiprows": int(self.counted)} if self.counted else {}
+        more |= {"comment": "#"} if self.comment else {}
+        if not self.header:
+            more |= {"header": None, "names": ["file_name", *self.names[1:]]}
+        elif self.short:
+            return f"{read_csv(repr(file), sign, **more)}.rename_axis('file_name').reset_index()"
+        else:
+            return f"{read_csv(repr(file), sign, **more)}.rename(columns={{{self.column!r}: 'file_name'}})"
+        return read_csv(repr(file), sign, **more)
 
     @property
     def contents(self) -> str:
@@ -86,6 +106,8 @@ def lists_of_classes(around: Around) -> Iterator[str]:
     together = defaultdict[_List, list[str]](list)
     for form, lists in forms.items():
         together[replace(form, split=None) if form.split else form] += lists
+    for path in filter(_is_partition, notable):
+        yield from _by_partition(path, together, around)
     alike = defaultdict[_List, list[_List]](list)
     for form in together:
         alike[replace(form, root="", suffix="") if form.numbers else form].append(form)
@@ -94,8 +116,6 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         splits = sorted({one.split or "" for one in forms if replace(one, split=None) == form})
         options = [Set("input.splits", "names")] if len(lists) > 1 and all(splits) else []
         options += [Set("output.split", splits[0])] if len(lists) == 1 and splits[0] not in ("", "train") else []
-        column = rows_in(os.fsencode(lists[0]))[0][0] if form.header else ""
-        options += [set_column(column, "image", "path")] if form.header else []
         if not all(splits) and any(in_splits(row[0] for row in rows_in(os.fsencode(one)) if row) for one in lists):
             yield _with_folders(form, lists, around)
             continue
@@ -112,12 +132,33 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         yield f"{what}, and {are} not read{unread}; to read the lines{of_first}: {read}"
 
 
+def _is_partition(path: bytes) -> bool:
+    """Return whether a list says the split of each picture as 0, 1 or 2: `list_eval_partition.txt` of CelebA."""
+    rows = [line.split() for line in lines_of(path) if line.strip()]
+    is_named = b"partition" in os.path.basename(path).lower()
+    return is_named and bool(rows) and all(len(row) == 2 and row[1] in ("0", "1", "2") for row in rows)
+
+
+def _by_partition(path: bytes, lists: dict[_List, list[str]], around: Around) -> Iterator[str]:
+    """Yield what reads pictures with the splits of a list, and with all lists of the same pictures, which it takes."""
+    shown, place = shown_path(path), _place_of(lines_of(path)[0].split()[0], path, around)
+    if place is None:
+        return
+    folder, suffix = place
+    same = [one for one in lists if (one.root or os.path.dirname(os.fsdecode(path)), one.suffix) == place]
+    files = [(one, file) for one in same for file in lists.pop(one)]
+    frame = read_csv(repr(typed_path(os.fsdecode(path))), r"\s+", header=None, names=["file_name", "split"])
+    frame += "".join(f".merge({one.frame(file)}, on='file_name', how='left')" for one, file in files)
+    name = f", file_name=lambda rows: rows['file_name'] + {suffix!r}" if suffix else ""
+    frame += f".assign(split=lambda rows: rows['split'].map({{'0': 'train', '1': 'val', '2': 'test'}}){name})"
+    more = f", and the columns of {first_names([file for _, file in files], MOST)}" if files else ""
+    how = as_metadata(around.call, folder, frame, [BY_SPLIT], f"the pictures with their splits{more}")
+    yield f"{shown} says the splits as 0, 1 and 2 (train, val, test), and is not read; {how}"
+
+
 def _with_folders(form: _List, lists: Sequence[str], around: Around) -> str:
     """Say how lists are read whose paths of pictures begin in folders of splits, which their lines have not."""
-    names = ["file_name", *form.names[1:]]
-    sign = {"tab": "\t", " ": r"\s+" if form.aligned else " "}.get(form.sign, form.sign)
-    more = {"comment": "#"} if form.comment else {}
-    frames = [read_csv(repr(one), sign, header=None, names=names, skiprows=int(form.header), **more) for one in lists]
+    frames = [*map(form.frame, lists)]
     frame = frames[0] if len(frames) == 1 else f"pandas.concat([{', '.join(frames)}])"
     frame += f".assign(file_name=lambda rows: rows['file_name'] + {form.suffix!r})" if form.suffix else ""
     options = [set_column("class", "label", True)] if form.texts and not form.numbers else []
@@ -177,13 +218,16 @@ def _list_in(path: bytes, around: Around) -> _List | None:
     if b"partition" in os.path.basename(path).lower():
         return None
     lines = [line.rstrip() for line in lines_of(path) if line.strip()]
+    counted = bool(lines) and lines[0].isdecimal()
+    lines = lines[counted:]
     data = [line for line in lines if not line.startswith("#")][:LIST_LINES]
     for sign in ("\t", ",", ";", " "):
         rows = [*csv.reader(data, delimiter=sign, skipinitialspace=sign == " ")]
-        widths = set(map(len, rows))
-        if len(widths) != 1 or widths == {1}:
+        width = len(rows[-1]) if rows else 0
+        short = len(rows[0]) == width - 1 > 1 and _place_of(rows[0][0], path, around) is None if rows else False
+        if width < 2 or any(len(row) != width for row in rows[short:]):
             continue
-        for header in (False, True):
+        for header in (True,) if short or counted else (False, True):
             place = _place_of(rows[header][0], path, around) if len(rows) > header else None
             if place is not None:
                 folder, suffix = place
@@ -196,8 +240,9 @@ def _list_in(path: bytes, around: Around) -> _List | None:
                 typed = {"\t": "tab"}.get(sign, sign)
                 picture = rows[header][0] + suffix
                 return _List(
-                    typed, header, comment, texts, numbers, boxes, len(rows[0]), root, suffix, split, aligned, picture
-                )
+                    typed, header, comment, texts, numbers, boxes, len(rows[-1]), counted, short,
+                    "image" if short else rows[0][0] if header else "", root, suffix, split, aligned, picture,
+                )  # fmt: skip
     return None
 
 
@@ -274,6 +319,7 @@ def lists_of_annotations(around: Around) -> Iterator[str]:
 def lists_of_splits(around: Around) -> Iterator[str]:
     """Lists such as train.txt have a picture in each line; those that are not read by a command are named."""
     notable = [one for one in _lists_in(around) if _list_in(one, around) is None] if not around.splits else []
+    notable = [one for one in notable if not _is_partition(one)]
     names = [name for one in notable if split_in_words(name := os.path.basename(os.fsdecode(one))) is not None]
     read = list(_with_their_lists(notable, around))
     yield from read
