@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.shard_plan.cut_points import CutChooser
 from shardmill.transforms.dataset.shard_plan.shard_plan import (
     CUTS_PER_SHARD,
+    CutChooser,
     CutPoint,
     Part,
     PartKind,

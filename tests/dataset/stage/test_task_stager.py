@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from shardmill.transforms.dataset.stage.split_stager import StageSettings
 from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
+from shardmill.transforms.dataset.storage.direct_file import FrameSlices
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import UsageError
 from shardmill.transforms.format.batches.observers import (
@@ -29,7 +30,6 @@ from shardmill.transforms.format.batches.observers import (
 )
 from shardmill.transforms.format.batches.rejects import CellError, Place, Reject
 from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, Narrowing, TaskEnd
-from shardmill.transforms.format.buffers.frame_slices import FrameSlices
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
 from ...tiers import examples

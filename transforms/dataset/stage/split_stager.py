@@ -19,12 +19,11 @@ import numpy.typing as npt
 from ...format.batches.observers import Observer
 from ...format.batches.rows import Frames
 from ...format.buffers.checksum import add_digests, crc32c, crc32c_through
-from ...format.buffers.frame_slices import FrameSlices
 from ...format.sidecars.sidecar_files import index_data
 from ...format.tfrecord.gzip_members import compress_member
-from ..shard_plan.cut_points import CutChooser
-from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutPoint, CutTable, Part, PartKind, SplitParts
+from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutChooser, CutPoint, CutTable, Part, PartKind, SplitParts
 from ..storage.contract import PartFile
+from ..storage.direct_file import FrameSlices
 from .spill import Shuffle
 
 _MEMBER_BYTES: Final = 1 << 20

@@ -32,15 +32,13 @@ import mmap
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-
-from ...format.buffers.frame_slices import FrameSlices
 
 # Memory at page borders, for files that bypass the page cache; recycled, since a page used again costs nothing.
 #
@@ -407,3 +405,30 @@ def _without(views: list[memoryview], size: int) -> list[memoryview]:
         rest.append(view[size:])
         size -= view.nbytes - rest[-1].nbytes
     return [view for view in rest if view.nbytes]
+
+
+class FrameSlices:
+    """The bytes of some buffers, handed out from front to back as views, and not copied.
+
+    The bytes of a block are one buffer (tables) or many (images: three a record):
+
+        buffers  │████████████│██│██████████████████│██│████████│
+        ranges   ├──── take(a) ───┤── take(b) ──┤     ...each as a list of views into the buffers
+    """
+
+    def __init__(self, buffers: Iterable[Any]) -> None:
+        self._buffers = iter(buffers)
+        self._view = memoryview(b"")
+        self._offset = 0
+
+    def take(self, end: int) -> list[memoryview]:
+        """Return the bytes from where the last call ended up to offset `end` of them all, as views."""
+        views: list[memoryview] = []
+        while self._offset < end:
+            if not self._view.nbytes:
+                self._view = memoryview(next(self._buffers)).cast("B")
+                continue
+            views.append(self._view[: end - self._offset])
+            self._view = self._view[end - self._offset :]
+            self._offset += views[-1].nbytes
+        return views
