@@ -65,9 +65,10 @@ def print_new_classes(terminal: Terminal, new: Mapping[str, Mapping[str, int]]) 
         terminal.text(f"{what} in {name_text(feature)}: {', '.join(shown[:_MAX_CLASSES])}{more}")
 
 
-def print_left_out(terminal: Terminal, skipped: Mapping[str, int]) -> None:
+def print_left_out(terminal: Terminal, skipped: Mapping[str, int], *, named: bool = False) -> None:
+    """Say what was left out; rows may have `named` some of it, and then hold the bytes."""
     if skipped:
-        terminal.text(f"Left out: {left_out_text(skipped)}")
+        terminal.text(f"Left out{' (but as values of rows that name them)' if named else ''}: {left_out_text(skipped)}")
 
 
 # Print what the checks of a dataset found: after a run, and from its manifest.
@@ -187,7 +188,7 @@ def print_summary(terminal: Terminal, summary: Summary) -> None:
     _classes(terminal, summary)
     _fractions(terminal, summary)
     terminal.text(_read_line(manifest))
-    print_left_out(terminal, manifest.source.skipped)
+    print_left_out(terminal, manifest.source.skipped, named=any(one.file for one in manifest.details.columns))
     print_notes(terminal, summary)
     print_schema(terminal, manifest.schema, summary.choices, planned=False)
     _narrowed(terminal, manifest)

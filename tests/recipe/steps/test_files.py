@@ -80,6 +80,14 @@ def test_an_empty_file_of_a_kind_that_begins_with_a_header_is_a_reject(name: str
     assert "the file is empty" in Path("out/rejects/00000001.jsonl").read_text()
 
 
+def test_files_that_rows_name_are_not_said_to_be_left_out_of_them(shardmill: Shardmill) -> None:
+    table("a/1.wav", "a/2.wav")
+    files = ("--set", "schema.columns.clip.file=path")
+    said = "Left out (but as values of rows that name them): 2 .wav"
+    assert said in shardmill("convert", "d", "-o", "out", "--format", "csv", *files).out
+    assert "Left out: 2 .wav" in shardmill("convert", "d", "-o", "texts", "--format", "csv").out
+
+
 def test_the_manifest_and_the_sidecars_say_what_the_feature_is() -> None:
     convert(table("a/1.wav", "a/2.wav", name="d/t.parquet"), **settings())
     manifest = json.loads(Path("out/manifest.json").read_text())
