@@ -141,3 +141,44 @@ def test_what_pieces_say_is_merged_in_order_and_not_each_into_all_before(pieces:
     found = merged(([[number]] for number in range(pieces)), Recipe((step,)))
     assert found == ([[*range(pieces)]] if pieces else None)
     assert step.moved <= 11 * pieces
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Batches(Step):
+    """A step that learns the rows of the batches that it looks at, and keeps those that it is given with their file."""
+
+    is_of_file: bool
+    looked: tuple[int, ...] | None = None
+    given: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+
+    @property
+    def learns(self) -> bool:
+        return self.looked is None
+
+    def look(self, batch: pa.RecordBatch) -> tuple[int, ...]:
+        return (batch.num_rows,)
+
+    def merge(self, one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+        return (*one, *other)
+
+    def learned(self, summary: tuple[int, ...]) -> Batches:
+        return dataclasses.replace(self, looked=summary)
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:
+        self.given.append((batch.num_rows, file))
+        return batch
+
+
+@pytest.mark.parametrize("is_of_file", [True, False])
+def test_rows_of_small_files_go_through_steps_together_unless_one_has_to_know_the_file(is_of_file: bool) -> None:
+    flags = {"output.path": "out", "input.partitions": "none", "input.format": "csv"}
+    source = conversion_of(load_config(paths=["tables"], flags=flags)).source
+    assert isinstance(source, RecipeSource)
+    source = dataclasses.replace(source, recipe=Recipe((step := Batches(is_of_file),)))
+    survey = source.survey(source.list_files(), map_in_turn)
+    assert isinstance(survey.source, RecipeSource)
+    assert survey.source.recipe.steps == (dataclasses.replace(step, looked=(3, 3) if is_of_file else (6,)),)
+    (rows,) = survey.source.read(Task(0, tuple(survey.pieces)), survey.frozen)
+    names = ["tables/country=de/a.csv", "tables/country=fr/a.csv"]
+    assert step.given == ([(3, name) for name in names] if is_of_file else [(6, "")])
+    assert [rows.origin.place(row).source for row in (0, 3)] == names

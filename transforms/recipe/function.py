@@ -204,6 +204,8 @@ class MapBatches(Step):
     batch without rows when the conversion is planned. `text` identifies it.
     """
 
+    is_of_file = True
+
     name: str
     text: str
     pickled: bytes = field(repr=False)
@@ -271,6 +273,8 @@ class UserStep(Step):
 
     `shown` and `text` identify it.
     """
+
+    is_of_file = True
 
     shown: str
     text: str

@@ -83,6 +83,10 @@ class Recipe:
         return Recipe(tuple(step.under(dataset, labels) for step in self.steps))
 
     @property
+    def is_of_file(self) -> bool:
+        return any(step.is_of_file for step in self.steps)
+
+    @property
     def learning(self) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.learns)
 

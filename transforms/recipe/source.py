@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -239,11 +239,11 @@ class RecipeSource(Source):
         files = {piece.entry: piece for piece in task.pieces}
         recipe, ordinal = self.recipe, 0
         rows = self.source.read(task, frozen.inner)
-        for batch in rows if frozen.last is None else until(rows, frozen.last):
-            if not recipe.steps:
-                yield batch
-                del batch
-                continue
+        rows = rows if frozen.last is None else until(rows, frozen.last)
+        if not recipe.steps:
+            yield from rows
+            return
+        for batch in rows if recipe.is_of_file else joined_rows(rows):
             file = files[batch.entry] if isinstance(batch.entry, int) else None
             name, here = ("", recipe) if file is None else (file.name, recipe.at(file.path))
             for part in here.parts(as_surveyed(batch, frozen.fields), name, frozen.origins):
@@ -350,8 +350,8 @@ def learn(source: Source, survey: Survey, recipe: Recipe, columns: Sequence[Colu
     recipe.plan(columns)  # what does not fit is refused before anything is read
     source, frozen = _narrow(source, survey.frozen, recipe, columns)
     last = None if survey.limit is None else survey.limit.last
-    look = partial(_look_at_piece, look=_Look(source, frozen, recipe, pa.schema([one.field for one in columns]), last))
-    summaries = merged(run(look, survey.pieces, heavy=True), recipe)
+    look = partial(_look_at, look=_Look(source, frozen, recipe, pa.schema([one.field for one in columns]), last))
+    summaries = merged(run(look, _looked_at_together(survey.pieces, recipe), heavy=True), recipe)
     return recipe.learned([None] * len(recipe.learning) if summaries is None else summaries)
 
 
@@ -367,12 +367,26 @@ def merged(summaries: Iterable[Sequence[Any] | None], recipe: Recipe) -> Sequenc
     return reduce(lambda after, before: recipe.merge(before, after), (one for _, one in reversed(waiting)), None)
 
 
-def _look_at_piece(piece: Piece, look: _Look) -> Sequence[Any] | None:
-    rows, recipe = look.source.read(Task(0, (piece,)), look.frozen), look.recipe.at(piece.path)
+_LOOKED_AT: Final = 256 << 10
+_MOST_TOGETHER: Final = 256
+"""Bytes and pieces that are looked at together."""
+
+
+def _looked_at_together(pieces: Sequence[Piece], recipe: Recipe) -> list[Sequence[Piece]]:
+    """Return neighbours that are small, many at a time: to begin with a piece takes longer than to look at its rows."""
+    alone = recipe.is_of_file or isinstance(pieces, LazyPieces)
+    size = 0 if alone else _LOOKED_AT * len(pieces) // max(sum(piece.bytes for piece in pieces), 1)
+    size = min(max(size, 1), _MOST_TOGETHER)
+    return [pieces[start : start + size] for start in range(0, len(pieces), size)]
+
+
+def _look_at(pieces: Sequence[Piece], look: _Look) -> Sequence[Any] | None:
+    rows, recipe = look.source.read(Task(0, pieces), look.frozen), look.recipe.at(pieces[0].path)
+    rows = rows if look.last is None else until(rows, look.last)
     found: Sequence[Any] | None = None
-    for batch in rows if look.last is None else until(rows, look.last):
+    for batch in rows if recipe.is_of_file else joined_rows(rows):
         if batch.batch.num_rows:
-            found = recipe.merge(found, recipe.look(as_surveyed(batch, look.fields), piece.name))
+            found = recipe.merge(found, recipe.look(as_surveyed(batch, look.fields), pieces[0].name))
     return found
 
 

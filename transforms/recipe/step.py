@@ -109,6 +109,11 @@ class Step:
     takes_parts: ClassVar[bool] = False
     """Whether it has `take`, as it reads what rows name, and memory may not hold that for a whole batch."""
 
+    @property
+    def is_of_file(self) -> bool:
+        """Whether it has to know the file that rows are from: a batch then has those of one file."""
+        return False
+
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns after the step, given those before.
 

@@ -42,6 +42,8 @@ class SplitByFolder(Step):
     `splits` are found by `of_files`.
     """
 
+    is_of_file = True
+
     column: str
     splits: tuple[str, ...] = ()
 
@@ -117,6 +119,10 @@ class UnnamedPictures(Step):
     @property
     def learns(self) -> bool:
         return self.count is None
+
+    @property
+    def is_of_file(self) -> bool:
+        return not self.begin
 
     @property
     def detected(self) -> str:

@@ -64,6 +64,10 @@ class Files(Step):
     part_bytes: int = field(default=_PART_BYTES, repr=False, compare=False)
     _table: bytes | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def is_of_file(self) -> bool:
+        return self.root is None
+
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         known = {column.name: column for column in columns}
         for name in self.columns:

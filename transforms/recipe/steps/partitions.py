@@ -35,6 +35,8 @@ class Partitions(Step):
     they hold nulls.
     """
 
+    is_of_file = True
+
     reads = ()
 
     paths: tuple[str, ...]

@@ -71,6 +71,10 @@ class Pictures(Step):
     by_type: bool = False
     noted: bool = True
 
+    @property
+    def is_of_file(self) -> bool:
+        return self.by_type
+
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         known, nulls = {column.name: column for column in columns}, dict(self.columns)
         for name in nulls:

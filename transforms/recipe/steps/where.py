@@ -162,6 +162,8 @@ _read = lru_cache(maxsize=8)(read_expression)
 class Where(Step):
     """Keep the rows for which `text` is true; rows for which it is false, or null, are dropped and counted."""
 
+    is_of_file = True
+
     text: str
 
     @property
