@@ -71,6 +71,11 @@ def test_hundreds_of_small_batches_become_one_and_a_large_one_stays_as_it_is() -
     assert joined[1].entry == 500
 
 
+def test_some_hundreds_of_batches_wait_at_most_as_each_takes_memory_beside_its_rows() -> None:
+    joined = joined_rows(batch_of(n, 1, n) for n in range(1100))
+    assert [one.batch.num_rows for one in joined] == [512, 512, 76]
+
+
 def test_a_batch_is_freed_before_more_is_read() -> None:
     freed = list[int]()
 

@@ -234,6 +234,9 @@ _SMALL_ROWS: Final = 1024
 _SMALL_BYTES: Final = 256 << 10
 """Smaller batches are joined: with small files all that is done for a batch takes longer than its rows."""
 
+_MOST_PARTS: Final = 512
+"""Batches that wait to be joined: each takes some 10 KB, also of one row."""
+
 
 def joined_rows(batches: Iterator[Rows]) -> Iterator[Rows]:
     """Yield the rows of a task in the same order, those of small batches in batches of some thousands of rows."""
@@ -253,7 +256,7 @@ def _alike(batches: Iterator[Rows]) -> Iterator[list[Rows]]:
         few = few and type(rows) is Rows  # others have payloads
         taken = batch.nbytes if few else 0
         is_small = few and taken <= _SMALL_BYTES
-        is_full = count >= 8 * _SMALL_ROWS or size >= 4 * _SMALL_BYTES
+        is_full = count >= 8 * _SMALL_ROWS or size >= 4 * _SMALL_BYTES or len(parts) == _MOST_PARTS
         if parts and (is_full or not is_small or parts[0].batch.schema != batch.schema):
             yield parts
             parts, count, size = [], 0, 0

@@ -31,7 +31,7 @@ from ..text.lines import over_record_bytes
 from ..text.open_text import BLOCK_BYTES, Cut, NotUtf8Error, encoding_hint, is_utf8, to_utf8
 from .chunks import Chunk, CsvOrigin
 from .hints import wrong_signs
-from .quote_bits import ESCAPE, LF, Dialect
+from .quote_bits import CR, ESCAPE, LF, Dialect
 from .record_starts import TornCell, cell_delimiters, padded, record_ends, torn_cells, usual_text
 
 
@@ -568,6 +568,10 @@ def header_cells(
     torn = _without_torn_cells(one, text)[1] if header else {}
     if torn:
         raise SourceError(name, f"the header: {torn[0].message}")
+    if not {dialect.quote, dialect.escape, CR} & {*text} and text.count(b"\n") == 1:  # Arrow takes 0.3 ms to begin
+        found = text[:-1].split(bytes([dialect.delimiter]))
+        refuse_far_more(name, len(found), most)
+        return tuple(cell.decode() for cell in found)
     data = np.frombuffer(text, np.uint8).copy()
     delimiters = cell_delimiters(data, dialect.usual)
     refuse_far_more(name, len(delimiters) + 1, most)
