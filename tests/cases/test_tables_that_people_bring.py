@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
@@ -112,6 +113,49 @@ def test_quotes_of_which_some_are_a_programs_are_not_said_to_be_text(text: str, 
     make({"a.csv": text})
     screen = shardmill("convert", "a.csv", "-o", "out")
     assert ("BAD_QUOTE" in screen.err, "quote=null" in screen.err) == (True, False)
+
+
+PLAIN = ["a", '"Helo."', 'said "ie"', "C:"]
+
+
+@pytest.mark.parametrize(
+    ("options", "begin"),
+    [
+        ({"quoting": csv.QUOTE_NONE, "escapechar": "\\"}, "if they only escape quotes: "),
+        ({"doublequote": False, "escapechar": "\\"}, "if they only escape quotes: "),
+        ({"quoting": csv.QUOTE_NONE, "quotechar": None}, "if they are: "),
+    ],
+)
+@pytest.mark.parametrize("delimiter", ["\t", ","])
+def test_quotes_that_a_program_wrote_as_text_are_read_by_the_option_that_is_said(
+    options: dict[str, Any], begin: str, delimiter: str, shardmill: Shardmill
+) -> None:
+    with open("a.csv", "w", newline="") as file:
+        csv.writer(file, delimiter=delimiter, lineterminator="\n", **options).writerows([
+            ("id", "text"), *enumerate(PLAIN)
+        ])  # fmt: skip
+    command = ["convert", "a.csv", "-o", "out"]
+    done = follow(shardmill, command, shardmill(*command), begin)
+    assert (done.code, done.err) == (0, "")
+    assert [row["text"] for row in rows_of("out")] == PLAIN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'id\ttext\n1\t"Helo."\n2\tplain\n',
+        'id\ttext\n1\t"a\tb"\n2\tsaid "ie"\n3\tplain\n4\t"Helo."\n',
+        'id\ttext\n1\t"a ""b"""\n2\tsaid "ie"\n3\tplain\n',
+        'id\ttext\n1\t\\"Helo.\\"\n2\tC:\\new\n',
+        'id\ttext\n1\t\\"Helo.\\"\n2\tsaid "ie"\n',
+    ],
+)
+def test_quotes_of_which_the_text_does_not_show_how_they_were_written_get_no_option(
+    text: str, shardmill: Shardmill
+) -> None:
+    make({"a.tsv": text})
+    screen = shardmill("convert", "a.tsv", "-o", "out")
+    assert (screen.code, "input.quote" in screen.out, "input.escape" in screen.out) == (0, False, False), screen.out
 
 
 def test_a_dump_of_mysql_is_read_by_the_escape_and_the_null_that_are_proposed(shardmill: Shardmill) -> None:

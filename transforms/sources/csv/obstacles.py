@@ -32,6 +32,7 @@ from ...format.wording.printable import printable
 from ..text.cast import NUMBER, cell_bytes
 from ..text.cell_lists import look_of
 from .hints import PandasCall
+from .quote_bits import CR, LF, Dialect
 
 _DECIMAL: Final = (
     r"^[+-]?(([0-9]+|[0-9]{1,3}([.][0-9]{3})+),[0-9]+([eE][+-]?[0-9]+)?|[1-9][0-9]{0,2}([.][0-9]{3}){2,})$"
@@ -67,6 +68,7 @@ _PICTURE: Final = re.compile(
     r"(data:image/[a-z.+-]+;base64,)?(iVBORw0KGgo|/9j/|R0lGOD|UklGR[A-Za-z0-9+/]{6,10}XRUJQ|Qk)[A-Za-z0-9+/\s]{20,}"
 )
 _OBJECT: Final = re.compile(r"""\s*(\[\s*)?\{\s*("[^"]*"|'[^']*')\s*:.*\}(\s*\])?\s*""", re.DOTALL)
+_FIGURES: Final = re.compile(rb"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?")
 _QUOTES: Final = re.compile(r"""[ \t]+".*"[ \t]*""", re.DOTALL)
 
 
@@ -416,3 +418,85 @@ def _note(kind: str, group: Sequence[tuple[str, Look]], null_values: Sequence[st
             why = "the quotes are part of the value, since a blank is in front"
             return f"{columns}: {look.shown}: {why}; to take both off: {Set('input.trim', True)}"
     return f"{columns} hold{'s' * one} objects as text, such as {look.shown}, and stay{'s' * one} text"
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteSigns:
+    """What the text says of its quotes, if no escape is declared.
+
+    `lost` says which cell loses its quotes although quotes are text in this file, and why.
+    `escaped` is a cell with a backslash before each quote; with `other` a backslash or quote is there that an escape
+    does not explain.
+    """
+
+    lost: str = ""
+    escaped: str = ""
+    other: bool = False
+
+    def plus(self, more: QuoteSigns) -> QuoteSigns:
+        return QuoteSigns(self.lost or more.lost, self.escaped or more.escaped, self.other or more.other)
+
+
+def look_at_quotes(text: bytes, dialect: Dialect, shown: Callable[[int, int], str]) -> QuoteSigns:
+    """`shown` returns the words for the cell between two offsets."""
+    quote = b"" if dialect.quote is None else bytes([dialect.quote])
+    if dialect.escape is not None or not (b"\\" in text or (quote and quote in text)):
+        return QuoteSigns()
+    ends = re.escape(bytes([dialect.delimiter])) + b"\r\n"
+    rest = re.sub(rb"""\\[%b\\"']""" % ends, b"__", text) if b"\\" in text else text
+    bare = -1 if dialect.quote is None else _bare_quote(rest, dialect.quote, dialect.delimiter)
+    found = re.search(rb'(?<!\\)(?:\\\\)*\\"', text) if rest is not text else None
+    other = bare >= 0 or b"\\" in rest
+    escaped = "" if other or found is None else shown(*_cell_around(text, found.end() - 1, dialect.delimiter))
+    return QuoteSigns(_lost_quotes(text, dialect, bare, shown) if bare >= 0 else "", escaped, other)
+
+
+def _lost_quotes(text: bytes, dialect: Dialect, bare: int, shown: Callable[[int, int], str]) -> str:
+    """Return the first cell that is quoted as a whole, and the one around a quote that no program writes so."""
+    assert dialect.quote is not None
+    quote, ends = re.escape(bytes([dialect.quote])), re.escape(bytes([dialect.delimiter])) + b"\r\n"
+    found = re.search(rb"(?:\A|(?<=[%b]))%b[^%b%b]+%b(?=[%b]|\Z)" % (ends, quote, ends, quote, quote, ends), text)
+    if found is None or not quotes_are_text(text, dialect):
+        return ""
+    return (
+        f"the quotes around {shown(found.start(), found.end())} are taken off, but quotes look like plain text, as in "
+        f"{shown(*_cell_around(text, bare, dialect.delimiter))}"
+    )
+
+
+def _bare_quote(text: bytes, quote: int, delimiter: int) -> int:
+    """Return where a quote is neither at an edge of a cell nor beside another quote; -1 if none is."""
+    data = np.frombuffer(text, np.uint8)
+    at = np.flatnonzero(data[1:-1] == quote) + 1
+    edges = np.zeros(256, np.bool_)
+    edges[[delimiter, quote, LF, CR]] = True
+    at = at[~edges[data[at - 1]] & ~edges[data[at + 1]]]
+    return int(at[0]) if len(at) else -1
+
+
+def _cell_around(text: bytes, at: int, delimiter: int) -> tuple[int, int]:
+    ends = [bytes([end]) for end in (delimiter, LF, CR)]
+    stops = [stop for end in ends if (stop := text.find(end, at)) >= 0]
+    return max(text.rfind(end, 0, at) for end in ends) + 1, min(stops, default=len(text))
+
+
+def quotes_are_text(text: bytes, dialect: Dialect) -> bool:
+    """Return whether each line is a row as wide as the first one without quotes, and no program quoted the cells.
+
+    A program quotes all text of a column, or what needs it, and then writes each quote twice.
+    """
+    lines = [line for line in text[: text.rfind(b"\n") + 1 or len(text)].splitlines() if line.strip()]
+    widths = {line.count(dialect.delimiter) for line in lines}
+    if dialect.quote is None or dialect.is_odd or len(lines) < 2 or len(widths) != 1 or widths == {0}:
+        return False
+    quote, quoted, bare = bytes([dialect.quote]), set[int](), set[int]()
+    for line in lines:
+        for column, cell in enumerate(line.split(bytes([dialect.delimiter]))):
+            if cell[:1] != quote:
+                if column not in bare and cell and not _FIGURES.fullmatch(cell):
+                    bare |= set() if _means_null(cell.decode("latin-1")) else {column}
+            elif len(cell) > 1 and cell.endswith(quote):
+                if 2 * quote in cell[1:-1]:
+                    return False
+                quoted.add(column)
+    return quoted <= bare

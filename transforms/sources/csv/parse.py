@@ -31,6 +31,7 @@ from ..text.lines import over_record_bytes
 from ..text.open_text import BLOCK_BYTES, Cut, NotUtf8Error, encoding_hint, is_utf8, to_utf8
 from .chunks import Chunk, CsvOrigin
 from .hints import wrong_signs
+from .obstacles import quotes_are_text
 from .quote_bits import CR, ESCAPE, LF, Dialect
 from .record_starts import TornCell, cell_delimiters, padded, record_ends, torn_cells, usual_text
 
@@ -314,7 +315,6 @@ _NULL_N: Final = Set("input.null_values", "[\\N]")
 TRIM: Final = f"if blanks around cells are no part of them: {Set('input.trim', True)}"
 
 QUOTES_ARE_TEXT: Final = Set("input.quote", None)
-_FEW_QUOTED: Final = 0.1
 
 _EXACT_CELLS: Final = 32_768
 """Cells that pyarrow parses one by one; of later ones before version 26 a NUL is misread (apache/arrow#50481)."""
@@ -494,21 +494,6 @@ def _without_torn_cells(parser: Parser, text: bytes) -> tuple[bytes, dict[int, C
     return _without_records(text, usual.starts(), errors), errors
 
 
-def quotes_are_text(text: bytes, dialect: Dialect) -> bool:
-    """Return whether each line is a row as wide as the first one without quotes, and no program quoted the cells.
-
-    A program quotes all text, or writes each quote twice.
-    """
-    lines = [line for line in text[: text.rfind(b"\n") + 1 or len(text)].splitlines() if line.strip()]
-    widths = {line.count(dialect.delimiter) for line in lines}
-    if dialect.quote is None or dialect.is_odd or len(lines) < 2 or len(widths) != 1 or widths == {0}:
-        return False
-    quote, sign = re.escape(bytes([dialect.quote])), re.escape(bytes([dialect.delimiter]))
-    whole = re.compile(rb"(?:^|%b)%b(.*?)%b(?=%b|$)" % (sign, quote, quote, sign), re.MULTILINE)
-    cells = whole.findall(b"\n".join(lines))
-    return len(cells) <= _FEW_QUOTED * len(lines) and not any(2 * bytes([dialect.quote]) in cell for cell in cells)
-
-
 def _torn_cell(parser: Parser, text: bytes, cell: TornCell, *, plain: bool) -> CellError:
     dialect, quote = parser.dialect, text[cell.closed : cell.closed + 1]
     after = text[cell.closed + 1 : cell.stop]
@@ -528,7 +513,7 @@ def _torn_cell(parser: Parser, text: bytes, cell: TornCell, *, plain: bool) -> C
         fix = f"write each quote within the value twice: {2 * quote.decode()}"
         fix = f"close the quote that opens it, or quote the value and {fix}" if joins else fix
         if plain:
-            fix += f"; or, if quotes are plain text, as each line is a row without them: {QUOTES_ARE_TEXT}"
+            fix = f"if quotes are plain text, as each line is a row without them: {QUOTES_ARE_TEXT}; or {fix}"
     names = parser.names
     column = names[cell.column] if cell.column < len(names) else None
     shown = printable(text[cell.start : cell.stop])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import count, groupby
 from typing import Final, Literal
@@ -39,6 +39,7 @@ from .obstacles import (
     NULL_OF_DUMPS,
     Look,
     Obstacles,
+    QuoteSigns,
     find_obstacles,
     look_at_bools,
     look_at_escaped_nulls,
@@ -46,6 +47,7 @@ from .obstacles import (
     look_at_floats,
     look_at_nulls,
     look_at_points,
+    look_at_quotes,
     look_at_rows,
     look_at_text,
 )
@@ -73,7 +75,7 @@ class PieceEvidence:
     `too_wide`, `by_one`, `trailing` and `blank_quotes` are as in `CsvCells`.
     `again` is where the header comes again. `empty` are the rows that have no value in any of several columns, as a
     line of delimiters gives. `blanks` and `nul` are set for streams only: for plain files the scan finds them. `utf8`
-    says whether text that is read in another encoding is UTF-8; None where it is ASCII.
+    says whether text that is read in another encoding is UTF-8; None where it is ASCII. `signs` are of the quotes.
     """
 
     rows: int
@@ -87,6 +89,7 @@ class PieceEvidence:
     by_one: int = 0
     again: str = ""
     utf8: bool | None = None
+    signs: QuoteSigns = field(default_factory=QuoteSigns)
 
 
 def look_at_piece(
@@ -118,6 +121,9 @@ def look_at_piece(
             joined.utf8
             if parser.encoding == "utf-8" or chunk.text.isascii()
             else joined.utf8 is not False and is_utf8(chunk.text),
+            joined.signs.plus(
+                look_at_quotes(chunk.text, parser.dialect, partial(_shown_cell, cells=cells, parser=parser))
+            ),
         )
         if limit is not None and joined.rows >= limit:
             break
@@ -442,6 +448,14 @@ def _shown(column: pa.Array, row: int, cells: CsvCells) -> str:
 def _beginning(column: pa.Array, row: int) -> bytes:
     """Return what is shown of a cell at the most, without a copy of the whole."""
     return beginning_of(column, row, 4 * (VALUE_LIMIT + 1))
+
+
+def _shown_cell(begin: int, end: int, *, cells: CsvCells, parser: Parser) -> str:
+    """Return a cell as it is written, by its offsets in the chunk, and its place."""
+    origin = cells.origin
+    record = max(int(np.searchsorted(origin.starts(), begin, "right")) - 1, 0)
+    shown = printable(origin.chunk.text[begin:end].decode(parser.encoding, "replace"))
+    return f"{shown} ({origin.source} row {origin.place_of_record(record).row})"
 
 
 def _place(row: int, cells: CsvCells) -> str:

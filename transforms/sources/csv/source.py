@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -52,9 +52,10 @@ from .header import (
     title_lines,
     with_plain_quotes,
 )
-from .hints import PandasCall, no_such_column, numbered_notes
-from .obstacles import GROUPED, ROWS, Obstacles, grouped_notes, look_notes, obstacle_notes
-from .parse import CsvLimits, Parser, cast_cells, parse_cells
+from .hints import PandasCall, no_such_column, numbered_notes, wrong_signs
+from .obstacles import GROUPED, ROWS, Obstacles, QuoteSigns, grouped_notes, look_notes, obstacle_notes
+from .parse import QUOTES_ARE_TEXT, CsvLimits, Parser, cast_cells, parse_cells
+from .quote_bits import ESCAPE
 from .record_starts import FileScan, fold_blocks
 from .schema import AUTO_ROWS, PieceEvidence, choose_types, look_at_piece, refuse_wide_files
 
@@ -119,6 +120,8 @@ class CsvSource(TableSource):
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = [*apart_warning(files_apart(of_files)), *header_warnings(heads)]
         warnings += table_warnings(heads, scans, pieces, evidence)
+        signs = reduce(QuoteSigns.plus, (found.signs for found in evidence), QuoteSigns())
+        warnings += [f"{signs.lost}; if they are: {QUOTES_ARE_TEXT}"] if signs.lost else []
         warnings += _read_otherwise(pieces, evidence, self.options.encoding)
         if all(feature.nullable for feature in features):  # else rows without a value are rejects
             warnings += _empty_rows(pieces, evidence, parser, whole=whole)
@@ -130,6 +133,7 @@ class CsvSource(TableSource):
             *sep_lines(heads),
             *commented_headers(heads),
             *of_header,
+            *self._escaped_quotes(signs),
             *self._notes(listing, kept_text, features, names, next((found.again for found in seen if found.again), "")),
             *grouped_notes([(name, look) for name, look in looks if look.kind == GROUPED], kept_text),
             *look_notes([one for one in looks if one[1].kind not in (ROWS, GROUPED)], self.options.null_values),
@@ -227,6 +231,15 @@ class CsvSource(TableSource):
             *obstacle_notes(kept_text, options.null_values, options.delimiter, call, again, without_first),
             *numbered_notes(features, names, call),
         )
+
+    def _escaped_quotes(self, signs: QuoteSigns) -> tuple[str, ...]:
+        given = self.options
+        if signs.other or not signs.escaped:
+            return ()
+        if wrong_signs(given.delimiter, given.quote, "\\", given.comment, given.null_values, given.trim):
+            return ()
+        what = "each quote within a cell has a backslash before it, and the backslashes stay"
+        return (f"{signs.escaped}: {what}; if they only escape quotes: {ESCAPE}",)
 
     def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:
         """Scan all plain files that hold a record: the scan of each, by its index in the listing."""
