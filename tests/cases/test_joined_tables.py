@@ -1,9 +1,15 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
+import shlex
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
@@ -68,3 +74,67 @@ def test_headers_that_come_again_are_left_out_beside_a_where_and_bad_rows(
     assert [dict(record) for record in open_dataset("out")["train"]] == ROWS[1:] * 2
     screen = shardmill("convert", "a.csv", "-o", "few", *keys, "--set", "input.limit=4")
     assert "repeated_header: drop goes with a header, and without limit" in screen.err
+
+
+TWINS = [{"id": 1, "fee": 2.5}, {"id": 3, "fee": 4.5}]
+
+
+def put_twins(kind: str) -> list[str]:
+    for number, (name, row) in enumerate(zip(("fee", "Fee"), TWINS, strict=True)):
+        table = pa.table({"id": [row["id"]], "extra" if number else "more": ["x"], name: [row["fee"]]})
+        if kind == "parquet":
+            pq.write_table(table, f"{number}.{kind}")
+        elif kind == "csv":
+            csv.write_csv(table, f"{number}.{kind}")
+        else:
+            Path(f"{number}.{kind}").write_text("".join(json.dumps(one) + "\n" for one in table.to_pylist()))
+    return [f"0.{kind}", f"1.{kind}"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_columns_that_differ_in_capitals_only_become_one_by_the_append_that_is_said(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files, union, screens = put_twins(kind), ["--set", "input.columns_differ=union"] * (kind != "jsonl"), ""
+    if union:
+        refused = shardmill("convert", *files, "-o", "out")
+        screens += refused.err
+        assert f'has a column "fee", and 1.{kind} has "Fee" instead' in refused.err
+    united = shardmill("convert", *files, "-o", "united", *union)
+    assert united.code == 0
+    said = re.findall(r"are one column, .*?: (shardmill append [^;\n]*)", screens + united.out)
+    assert (len(said), len(set(said))) == (1 + bool(union), 1), screens + united.out
+    assert shardmill("convert", files[0], "-o", "out", "--columns", "id,fee").code == 0
+    append = said[0].replace("FILES", files[1]).replace("FOLDER", "out")
+    done = shardmill(*shlex.split(append)[1:], "--columns", "id,Fee")
+    assert done.code == 0, done.err
+    assert [dict(record) for record in open_dataset("out")["train"]] == TWINS
+
+
+def test_columns_of_one_file_that_differ_in_capitals_are_read_without_a_word(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id,fee,Fee\n1,2,3\n")
+    Path("b.csv").write_text("id,fee\n1,2\n")
+    Path("a.jsonl").write_text('{"fee": 1, "Fee": 2}\n')
+    union = ["--set", "input.columns_differ=union"]
+    assert "capitals" not in shardmill("convert", "a.csv", "b.csv", "-o", "one", *union).out
+    assert "capitals" not in shardmill("convert", "a.jsonl", "-o", "two").out
+
+
+@pytest.mark.parametrize("given", [[], ["--exclude-columns", "zero"]])
+def test_the_columns_that_a_message_leaves_out_are_all_that_differ_and_those_that_were_left_out(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, names in enumerate((["fee", "a"], ["Fee", "a"], ["b"])):
+        kept = [*names, *(["zero"] if given and not number else [])]
+        pq.write_table(pa.table({"id": [number]} | {name: [1] for name in kept}), f"{number}.parquet")
+    command = ["convert", "0.parquet", "1.parquet", "2.parquet", "-o", "out"]
+    screen = shardmill(*command, *given)
+    found = re.search(r"leave the columns out: (--set .*?); or", screen.err)
+    assert found, screen.err
+    assert shardmill(*command, *shlex.split(found[1])).code == 0
+    assert [dict(record) for record in open_dataset("out")["train"]] == [{"id": 0}, {"id": 1}, {"id": 2}]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
 from ...errors import SchemaError
-from ...format.wording.hints import Set
+from ...format.wording.hints import Command, Set, set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 
@@ -98,6 +98,10 @@ class Selection:
         gone = set(names)
         columns = None if self.columns is None else tuple(name for name in self.columns if name not in gone)
         return replace(self, columns=columns, exclude=tuple(name for name in self.exclude if name not in gone))
+
+    def leaving_out(self, names: Sequence[str]) -> str:
+        """Return how to leave some columns more out."""
+        return exclude_columns([*self.exclude, *(name for name in names if name not in self.exclude)])
 
     def _keeps(self, name: str) -> bool:
         kept = self.columns is None or any(_matching(one, frozenset((name,))) for one in self.columns)
@@ -196,4 +200,40 @@ def apart_warning(apart: Sequence[str]) -> tuple[str, ...]:
     return (
         f"{apart[0]} and {len(apart) - 1:,} more have no column in common with any other file: are all of the same "
         "table?",
+    )
+
+
+# Columns of which files write the names with other capitals: airport_fee and Airport_fee.
+
+
+def same_but_capitals(names: Iterable[str]) -> list[list[str]]:
+    """Return the names that differ in capitals only, those of one spelling together.
+
+    >>> same_but_capitals(["id", "fee", "Fee"])
+    [['fee', 'Fee']]
+    """
+    found = defaultdict[str, list[str]](list)
+    for name in dict.fromkeys(names):
+        found[name.casefold()].append(name)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def as_one_column(name: str, twin: str, *, also: str = "") -> str:
+    """Return how to read two columns of different files as one; `also` is what else is known of them."""
+    join = Command("append", "FILES", "-o", "FOLDER", set_column(twin, "name", name))
+    return (
+        f'"{printable(name)}" and "{printable(twin)}" differ in capitals only{also}; if they are one column, convert '
+        f'the files with "{printable(name)}", and append the others: {join}'
+    )
+
+
+def capitals_warnings(files: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """Return what to say of columns of united files that no file has both of."""
+    groups = same_but_capitals(name for _, names in files for name in names)
+    each = [frozenset(names) for _, names in files] if groups else []
+    return tuple(
+        as_one_column(name, twin, also=", and each is null where a file has the other")
+        for name, *twins in groups
+        for twin in twins
+        if not any(name in names and twin in names for names in each)
     )

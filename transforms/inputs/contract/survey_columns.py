@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
@@ -22,7 +23,17 @@ from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Python
 from ...format.wording.nearest import NoColumnError, first_names
 from ...format.wording.printable import printable
-from .selection import UNITE, Selection, apart_warning, exclude_columns, files_apart, lacking_files
+from .selection import (
+    EVERY_COLUMN,
+    UNITE,
+    Selection,
+    apart_warning,
+    as_one_column,
+    capitals_warnings,
+    files_apart,
+    lacking_files,
+    same_but_capitals,
+)
 from .source import Frozen, Piece, Survey, UnitedFrozen
 
 _Common: TypeAlias = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
@@ -52,16 +63,19 @@ class FileColumns(Protocol):
 class SharedColumns:
     """The columns of all files, why each may hold nulls or not, and the first file that has it, all in one order.
 
-    `apart` are files that have none of the columns of any other one.
+    `apart` are files that have none of the columns of any other one, `warnings` are of names that differ in capitals.
     """
 
     schema: pa.Schema
     reasons: tuple[str, ...]
     files: tuple[str, ...]
     apart: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def shared_columns(footers: Sequence[FileColumns], *, union: bool = False) -> SharedColumns:
+def shared_columns(
+    footers: Sequence[FileColumns], *, union: bool = False, selection: Selection = EVERY_COLUMN
+) -> SharedColumns:
     """Return the columns that all files have, in the order of the first, and what is known of the nulls of each.
 
     A column is nullable where any file's is, and of the type that holds the values of all exactly. With `union` they
@@ -77,7 +91,7 @@ def shared_columns(footers: Sequence[FileColumns], *, union: bool = False) -> Sh
         if other is not first and other.schema.equals(first.schema):
             continue
         if other is not first and not union:
-            _check_names(first, other)
+            _check_names(first, other, footers, selection)
         for column, reason in zip(other.schema, other.null_reasons, strict=True):
             name = column.name
             if name not in fields:
@@ -85,7 +99,7 @@ def shared_columns(footers: Sequence[FileColumns], *, union: bool = False) -> Sh
                 continue
             kind = _common_type(fields[name].type, column.type, union=union)
             if kind is None:
-                raise SchemaError(_types_differ(fields[name], seen_in[name], footers, other, union=union))
+                raise SchemaError(_types_differ(fields[name], seen_in[name], footers, other, selection, union=union))
             if kind != meaning(fields[name].type):
                 widened.setdefault(name, f"{fields[name].type} in {seen_in[name]}")
                 fields[name] = fields[name].with_type(kind)
@@ -102,7 +116,9 @@ def shared_columns(footers: Sequence[FileColumns], *, union: bool = False) -> Sh
         "; ".join([reasons[name], *(table[name] for table in (widened, lacking) if name in table)]) for name in fields
     ]
     schema = pa.schema([one.with_nullable(True) if one.name in lacking else one for one in fields.values()])
-    return SharedColumns(schema, tuple(why), tuple(seen_in.values()), files_apart(of_files))
+    return SharedColumns(
+        schema, tuple(why), tuple(seen_in.values()), files_apart(of_files), capitals_warnings(of_files)
+    )
 
 
 def _has_no_cast(one: pa.DataType, other: pa.DataType) -> bool:
@@ -115,14 +131,31 @@ def _common_type(known: pa.DataType, other: pa.DataType, *, union: bool) -> pa.D
     return meaning(known) if known == other else (promoted_type if union else common_type)(known, other)
 
 
-def _check_names(first: FileColumns, other: FileColumns) -> None:
+def _check_names(first: FileColumns, other: FileColumns, files: Sequence[FileColumns], selection: Selection) -> None:
     """Raise `SchemaError` where one file has a column that the other lacks; their order is free."""
-    for one, two in ((first, other), (other, first)):
-        column = next((column for column in one.schema if column.name not in two.schema.names), None)
-        if column is not None:
-            thing = f'column "{printable(column.name)}"'
-            differ = _one_lacks(thing, column.type, one.name, two.name, later=other.name)
-            raise SchemaError(f"{differ}; {_unite(thing, column.name)}; or convert them apart")
+    own, theirs = first.schema.names, other.schema.names
+    if set(own) == set(theirs):
+        return
+    counts = Counter(name for file in files for name in file.schema.names)
+    odd = [name for name, count in counts.items() if count < len(files)]
+    unite = _unite("column", odd if len(odd) < len(counts) else [], selection)
+    alike = [
+        names for names in same_but_capitals([*own, *theirs]) if not {*names} <= {*own} and not {*names} <= {*theirs}
+    ]
+    if alike:
+        name = next(one for one in alike[0] if one in own)
+        twin = next(one for one in alike[0] if one not in own)
+        has = f'{first.name} has a column "{printable(name)}", and {other.name} has "{printable(twin)}" instead'
+        raise SchemaError(f"{has}; {as_one_column(name, twin)}; or {unite}; or convert them apart")
+    one, two, name = next(
+        (one, two, name)
+        for one, two in ((first, other), (other, first))
+        for name in one.schema.names
+        if name not in two.schema.names
+    )
+    thing = f'column "{printable(name)}"'
+    differ = _one_lacks(thing, one.schema.field(name).type, one.name, two.name, later=other.name)
+    raise SchemaError(f"{differ}; {unite}; or convert them apart")
 
 
 def _one_lacks(thing: str, kind: pa.DataType, has: str, lacks: str, *, later: str) -> str:
@@ -131,13 +164,22 @@ def _one_lacks(thing: str, kind: pa.DataType, has: str, lacks: str, *, later: st
     return f"{has} has a {thing} ({kind}), and {lacks} has none"
 
 
-def _unite(thing: str, column: str) -> str:
-    noun = "fields" if thing.startswith("field") else "columns"
-    leave_out = f"or leave the column out: {exclude_columns([column])}"
-    return f"read the {noun} of all files, null where a file lacks one: {UNITE}; {leave_out}"
+def _unite(noun: str, columns: Sequence[str], selection: Selection) -> str:
+    """Return how to read what only some files have, or how to leave these columns out."""
+    unite = f"read the {noun}s of all files, null where a file lacks one: {UNITE}"
+    which = "column" if len(columns) == 1 else "columns"
+    return f"{unite}; or leave the {which} out: {selection.leaving_out(columns)}" if columns else unite
 
 
-def _types_differ(known: pa.Field, file: str, files: Sequence[FileColumns], other: FileColumns, *, union: bool) -> str:
+def _types_differ(
+    known: pa.Field,
+    file: str,
+    files: Sequence[FileColumns],
+    other: FileColumns,
+    selection: Selection,
+    *,
+    union: bool,
+) -> str:
     """Return what to do about a column that is of `known` so far, first seen in `file`, and otherwise in another."""
     common = promoted_type if union else common_type
     name, theirs = known.name, other.schema.field(known.name).type
@@ -157,7 +199,7 @@ def _types_differ(known: pa.Field, file: str, files: Sequence[FileColumns], othe
         )
     has, lacks = (other.name, file) if mine is None else (file, other.name)
     differ = _one_lacks(thing, mine if twin is None else twin, has, lacks, later=other.name)
-    fix = _unite(thing, name) if unites else f"leave the column out: {exclude_columns([name])}"
+    fix = _unite("field", [name], selection) if unites else f"leave the column out: {selection.leaving_out([name])}"
     return f"{differ}; {fix}; or convert them apart"
 
 
@@ -211,9 +253,9 @@ def survey_columns(
     for name in rules:
         if name not in known and name not in selection.elsewhere:
             raise NoColumnError("schema.columns", name, list(known))
-    found = shared_columns(files, union=selection.union)
+    found = shared_columns(files, union=selection.union, selection=selection)
     shared = found.schema
-    refuse_unsupported(without_json(shared, rules), first.name, exclude_columns)
+    refuse_unsupported(without_json(shared, rules), first.name, selection.leaving_out)
     features, choices = [], []
     for column, reason, file in zip(shared, found.reasons, found.files, strict=True):
         if not is_flat(column.type):
@@ -222,7 +264,7 @@ def survey_columns(
         features.append(feature)
         choices.append(choice)
     schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-    warnings = apart_warning(found.apart)
+    warnings = (*apart_warning(found.apart), *found.warnings)
     if len(shared) > MANY_COLUMNS:
         many = f"{first.name}: {len(shared)} columns are read for every row; input.columns keeps only some"
         warnings = (many, *warnings)

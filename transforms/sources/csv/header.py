@@ -18,7 +18,7 @@ from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Command, Set
 from ...format.wording.printable import printable
 from ...inputs.contract.call import Call
-from ...inputs.contract.selection import UNITE
+from ...inputs.contract.selection import UNITE, as_one_column, same_but_capitals
 from ...inputs.contract.source import SourceEntry
 from ...inputs.files.foreign_texts import LIBSVM, told_of_text
 from ...inputs.files.formats import with_tabs
@@ -150,6 +150,12 @@ def _difference(first: FileHead, second: FileHead, *, assumed: bool) -> str:
     else:
         longer, shorter, name = (one, other, missing[0]) if missing else (other, one, extra[0])
         differ = f'{longer} has a column "{printable(name)}", and {shorter} has none'
+    alike = next(
+        (pair for pair in same_but_capitals([*missing, *extra]) if pair[-1] in extra and pair[0] in missing), None
+    )
+    if alike:
+        differ = f'{one} has a column "{printable(alike[0])}", and {other} has "{printable(alike[-1])}" instead'
+        differ = f"{differ}; {as_one_column(alike[0], alike[-1])}"
     match = "columns match by name: rename it in one of the files, or convert them separately"
     headless = assumed and len(names) == len(others)
     if headless and any(_may_be_data(cell) for head in (first, second) for cell in head.cells[1:]):

@@ -15,7 +15,7 @@ from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.nearest import NoColumnError
 from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
-from ...inputs.contract.selection import apart_warning, files_apart, lacking_files, refuse_columns
+from ...inputs.contract.selection import apart_warning, capitals_warnings, files_apart, lacking_files, refuse_columns
 from ...inputs.contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ...inputs.files.open_file import files_of
 from ...limits.turns import ROW_BYTES, taking_turns
@@ -118,7 +118,7 @@ class CsvSource(TableSource):
             else ()
         )
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-        warnings = [*apart_warning(files_apart(of_files)), *header_warnings(heads)]
+        warnings = [*apart_warning(files_apart(of_files)), *capitals_warnings(of_files), *header_warnings(heads)]
         warnings += table_warnings(heads, scans, pieces, evidence)
         signs = reduce(QuoteSigns.plus, (found.signs for found in evidence), QuoteSigns())
         warnings += [f"{signs.lost}; if they are: {QUOTES_ARE_TEXT}"] if signs.lost else []

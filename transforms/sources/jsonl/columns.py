@@ -22,7 +22,7 @@ from ...format.wording.hints import Set, set_column
 from ...format.wording.nearest import NoColumnError
 from ...format.wording.printable import printable
 from ...inputs.contract.dataset_schema import DatasetSchema
-from ...inputs.contract.selection import Selection, exclude_columns
+from ...inputs.contract.selection import Selection, as_one_column, exclude_columns, same_but_capitals
 from ...inputs.contract.source import Frozen
 from ..text.cast import as_cast, declared_type, text_type
 from ..text.lines import I64, Lines, LineSizes, read_lines
@@ -141,6 +141,18 @@ def choose_columns(
         also = f" ({how})" if how != str(one.type) else ""
         choices.append(Choice(one.name, feature.type, f"{reason}{also}", rows - evidence.values))
     return Chosen(tuple(features), tuple(fields), tuple(choices))
+
+
+def capitals_warnings(found: Mapping[str, Evidence], kept: Sequence[str], rows: int) -> tuple[str, ...]:
+    """Return what to say of keys that differ in capitals only, and together have no more values than there are rows."""
+    return tuple(
+        as_one_column(
+            name, twin, also=f", and hold {found[name].values:,} and {found[twin].values:,} values in {rows:,} rows"
+        )
+        for name, *twins in same_but_capitals(kept)
+        for twin in twins
+        if found[name].values > 0 and 0 < found[twin].values <= rows - found[name].values
+    )
 
 
 def _arrow_type(name: str, evidence: Evidence, rule: ColumnRule, infer: str) -> pa.DataType:

@@ -30,6 +30,7 @@ from .columns import (
     Evidence,
     JsonFrozen,
     PieceEvidence,
+    capitals_warnings,
     cast_schema,
     check_columns,
     choose_columns,
@@ -93,7 +94,9 @@ class JsonLinesSource(FileSource):
         empty = tuple(
             f"{entry.name}: is empty: no row" for index, entry in enumerate(listing.entries) if index not in full
         )
-        return Survey(frozen, chosen.choices, used, empty, fields=chosen.fields)
+        return Survey(
+            frozen, chosen.choices, used, (*capitals_warnings(found, kept, rows), *empty), fields=chosen.fields
+        )
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
         frozen = survey.frozen
