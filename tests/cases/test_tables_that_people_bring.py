@@ -356,3 +356,44 @@ def test_numbered_sentences_are_no_table_between_blanks(shardmill: Shardmill) ->
     make({"a.txt": "".join(f"negative sentence {n}\n" for n in range(4)), "b.txt": "x y\n1 2\n3 4\n"})
     assert "blanks align" not in shardmill("convert", "a.txt", "-o", "a").out
     assert "blanks align" in shardmill("convert", "b.txt", "-o", "b").out
+
+
+UCI = "39, State-gov, 77516, <=50K\n50, Self-emp, 83311, >50K\n38, Private, 215646, <=50K\n"
+
+
+@pytest.mark.parametrize("names", [[], ["--set", "input.names=[age, work, weight, income]"]])
+def test_a_first_line_that_is_no_row_of_one_of_two_files_is_left_out_by_the_comment_that_is_said(
+    names: list[str], shardmill: Shardmill
+) -> None:
+    make({"adult.data": UCI, "adult.test": "|1x3 Cross validator\n" + UCI.replace("K\n", "K.\n")})
+    command = ["convert", "adult.data", "adult.test", "-o", "out", "--format", "csv", "--no-header", *names]
+    command += ["--set", "input.trim=true"]
+    for more in ([], ["--set", "input.columns_differ=union"]):
+        screen = shardmill(*command, *more)
+        assert (screen.code, "columns_differ" in screen.err) == (1, False), screen.err
+    done = follow(shardmill, command, screen, "are comments: ")
+    assert done.code == 0, done.err
+    assert [row["work" if names else "column_1"] for row in rows_of("out")] == ["State-gov", "Self-emp", "Private"] * 2
+
+
+def test_a_first_line_that_is_no_comment_is_left_out_by_the_option_for_its_file(shardmill: Shardmill) -> None:
+    make({"a.csv": "a,b,c\n1,2,3\n", "b.csv": "My table\na,b,c\n4,5,6\n"})
+    screen = shardmill("convert", "a.csv", "b.csv", "-o", "out")
+    assert (screen.code, "columns_differ" in screen.err) == (1, False), screen.err
+    assert follow(shardmill, ["convert", "b.csv", "-o", "out"], screen, "convert the file by itself: ").code == 0
+    assert rows_of("out") == [{"a": 4, "b": 5, "c": 6}]
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [("|1x3 Cross validator\n" + UCI, "input.comment=|"), ("#a,b,c,d\n" + UCI, "")],
+    ids=["a comment", "a header"],
+)
+def test_a_file_of_rows_below_a_comment_is_read_by_the_options_of_its_first_lines(
+    text: str, option: str, shardmill: Shardmill
+) -> None:
+    make({"adult.test": text})
+    screen = shardmill("convert", "adult.test", "-o", "out")
+    assert (screen.code, option in screen.err, "input.comment" in screen.err) == (2, True, bool(option)), screen.err
+    done = follow(shardmill, ["convert", "adult.test", "-o", "out"], screen, "show how to read it: ")
+    assert (done.code, len(rows_of("out"))) == (0, 3)

@@ -517,6 +517,10 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
         return None
     if lines[0].startswith(b"{") and lines[0].rstrip().endswith(b"}"):
         return _JSON_LINES
+    if under := _below_comments(lines):
+        options = _options_for(under)
+        csv = options is not None and options.words[:2] == ("--format", "csv")
+        return Add(options, Set("input.comment", lines[0][:1].decode())) if options and csv else None
     for sign, typed in _CELLS_BETWEEN.items():
         counts = {line.count(sign.encode()) for line in lines}
         if len(counts) == 1 and counts != {0}:
@@ -534,6 +538,22 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
     if len(rows[0]) > 1 and len({len(row) for row in rows}) == 1 and numbers:
         return Add("--format", "csv", "--no-header", Set("input.trim", True))
     return None
+
+
+def _below_comments(lines: Sequence[bytes]) -> list[bytes]:
+    """Return the lines below those that begin with a sign of comments, as `|` in UCI's `adult.test`; none if unclear.
+
+    A first line of as many cells as the others is the header.
+    """
+    sign = lines[0][:1]
+    rows = [line for line in lines if not line.startswith(sign)]
+    if sign not in (b"|", b"#", b"%") or len(rows) < _FEWEST_ROWS:
+        return []
+    counts = {one: {line.count(one.encode()) for line in rows} for one in _CELLS_BETWEEN}
+    return [] if any(count == {lines[0].count(one.encode())} != {0} for one, count in counts.items()) else rows
+
+
+_FEWEST_ROWS: Final = 2
 
 
 def _typed(paths: Iterable[bytes]) -> list[str]:

@@ -36,6 +36,7 @@ from ..text.open_text import (
     times_wider,
 )
 from .chunks import Chunk, StreamLimits, UnclosedQuoteError, cut_stream, skip_lines, skip_sep_line
+from .hints import wrong_signs
 from .obstacles import quotes_are_text
 from .parse import QUOTES_ARE_TEXT, CsvLimits, Parser, header_cells
 from .quote_bits import Dialect
@@ -56,6 +57,10 @@ _FIGURES: Final = re.compile(r"[+-]?[0-9]+[.:/-][0-9]|[+-]?(?!(?:18|19|20)[0-9]{
 _LINE_CELLS: Final = 20
 _COMMENTED: Final = 20
 _TITLES: Final = 20
+_COMMENT_SIGNS: Final = tuple("|#%;!*@")
+_NARROW: Final = 2
+"""One column more may be what a header lacks."""
+
 COMMENT: Final = "# "
 """What `numpy.savetxt` writes before its header, and before each line of it."""
 
@@ -105,6 +110,8 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     _refuse_json(text, entry.name)
     if "header" not in options.model_fields_set:
         _refuse_foreign_text(text, entry.name)
+    if options.names is not None and len(cells) < len(options.names):
+        _refuse_odd_first_line(entry, cells, options, limits, len(options.names), "input.names has")
     names, warnings = _name_columns(cells, entry.name, options.names, header=options.header)
     if not options.header:
         data = begin
@@ -218,6 +225,34 @@ def title_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits, least:
         if not cells or (len(cells) >= least and "" not in names):
             return lines if names and all(map(_is_name, names)) else 0
     return 0
+
+
+def refuse_odd_first_lines(
+    heads: Sequence[FileHead], entries: Sequence[SourceEntry], options: CsvInput, limits: CsvLimits
+) -> None:
+    """Raise `SourceError` for a file whose first line is one cell above rows that are as wide as another file's."""
+    full = [(head, entry) for head, entry in zip(heads, entries, strict=True) if head.names is not None]
+    widest = max((head for head, _ in full), key=lambda head: len(head.cells), default=None)
+    for head, entry in full:
+        if widest is not None and len(head.cells) < len(widest.cells):
+            _refuse_odd_first_line(entry, head.cells, options, limits, len(widest.cells), f"{widest.name} has")
+
+
+def _refuse_odd_first_line(
+    entry: SourceEntry, cells: Sequence[str], options: CsvInput, limits: CsvLimits, width: int, as_: str
+) -> None:
+    if len(cells) > 1 or width <= _NARROW:
+        return
+    for lines in (1, 2):
+        skipped = {"header": False, "names": None, "skip_lines": options.skip_lines + lines}
+        if len(read_head(entry, options.model_copy(update=skipped), limits).cells) != width:
+            return
+    fix = f"take it off, or convert the file by itself: {Set('input.skip_lines', options.skip_lines + 1)}"
+    sign, given = cells[0][:1], (options.null_values, options.trim)
+    if sign in _COMMENT_SIGNS and not wrong_signs(options.delimiter, options.quote, options.escape, sign, *given):
+        fix = f"if lines that begin with {sign} are comments: {Set('input.comment', sign)}; else {fix}"
+    what = f'the first line, "{_line(cells)}", has 1 column, and the lines below it have {width}, as {as_}'
+    raise SourceError(entry.name, f"{what}; {fix}")
 
 
 def sep_lines(heads: Sequence[FileHead]) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ from .header import (
     read_head,
     refuse_data_as_header,
     refuse_names_of_other_headers,
+    refuse_odd_first_lines,
     sep_lines,
     shared_names,
     title_lines,
@@ -89,6 +90,7 @@ class CsvSource(TableSource):
     def _survey(self, listing: Listing, run: ParallelMap) -> Survey:
         heads = run(partial(read_head, options=self.options, limits=self.limits), listing.entries)
         self._check_names(heads)
+        refuse_odd_first_lines(heads, listing.entries, self.options, self.limits)
         names = shared_names(heads, union=self.union, assumed=self._header_is_assumed and self.options.header)
         of_files = [(head.name, head.names) for head in heads if head.names is not None and self.union]
         lacking = lacking_files(of_files)
