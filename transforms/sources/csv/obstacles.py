@@ -420,6 +420,10 @@ def _note(kind: str, group: Sequence[tuple[str, Look]], null_values: Sequence[st
     return f"{columns} hold{'s' * one} objects as text, such as {look.shown}, and stay{'s' * one} text"
 
 
+_QUOTES_IN: Final = 1 << 17
+"""How much of a text is looked at for its quotes: of a piece of 2 MB all would take as long as to parse it."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuoteSigns:
     """What the text says of its quotes, if no escape is declared.
@@ -438,17 +442,25 @@ class QuoteSigns:
 
 
 def look_at_quotes(text: bytes, dialect: Dialect, shown: Callable[[int, int], str]) -> QuoteSigns:
-    """`shown` returns the words for the cell between two offsets."""
+    """Look at the first rows of a text; `shown` returns the words for the cell between two offsets."""
+    head = text if len(text) <= _QUOTES_IN else text[: text.rfind(b"\n", 0, _QUOTES_IN) + 1]
     quote = b"" if dialect.quote is None else bytes([dialect.quote])
-    if dialect.escape is not None or not (b"\\" in text or (quote and quote in text)):
+    if dialect.escape is not None or not (b"\\" in head or (quote and quote in head)):
         return QuoteSigns()
+    bare, other = _unexplained(head, dialect)
+    found = re.search(rb'(?<!\\)(?:\\\\)*\\"', head) if b"\\" in head and not other else None
+    lost = _lost_quotes(head, dialect, bare, shown) if bare >= 0 else ""
+    if found is None or _unexplained(text, dialect)[1]:
+        return QuoteSigns(lost, "", other or found is not None)
+    return QuoteSigns(lost, shown(*_cell_around(head, found.end() - 1, dialect.delimiter)))
+
+
+def _unexplained(text: bytes, dialect: Dialect) -> tuple[int, bool]:
+    """Return where a quote is within a cell without a backslash, -1 if none is; and whether one, or a backslash, is."""
     ends = re.escape(bytes([dialect.delimiter])) + b"\r\n"
     rest = re.sub(rb"""\\[%b\\"']""" % ends, b"__", text) if b"\\" in text else text
     bare = -1 if dialect.quote is None else _bare_quote(rest, dialect.quote, dialect.delimiter)
-    found = re.search(rb'(?<!\\)(?:\\\\)*\\"', text) if rest is not text else None
-    other = bare >= 0 or b"\\" in rest
-    escaped = "" if other or found is None else shown(*_cell_around(text, found.end() - 1, dialect.delimiter))
-    return QuoteSigns(_lost_quotes(text, dialect, bare, shown) if bare >= 0 else "", escaped, other)
+    return bare, bare >= 0 or b"\\" in rest
 
 
 def _lost_quotes(text: bytes, dialect: Dialect, bare: int, shown: Callable[[int, int], str]) -> str:
