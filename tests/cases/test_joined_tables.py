@@ -138,3 +138,18 @@ def test_the_columns_that_a_message_leaves_out_are_all_that_differ_and_those_tha
     assert found, screen.err
     assert shardmill(*command, *shlex.split(found[1])).code == 0
     assert [dict(record) for record in open_dataset("out")["train"]] == [{"id": 0}, {"id": 1}, {"id": 2}]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_an_append_of_columns_that_differ_in_capitals_names_them_as_the_dataset_does_by_its_error(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, other = put_twins(kind)
+    assert shardmill("convert", one, "-o", "out", "--columns", "id,fee").code == 0
+    append = ["append", other, "-o", "out", "--columns", "id,Fee"]
+    refused = shardmill(*append)
+    found = re.search(r"where only capitals differ: (--set \S+); or", refused.err)
+    assert found, refused.err
+    assert shardmill(*append, *shlex.split(found[1])).code == 0
+    assert [dict(record) for record in open_dataset("out")["train"]] == TWINS

@@ -17,7 +17,7 @@ from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import TYPES
 from ...format.schema.schema import Feature, Schema, differing_features, schemas_side_by_side
 from ...format.wording.hints import Add, Set, set_column
-from .selection import UNITE
+from .selection import UNITE, same_but_capitals
 
 _WRITTEN: Final = (
     "give the keys that read its text, as the dataset was made (strip, decimal, thousands, negative, format)"
@@ -93,11 +93,17 @@ def refuse_others(dataset: DatasetSchema, found: Schema, retype: str | None = No
 
 def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retype: str | None) -> str:
     """Return what helps: columns may be left out or be null, and scalars declared; to reshape is a migration."""
+    pairs = [sorted(names, key=lambda name: marked[name]) for names in same_but_capitals(marked)]
+    twins = {pair[0]: pair[1] for pair in pairs if [marked[name] for name in pair] == ["added", "missing"]}
+    marked = {name: how for name, how in marked.items() if name not in {*twins, *twins.values()}}
     hows = set(marked.values())
     filled = {feature.name for feature in dataset.missing_in(found)} if dataset.may_unite else set()
     missing = {name for name, how in marked.items() if how == "missing"}
     fixed = [f for f in dataset.schema if marked.get(f.name) == "re-typed" and (f.shape or f.type.startswith("array_"))]
     fixes = []
+    if twins:
+        named = Add(*(set_column(one, "name", other) for one, other in twins.items()))
+        fixes.append(f"name columns as the dataset does where only capitals differ: {named}")
     if missing <= filled and not fixed:
         if missing:
             fixes.append(f"read missing columns as nulls: {UNITE}")
