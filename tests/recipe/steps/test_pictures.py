@@ -179,6 +179,12 @@ def test_sounds_in_bytes_and_path_are_rejects_with_the_option_that_leaves_them_a
     assert "image=none" not in str(said.value), "there the config says that they are pictures"
 
 
+def test_an_empty_picture_is_no_reason_to_take_a_column_for_another() -> None:
+    with pytest.raises(TooManyRejects, match="NOT_AN_IMAGE: the file is empty") as said:
+        convert(of_bytes([{"bytes": b"", "path": "a.jpg"}]), output="out")
+    assert "image=none" not in str(said.value)
+
+
 def test_a_null_is_a_reject_where_the_config_is_silent() -> None:
     with pytest.raises(TooManyRejects, match=r"there is no picture; .*--set schema.columns.photo.null=drop_row"):
         convert(of_bytes([PICTURES["3.gif"], None]), **settings("bytes"))

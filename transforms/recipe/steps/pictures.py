@@ -124,7 +124,7 @@ class Pictures(Step):
                 try:
                     facts = self.check.check(picture)
                 except ImageProblem as problem:
-                    problems.append(CellProblem(rows[index], self._error(name, problem)))
+                    problems.append(CellProblem(rows[index], self._error(name, problem, empty=not len(picture))))
             elif (
                 error := _missing(name, cells.values[index], ERROR if cells.lists is not None else null, file)
             ) is not None:
@@ -134,9 +134,9 @@ class Pictures(Step):
             gone = pc.indices_nonzero(cells.lists.is_null()).to_pylist()
             problems += [CellProblem(row, _null_error(name)) for row in gone]
 
-    def _error(self, name: str, problem: ImageProblem) -> CellError:
+    def _error(self, name: str, problem: ImageProblem, *, empty: bool) -> CellError:
         error = problem.to_cell_error(name)
-        if not self.by_type or problem.code not in ("NOT_AN_IMAGE", "UNSUPPORTED"):
+        if empty or not self.by_type or problem.code not in ("NOT_AN_IMAGE", "UNSUPPORTED"):
             return error
         fix = f"if the column holds no pictures: {set_column(name, 'image', 'none')}"
         return replace(error, message=f"{error.message}; {fix}")
