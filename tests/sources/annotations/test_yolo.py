@@ -141,6 +141,8 @@ def test_masks_are_left_out_where_some_objects_are_boxes_and_the_screen_says_so(
     screen = shardmill("convert", "images", "-o", "out", "--set", option)
     assert '"segmentation" is left out: not all objects have it, but 1 of 2' in screen.out
     assert "mask" not in screen.out.partition("feature")[2]
+    silent = shardmill("convert", "images", "-o", "other", "--set", "input.annotations.yolo=labels")
+    assert "segmentations of 1 of 2 objects are not read; masks need one for each object" in silent.out
 
 
 def test_a_polygon_over_the_edge_is_a_reject_or_ends_there() -> None:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, bitmap_of, raw_values, text_array
 from ...format.wording.hints import Set
+from ...format.wording.printable import counted
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.formats import has_suffix, suffixes_of
 from ...pictures.masks import pycocotools
@@ -253,7 +254,12 @@ def annotated(
     order = np.argsort([picture.entry for picture in pictures], kind="stable")
     ends = np.searchsorted(np.array([picture.entry for picture in pictures], np.int64)[order], np.arange(files + 1))
     batch = batch.take(array_of(order))
-    notes = (f"segmentations of {unread:,} objects are not read; to read them as masks: {_MASKS}",) if unread else ()
+    notes: tuple[str, ...] = ()
+    if unread:
+        all_have = unread == total
+        whose = counted(unread, "object") if all_have else f"{unread:,} of {total:,} objects"
+        how = f"to read them as masks: {_MASKS}" if all_have else "masks need one for each object"
+        notes = (f"segmentations of {whose} are not read; {how}",)
     return Annotated(batch, ends[1:], errors or {}, (*warnings, *said), dict(classes), used, notes)
 
 
