@@ -619,6 +619,18 @@ def test_texts_without_a_suffix_in_folders_are_read_by_the_line_that_gives_each_
         assert rows[0]["text"] == f"alt.atheism/49960\n{text}"
 
 
+def test_one_text_of_another_encoding_does_not_change_how_the_others_are_read(shardmill: Shardmill) -> None:
+    for name in ("pos/1.txt", "pos/2.txt", "neg/3.txt"):
+        Path("imdb", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("imdb", name).write_text("Très bien\n", "utf-8")
+    Path("imdb/neg/4.txt").write_text("Très mal\n", "latin-1")
+    screen = shardmill("convert", "imdb", "-o", "out", "--max-rejects", "1")
+    assert "(write imdb/neg/4.txt as UTF-8 first)" in screen.out, screen.out + screen.err
+    Path("imdb/neg/4.txt").write_text("Très mal\n", "utf-8")
+    exec(re.search(r"its folder the class, in Python[^:]*: (.*)\n", screen.out)[1].replace("'out'", "'b'"), {})  # type: ignore[index]
+    assert {row["text"] for row in open_dataset("b")["train"]} == {"Très bien\n", "Très mal\n"}
+
+
 def test_texts_without_a_suffix_are_read_line_by_line_by_the_command(shardmill: Shardmill) -> None:
     make({"news/alt.atheism/1": "a\nb\n", "news/sci.space/2": "c\n"})
     error = shardmill("convert", "news", "-o", "out").err

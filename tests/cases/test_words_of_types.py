@@ -133,6 +133,33 @@ def test_columns_of_pixels_are_said_to_be_many_features_and_the_line_that_is_pro
     assert rows_in("lists") == [{"label": n, name: list(range(n + 1, n + 41))} for n in (1, 2)]
 
 
+def test_the_line_that_makes_one_list_keeps_splits_and_whole_numbers(shardmill: Shardmill) -> None:
+    pixels = [f"pixel{n}" for n in range(40)]
+    Path("digits").mkdir()
+    row = ",".join(str(n) for n in range(40))
+    Path("digits/train.csv").write_text(f"label,{','.join(pixels)}\n7,{row}\n8,{row}\n")
+    Path("digits/test.csv").write_text(f"{','.join(pixels)}\n{row}\n")
+    screen = shardmill(
+        "convert", "digits", "-o", "out", "--set", "input.splits=names", "--set", "input.columns_differ=union"
+    )
+    line = re.search(r"one list: (.*)\n", screen.out)
+    assert line, screen.out + screen.err
+    exec(line[1].replace("'out'", "'lists'"), {})
+    dataset = open_dataset("lists")
+    assert [row["label"] for row in dataset["train"]] == [7, 8]
+    assert [row["pixel"] for row in dataset["test"]] == [[*range(40)]]
+    assert {"train", "test"} == {*dataset.splits}
+
+
+def test_files_without_a_header_are_not_united_where_one_lacks_a_column(shardmill: Shardmill) -> None:
+    Path("train.tsv").write_text("1\t2\t3\n")
+    Path("test.tsv").write_text("2\t3\n")
+    screen = shardmill("convert", "train.tsv", "test.tsv", "-o", "out", "--no-header", "--set", "input.splits=names")
+    assert screen.code == 2
+    assert "there are 2 columns in test.tsv and 3 columns in train.tsv; without a header columns match by" in screen.err
+    assert "union" not in screen.err
+
+
 @pytest.mark.parametrize(
     "names", [[f"c{n}" for n in range(20)], [f"c{n * 2}" for n in range(40)], [f"n{n}x" for n in range(40)]]
 )

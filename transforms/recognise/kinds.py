@@ -446,17 +446,19 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
 
 
 def _how_texts_are_read(path: str, files: Sequence[str], inside: str, base: str, call: Call) -> str:
-    """Return the command that reads texts in folders that may be classes, and the line of Python; none for others."""
-    if any(b"\0" in _head(one) for one in files[:_MOST_ENDS]):
+    """Return the command that reads texts without a suffix in folders that may be classes, and the line of Python."""
+    if any(map(_end_of, files)) or any(b"\0" in _head(one) for one in files[:_MOST_ENDS]):
         return ""
+    root = os.path.abspath(os.path.join(base, path))
     folders = [os.path.dirname(os.path.abspath(one)) for one in files]
-    splits = [next(filter(None, map(split_of_folder, one.split(os.sep)[::-1])), None) for one in {*folders}]
+    below = [os.path.relpath(one, root).split(os.sep)[::-1] for one in {*folders}]
+    splits = [next(filter(None, map(split_of_folder, one)), None) for one in below]
     around = Around(
         form="txt",
         call=call,
         notable=(),
         folders=[*dict.fromkeys(folders)],
-        root=os.path.abspath(os.path.join(base, path)),
+        root=root,
         splits=splits,
         files=files,
     )

@@ -26,7 +26,7 @@ from ...errors import UsageError
 from ...format.wording.hints import Foreign, Set, runnable, set_column
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
-from ...inputs.contract.call import typed_path
+from ...inputs.contract.call import shown_path, typed_path
 from ...inputs.files.formats import format_of_name
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
@@ -572,10 +572,12 @@ def classes_of_folders(around: Around) -> Iterator[str]:
         folder = "path.parent.name" if at == deepest - 1 else f"path.parts[{at - deepest - 1}]"
         end = "*.txt" if all(one.endswith(".txt") for one in around.files) else "[!._]*"
         texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * deepest}{end}'))"
-        text = f"path.read_text({_encoding_of(around.files)!r})"
+        encoding, odd = _encoding_of(around.files)
+        text = f"path.read_text({encoding!r})"
         data = f"[{{{split}'class': {folder}, 'text': {text}}} for path in {texts}]"
         read = call.of_data(data, **({"split__column": "split"} if split else {}))
         others = " (without the files in folders above these)" if len(chosen) < len(folders) else ""
+        others += f" (write {shown_path(odd)} as UTF-8 first)" if odd else ""
         yield (
             f"each line is a record, without the folder of its file ({shown}); if a file is a record, and its folder "
             f"the class, in Python{others}: {read}"
@@ -592,14 +594,17 @@ def classes_of_folders(around: Around) -> Iterator[str]:
     yield f"folder names do not become part of the records: {shown}{'' if '://' in root else also}"
 
 
-def _encoding_of(files: Sequence[str]) -> str:
-    """Return the encoding that reads the beginnings of some texts."""
-    try:
-        for one in files[:_MOST_TEXTS]:
-            codecs.getincrementaldecoder("utf-8")().decode(beginning_of(one, HEAD_BYTES))
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "utf-8"
+def _encoding_of(files: Sequence[str]) -> tuple[str, str]:
+    """Return the encoding that reads the beginnings of some texts, and the first one that has another than others."""
+    odd, is_known = "", False
+    for one in files[:_MOST_TEXTS]:
+        head = beginning_of(one, HEAD_BYTES)
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(head)
+            is_known = is_known or not head.isascii()
+        except UnicodeDecodeError:
+            odd = odd or one
+    return ("utf-8", odd) if is_known or not odd else ("latin-1", "")
 
 
 def _may_be_class(folder: str) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Command, Set
-from ...format.wording.printable import printable
+from ...format.wording.printable import counted, printable
 from ...inputs.contract.call import Call
 from ...inputs.contract.selection import UNITE, as_one_column, same_but_capitals
 from ...inputs.contract.source import SourceEntry
@@ -123,10 +123,12 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     return FileHead(entry.name, form, names, data, warnings, cells, skipped, sep)
 
 
-def shared_names(heads: Sequence[FileHead], *, union: bool = False, assumed: bool = False) -> tuple[str, ...]:
+def shared_names(
+    heads: Sequence[FileHead], *, union: bool = False, assumed: bool = False, named: bool = True
+) -> tuple[str, ...]:
     """Return the column names that all files have, in the order of the first; with `union` those of any file.
 
-    `assumed` says that nobody declared the header: the files may have none.
+    `named` says that files have a header, and `assumed` that nobody declared it: they may have none.
     """
     full = [head for head in heads if head.names is not None]
     if not full:
@@ -142,8 +144,14 @@ def shared_names(heads: Sequence[FileHead], *, union: bool = False, assumed: boo
         return tuple(dict.fromkeys(name for head in full for name in head.names or ()))
     for head in full[1:]:
         if head.names != names and set(head.names or ()) != set(names):
-            raise SchemaError(_difference(first, head, assumed=assumed))
+            raise SchemaError(_difference(first, head, assumed=assumed) if named else _other_count(first, head))
     return names
+
+
+def _other_count(first: FileHead, second: FileHead) -> str:
+    """Say that files without a header have other columns: if one lacks the first, all of its others move by one."""
+    counts = " and ".join(f"{counted(len(one.names or ()), 'column')} in {one.name}" for one in (first, second))
+    return f"there are {counts}; without a header columns match by their place: convert the files separately"
 
 
 def _difference(first: FileHead, second: FileHead, *, assumed: bool) -> str:

@@ -17,6 +17,9 @@ _MOST_NAMES: Final = 20
 """A list of more names is not a command that anybody reads."""
 
 _MOST_FILES: Final = 8
+_SPLIT: Final = "split"
+"""The column of a frame with the split of each row."""
+
 
 _FEWEST_NUMBERED: Final = 32
 """From here on columns that are named by numbers, such as the pixels of a picture, are said to be many features."""
@@ -73,7 +76,8 @@ def wrong_signs(
 class PandasCall:
     """The call from Python that converts CSV files as pandas reads them: for what is not read here yet.
 
-    `given` returns the options of pandas that mean what else was given.
+    `given` returns the options of pandas that mean what else was given. `splits` are those of the files, if they have
+    some: rows keep them in a column.
     """
 
     files: tuple[str, ...]
@@ -82,6 +86,7 @@ class PandasCall:
     names: tuple[str, ...] | None
     call: Call = field(default_factory=Call)
     given: Callable[[], Mapping[str, object]] = dict
+    splits: tuple[str, ...] = ()
 
     def with_nulls(self, nulls: Sequence[str]) -> str:
         """Return the call in which these words, and none of pandas' own, are null, also in quotes.
@@ -89,17 +94,18 @@ class PandasCall:
         >>> print(PandasCall(("a.csv",), ";", "utf-8", None).with_nulls(["-"]).rpartition("; ")[2])
         convert(data=pandas.read_csv('a.csv', sep=';', keep_default_na=False, na_values=['', '-']), output='out')
         """
-        return self.call.of_data(
-            self._frame({"keep_default_na": False, "na_values": list(dict.fromkeys(["", *nulls]))})
-        )
+        return self._of_data(self._frame({"keep_default_na": False, "na_values": list(dict.fromkeys(["", *nulls]))}))
 
     def with_list(self, name: str, prefix: str) -> str:
         """Return the call in which the columns of a prefix and a number are one list."""
         some = f"(some := all.filter(regex={f'^{re.escape(prefix)}[0-9]+$'!r}))"
-        return self.call.of_data(
+        return self._of_data(
             f"{self._frame({})}.pipe(lambda all: all.drop(columns={some}.columns)"
             f".assign(**{{{name!r}: some.values.tolist()}}))"
         )
+
+    def _of_data(self, data: str) -> str:
+        return str(self.call.of_data(data, **({"split__column": _SPLIT} if self.splits else {})))
 
     def _frame(self, more: dict[str, object]) -> str:
         """Return the expression that reads the files, with more options."""
@@ -110,10 +116,17 @@ class PandasCall:
         if self.names is not None:
             given |= {"header": None, "names": list(self.names)}
         given |= self.given()
+        if self.splits:  # a column that one file lacks would make the numbers of the others floats
+            given["dtype_backend"] = "numpy_nullable"
         text = "".join(f", {key}={value!r}" for key, value in given.items())
         if len(self.files) == 1:
-            return f"pandas.read_csv({self.files[0]!r}{text})"
-        files = list(self.files) if len(self.files) <= _MOST_FILES else "files"
+            one = f".assign({_SPLIT}={self.splits[0]!r})" if self.splits else ""
+            return f"pandas.read_csv({self.files[0]!r}{text}){one}"
+        few = len(self.files) <= _MOST_FILES
+        if self.splits:
+            pairs = list(zip(self.files, self.splits, strict=True)) if few else "files"
+            return f"pandas.concat(pandas.read_csv(file{text}).assign({_SPLIT}=split) for file, split in {pairs})"
+        files = list(self.files) if few else "files"
         return f"pandas.concat(pandas.read_csv(file{text}) for file in {files})"
 
 

@@ -91,7 +91,7 @@ class CsvSource(TableSource):
         heads = run(partial(read_head, options=self.options, limits=self.limits), listing.entries)
         self._check_names(heads)
         refuse_odd_first_lines(heads, listing.entries, self.options, self.limits)
-        names = shared_names(heads, union=self.union, assumed=self._header_is_assumed and self.options.header)
+        names = shared_names(heads, union=self.union, assumed=self._header_is_assumed, named=self.options.header)
         of_files = [(head.name, head.names) for head in heads if head.names is not None and self.union]
         lacking = lacking_files(of_files)
         if self.options.header and self.options.names is not None:
@@ -222,10 +222,17 @@ class CsvSource(TableSource):
         options = self.options
         named = options.header and options.names is None
         files = tuple(entry.name for entry in listing.entries)
+        splits = tuple(entry.split or "" for entry in listing.entries)
         afterwards = self.settings.call.afterwards
         own = None if named else names
         call = PandasCall(
-            files, options.delimiter, options.encoding, own, afterwards, partial(_given_to_pandas, options)
+            files,
+            options.delimiter,
+            options.encoding,
+            own,
+            afterwards,
+            partial(_given_to_pandas, options),
+            splits if all(splits) else (),
         )
         skipped = Add(Set("input.skip_lines", options.skip_lines + 1), Set("input.names", names))
         without_first = str(skipped) if named and len(files) == 1 else ""
