@@ -561,7 +561,7 @@ def test_a_text_of_any_name_whose_lines_name_pictures_is_read_by_the_command_on_
 
 def test_a_text_that_names_pictures_in_no_known_form_is_named(shardmill: Shardmill) -> None:
     pictures("pets/photos/0.jpg", "pets/photos/1.jpg")
-    Path("pets/list_attr.txt").write_text("2\nBald Male\n0.jpg  1 -1\n1.jpg -1  1\n")
+    Path("pets/list_attr.txt").write_text("0.jpg a b\n1.jpg c\n0.jpg d e f\n")
     told = shardmill("convert", "pets", "-o", "out")
     assert "pets/list_attr.txt is not read, and its lines begin with names of pictures" in told.out
 

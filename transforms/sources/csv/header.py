@@ -111,7 +111,7 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     if "header" not in options.model_fields_set:
         _refuse_foreign_text(text, entry.name)
     if options.names is not None and len(cells) < len(options.names):
-        _refuse_odd_first_line(entry, cells, options, limits, len(options.names), "input.names has")
+        refuse_odd_first_line(entry, cells, options, limits, len(options.names), "input.names has")
     names, warnings = _name_columns(cells, entry.name, options.names, header=options.header)
     if not options.header:
         data = begin
@@ -235,20 +235,18 @@ def title_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits, least:
     return 0
 
 
-def refuse_odd_first_lines(
-    heads: Sequence[FileHead], entries: Sequence[SourceEntry], options: CsvInput, limits: CsvLimits
-) -> None:
-    """Raise `SourceError` for a file whose first line is one cell above rows that are as wide as another file's."""
-    full = [(head, entry) for head, entry in zip(heads, entries, strict=True) if head.names is not None]
-    widest = max((head for head, _ in full), key=lambda head: len(head.cells), default=None)
-    for head, entry in full:
-        if widest is not None and len(head.cells) < len(widest.cells):
-            _refuse_odd_first_line(entry, head.cells, options, limits, len(widest.cells), f"{widest.name} has")
+def narrower(heads: Sequence[FileHead]) -> Iterator[tuple[int, FileHead]]:
+    """Yield the numbers of files whose first line has fewer cells than that of the widest, and the widest."""
+    full = [(number, head) for number, head in enumerate(heads) if head.names is not None]
+    widest = max((head for _, head in full), key=lambda head: len(head.cells), default=None)
+    if widest is not None:
+        yield from ((number, widest) for number, head in full if len(head.cells) < len(widest.cells))
 
 
-def _refuse_odd_first_line(
+def refuse_odd_first_line(
     entry: SourceEntry, cells: Sequence[str], options: CsvInput, limits: CsvLimits, width: int, as_: str
 ) -> None:
+    """Raise `SourceError` for a file whose first line is one cell above rows that are as wide as another file's."""
     if len(cells) > 1 or width <= _NARROW:
         return
     for lines in (1, 2):

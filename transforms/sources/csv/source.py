@@ -43,11 +43,12 @@ from .header import (
     file_pieces,
     first_and_more,
     header_warnings,
+    narrower,
     read_chunks,
     read_head,
     refuse_data_as_header,
     refuse_names_of_other_headers,
-    refuse_odd_first_lines,
+    refuse_odd_first_line,
     sep_lines,
     shared_names,
     title_lines,
@@ -90,7 +91,9 @@ class CsvSource(TableSource):
     def _survey(self, listing: Listing, run: ParallelMap) -> Survey:
         heads = run(partial(read_head, options=self.options, limits=self.limits), listing.entries)
         self._check_names(heads)
-        refuse_odd_first_lines(heads, listing.entries, self.options, self.limits)
+        for number, widest in narrower(heads):
+            entry, cells, width = listing.entries[number], heads[number].cells, len(widest.cells)
+            refuse_odd_first_line(entry, cells, self.options, self.limits, width, f"{widest.name} has")
         names = shared_names(heads, union=self.union, assumed=self._header_is_assumed, named=self.options.header)
         of_files = [(head.name, head.names) for head in heads if head.names is not None and self.union]
         lacking = lacking_files(of_files)
