@@ -84,13 +84,11 @@ def held(path: Path) -> dict[str, Pictures]:
     return found
 
 
-def rounded(splits: dict[str, Pictures], *, first: float = 0) -> dict[str, Any]:
-    """Return boxes in hundredths of a pixel, in their order; `first` is the number of the first pixel."""
+def rounded(splits: dict[str, Pictures]) -> dict[str, Any]:
+    """Return boxes in hundredths of a pixel, in their order."""
     return {
         split: {
-            digest: sorted(
-                (name, [round(100 * (side + first * (at < 2))) for at, side in enumerate(box)]) for name, box in boxes
-            )
+            digest: sorted((name, [round(100 * side) for side in box]) for name, box in boxes)
             for digest, (_, boxes) in pictures.items()
         }
         for split, pictures in splits.items()
@@ -113,9 +111,7 @@ def test_every_picture_box_class_and_split_is_what_the_tool_reads(
 ) -> None:
     done = shardmill("convert", name, "-o", str(tmp_path / "out"))
     assert done.code == 0, done.err
-    # supervision counts the pixels of VOC from 1 on, and writes the first corner so; here corners are as in the file
-    first = 1 if name.startswith("supervision voc") else 0
-    assert rounded(held(tmp_path / "out")) == rounded(renamed(sets[name]["splits"]), first=first)
+    assert rounded(held(tmp_path / "out")) == rounded(renamed(sets[name]["splits"]))
     if name.startswith("datumaro voc"):
         classes = open_dataset(tmp_path / "out").labels["image/object/class/label"]
         assert list(classes) == sets[name]["classes"], "the numbers of its labelmap.txt, with the background"

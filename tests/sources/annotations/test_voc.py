@@ -62,6 +62,19 @@ def test_each_file_is_a_record_with_the_keys_of_tensorflow() -> None:
     assert two["image/object/view"] == ["Left", "Left"]
 
 
+@pytest.mark.parametrize(("folder", "database", "first"), [("VOC", "roboflow.ai", 0), ("", "roboflow.ai", 1)])
+def test_the_first_corners_of_supervision_are_moved_by_one(
+    folder: str, database: str, first: int, shardmill: Shardmill
+) -> None:
+    head = f"<folder>{folder}</folder><filename>a.jpg</filename><source><database>{database}</database></source>"
+    picture("a", text=f"<annotation>{head}{thing('cat', 3, 2, 12, 6)}</annotation>")
+    screen = shardmill("convert", "JPEGImages", "-o", "out", "--set", "input.annotations.voc=Annotations")
+    (row,) = open_dataset("out").to_arrow("train").to_pylist()
+    corners = [row[f"image/object/bbox/{side}"][0] * size for side, size in (("xmin", 20), ("ymin", 10), ("xmax", 20))]
+    assert corners == pytest.approx([2 + first, 1 + first, 12])
+    assert ("1 file of supervision, whose first corners count pixels from 1" in screen.out) == (not first)
+
+
 def test_keys_of_objects_that_are_not_read_are_counted(shardmill: Shardmill) -> None:
     box = "<bndbox><xmin>1</xmin></bndbox>"
     picture("a", thing("cat", 1, 1, 2, 2, occluded=0), thing("cat", 1, 1, 2, 2, occluded=1, part=box))

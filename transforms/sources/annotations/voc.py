@@ -9,8 +9,9 @@
     </annotation>
 
 Corners are taken as they are written, and classes are numbered in the order of their names. Source of both:
-tensorflow/models, `create_pascal_tf_record.py`. A `labelmap.txt` beside `Annotations` numbers the classes in its order,
-with those that no object has, as CVAT and Datumaro write and read it:
+tensorflow/models, `create_pascal_tf_record.py`. Files of supervision (`as_pascal_voc`) count pixels from 1 on in their
+first corner, which it moves by 1 when it reads them, and so is it here. A `labelmap.txt` beside `Annotations` numbers
+the classes in its order, with those that no object has, as CVAT and Datumaro write and read it:
 
     # label:color_rgb:parts:actions
     background:0,0,0::
@@ -29,7 +30,7 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import counted, printable
 from ...inputs.contract.call import shown_path
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.listing import beginning_of
@@ -52,17 +53,20 @@ from .rows import (
 _LABEL_MAP: Final = "labelmap.txt"
 _ABOVE: Final = "/Annotations/"
 _MOST_FOLDERS: Final = 64
+_OF_SUPERVISION: Final = ("VOC", "roboflow.ai")
+"""The texts of <folder> and <source><database> in files of supervision; Roboflow itself writes no folder."""
 _READ: Final = frozenset({"name", "bndbox", "difficult", "truncated", "pose"})
 
 
 def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
     """A file that is none of VOC's has an error. Raises `SourceError` where a file cannot be opened."""
-    pictures, errors, rows, unread = list[Picture](), dict[int, str](), ObjectRows(), Counter[str]()
+    pictures, errors, rows, unread, moved = list[Picture](), dict[int, str](), ObjectRows(), Counter[str](), 0
     for number, one in enumerate(in_parts(run, partial(_read, wanted=options), entries)):
         if isinstance(one, str):
             errors[number] = one
             continue
-        picture, objects, others = one
+        picture, objects, others, first = one
+        moved += first
         for each in objects:
             rows.add(len(pictures), each)
         pictures.append(replace(picture, entry=number))
@@ -73,7 +77,8 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
     warnings += [f"objects with <{printable(key)}>, which is not read: {count:,}" for key, count in unread.items()]
     found = with_numbers(found, classes)
     read = annotated(pictures, len(entries), classes, found, errors=errors, warnings=warnings)
-    return replace(read, notes=(*read.notes, note)) if note else read
+    of = f"{counted(moved, 'file')} of supervision, whose first corners count pixels from 1: they are moved by 1"
+    return replace(read, notes=(*read.notes, *filter(None, (note, of if moved else ""))))
 
 
 def _label_map(entries: Sequence[SourceEntry]) -> tuple[Sequence[str], str]:
@@ -113,10 +118,10 @@ def number_by_names(
     return classes, warnings if others else []
 
 
-def _read(entry: SourceEntry, wanted: AnnotationOptions) -> tuple[Picture, list[dict[str, Any]], list[str]] | str:
-    """Return a picture, its objects, and the keys of these that are not read; or what is wrong with the file."""
+def _read(entry: SourceEntry, wanted: AnnotationOptions) -> tuple[Picture, list[dict[str, Any]], list[str], int] | str:
+    """Return a picture, its objects, the keys of these that are not read, and its first pixel; or what is wrong."""
     if (bare := wanted.bare_picture(entry)) is not None:
-        return replace(bare, source_id=os.path.basename(bare.source_id)), [], []
+        return replace(bare, source_id=os.path.basename(bare.source_id)), [], [], 0
     if (why := too_large(entry)) is not None:
         return why
     with open_listed(entry, open_file) as file:
@@ -138,15 +143,16 @@ def _read(entry: SourceEntry, wanted: AnnotationOptions) -> tuple[Picture, list[
     objects = root.findall("object")
     unread = [key for one in objects for key in {part.tag for part in one} - _READ]
     name = wanted.folder_of(entry).named(name)
-    return Picture(0, name, stem, size), list(map(_object, objects)), sorted(unread)
+    first = int((root.findtext("folder"), root.findtext("source/database")) == _OF_SUPERVISION)
+    return Picture(0, name, stem, size), [_object(one, first) for one in objects], sorted(unread), first
 
 
-def _object(one: ET.Element) -> dict[str, Any]:
+def _object(one: ET.Element, first: int) -> dict[str, Any]:
     corners = [_number(one.findtext(f"bndbox/{side}")) for side in ("xmin", "ymin", "xmax", "ymax")]
     x, y, to_x, to_y = (math.nan if corner is None else corner for corner in corners)
     label = (one.findtext("name") or "").strip()
     return {
-        "bbox": [x, y, to_x - x, to_y - y],
+        "bbox": [x - first, y - first, to_x - x + first, to_y - y + first],
         "label": label or None,
         "difficult": _flag(one.findtext("difficult")),
         "truncated": _flag(one.findtext("truncated")),
