@@ -183,7 +183,10 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "A file has the content of no accepted image format.",
         "Leave it out (`input.ignore`), or name its format in `input.formats`.",
     ),
-    "TRUNCATED": ("A file ends before its data do, or is empty and of a kind that never is (`.wav`).", "Copy it again, or leave it out."),
+    "TRUNCATED": (
+        "A file ends before its data do, or is empty and of a kind that never is (`.wav`).",
+        "Copy it again, or leave it out.",
+    ),
     "CORRUPT": (
         "A file or record is damaged; a line is not one JSON object.",
         "Restore it, fix the line, or leave it out.",

@@ -117,6 +117,19 @@ def test_boxes_that_are_corners_are_read_by_the_key_that_the_screen_names(*, ove
     assert corners == pytest.approx([0.2, 0.1, 0.9 if over else 0.5, 0.5])
 
 
+@pytest.mark.parametrize(
+    ("box", "said"), [([0.25, 0.1, 0.5, 0.5], True), ([0, 0, 1, 1], False), ([0.5, 1, 3, 4], False)]
+)
+def test_boxes_that_look_like_parts_of_their_pictures_are_counted(
+    box: list[float], *, said: bool, shardmill: Shardmill
+) -> None:
+    album(*[{"bbox": [box], "category": [1]}] * 3)
+    screen = shardmill("convert", "album", "-o", "out")
+    assert screen.code == 0, screen.err
+    line = re.search(r"Warning: pictures whose boxes have fractions and no number over 1.5, .*: 3\n", screen.out)
+    assert (line is not None) == said, screen.out
+
+
 def test_a_box_over_the_edge_is_no_corners_where_these_do_not_fit_either() -> None:
     source = album({"bbox": [[2, 2, 11, 10]], "category": [1]})
     with pytest.raises(TooManyRejects, match="goes over its edge; fix it, or let") as found:

@@ -71,6 +71,13 @@ _NO_PICTURE: Final = (
 )
 
 _TURNED: Final = f" (perhaps it is turned by its EXIF orientation: {APPLY})"
+_PART: Final = 1.5
+"""Parts of a picture are at most 1, or a little over; a box in pixels with no larger number is hardly one."""
+
+LIKE_PARTS: Final = (
+    "pictures whose boxes have fractions and no number over 1.5, and are read as pixels (if they are parts of the "
+    "picture, multiply them by its width and height first)"
+)
 _SHOWN: Final = 80
 _EDGE: Final = 1e-6
 """A box may be so much over the edge, as a part of the picture's size: decimals in files are rounded."""
@@ -145,10 +152,10 @@ class Boxes(Step):
         bad = np.zeros(batch.num_rows, bool)
         bad[list(errors)] = True
         keep = seen & ~bad
-        notes: tuple[tuple[int, str], ...] = ()
+        notes = tuple((row, LIKE_PARTS) for row in self._like_parts(objects, keep))
         if placements is not None:
             corners, stays = placements.corners(corners, objects.rows, keep)
-            notes = tuple((int(row), OUT_OF_FRAME) for row in objects.rows[~stays])
+            notes += tuple((int(row), OUT_OF_FRAME) for row in objects.rows[~stays])
             if self.boxes_on is None:
                 unsure = placements.unsure(stated) & keep & (np.diff(objects.ends) > 0)
                 notes += tuple((row, BOXES_OF_TURNED) for row in np.flatnonzero(unsure).tolist())
@@ -173,6 +180,15 @@ class Boxes(Step):
         if self.boxes_on is None and CENTER in objects.fields:
             return placements.upright()
         return placements.drawn_on(stated)
+
+    def _like_parts(self, objects: Objects, keep: npt.NDArray[np.bool_]) -> list[int]:
+        """Return the rows of boxes that are read as pixels, and whose numbers are fractions that parts would have."""
+        if CENTER in objects.fields or not len(objects.rows):
+            return []
+        boxes, rows = objects.boxes(), objects.rows
+        small = np.bincount(rows, (np.nan_to_num(boxes, nan=2) > _PART).any(axis=1), len(keep)) == 0
+        fractions = np.bincount(rows, (boxes != np.floor(boxes)).any(axis=1), len(keep)) > 0
+        return [int(row) for row in np.flatnonzero(small & fractions & keep)]
 
     def _other_sizes(self, stated: pa.Array | None, sizes: npt.NDArray[np.float64]) -> dict[int, CellError]:
         """Return the rows whose annotations are of a picture of another size: their boxes would be wrong."""
