@@ -258,6 +258,38 @@ def test_the_classes_of_objects_that_a_readme_alone_names_are_those_of_their_box
         append(repository, output=tmp_path / "out", force=True)
 
 
+@pytest.mark.parametrize("field", ["category", "category_id"])
+def test_boxes_of_a_root_of_the_hub_are_those_of_each_split(field: str, tmp_path: Path) -> None:
+    objects = {
+        "bbox": datasets.List(datasets.List(datasets.Value("float32"), 4)),
+        field: datasets.List(datasets.ClassLabel(names=["hot dog", "Löwe", "yak"])),
+    }
+    features = datasets.Features({"image": datasets.Image(), "objects": objects})
+    for at, split in enumerate(("train", "validation", "test")):
+        buffer = io.BytesIO()
+        Image.new("RGB", (8, 6), (at, 9, 9)).save(buffer, "png")
+        pictures = [{"bytes": buffer.getvalue(), "path": f"{n} a.png"} for n in range(2)]
+        found = [{"bbox": [[1, 2, 3, 4], [at, 0.5, 2, 2]], field: [2, at]}, {"bbox": [], field: []}]
+        made = datasets.Dataset.from_dict({"image": pictures, "objects": found}, features=features)
+        (tmp_path / "r/data").mkdir(parents=True, exist_ok=True)
+        made.to_parquet(tmp_path / f"r/data/{split}-00000-of-00001.parquet")
+    theirs = datasets.load_dataset(str(tmp_path / "r"), cache_dir=str(tmp_path / "cache"))
+    convert(tmp_path / "r", output=tmp_path / "out", order="source")
+    ours = open_dataset(tmp_path / "out")
+    assert ours.labels == {"image/object/class/label": ("hot dog", "Löwe", "yak")}
+    assert {*ours.splits} == {*theirs}
+    for split, one in theirs.items():
+        rows = in_numbers(ours.to_arrow(split)).to_pylist()
+        assert [row["image/encoded"] for row in rows] == [
+            each["bytes"] for each in one.cast_column("image", datasets.Image(decode=False))["image"]
+        ]
+        for row, other in zip(rows, one["objects"], strict=True):
+            assert (row["image/object/class/label"] or []) == other[field]
+            sides = [row[f"image/object/bbox/{side}"] or [] for side in ("xmin", "ymin", "xmax", "ymax")]
+            boxes = [[x * 8, y * 6, (to_x - x) * 8, (to_y - y) * 6] for x, y, to_x, to_y in zip(*sides, strict=True)]
+            assert boxes == [pytest.approx(box, abs=0.01) for box in other["bbox"]]
+
+
 @pytest.mark.parametrize("way", ["data", "parquet", "saved", "readme"])
 def test_fields_within_structs_keep_the_names_of_their_classes(tmp_path: Path, way: str) -> None:
     kind = datasets.ClassLabel(names=["cat", "dog"])
