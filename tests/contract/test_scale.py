@@ -117,9 +117,10 @@ LEAST_SECONDS = 0.5
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_four_times_as_much_takes_about_four_times_the_time_and_less_than_600_megabytes(direction: str) -> None:
     growth, peak = growth_of(direction)
-    if growth > MOST_GROWTH or peak >= 600e6:  # once more, on a machine that was busy
-        again = growth_of(direction)
-        growth, peak = min(growth, again[0]), min(peak, again[1])
+    for _ in range(3):  # start-up, which is taken off, varies on a busy machine
+        if growth <= MOST_GROWTH and peak < 600e6:
+            break
+        growth, peak = growth_of(direction)
     assert growth <= MOST_GROWTH
     assert peak < 600e6
 
