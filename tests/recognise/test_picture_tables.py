@@ -161,6 +161,22 @@ def test_pictures_that_no_row_names_are_counted_and_named(shardmill: Shardmill) 
         assert "Detected: d/metadata.jsonl names the pictures: rows become records" in screen.out
 
 
+def test_a_table_that_is_named_alone_counts_what_lies_beside_the_pictures_of_its_rows(shardmill: Shardmill) -> None:
+    pictures("d/images/0.png", "d/images/1.png", "d/images/2.png", "d/images/deep/3.png", "d/4.png")
+    table("d/labels.csv", [{"id": "0"}])
+    table("d/more.csv", [{"id": "1"}])
+    how = ["--set", "schema.columns.id.image=path", "--set", "schema.files_root=d/images"]
+    how += ["--set", "schema.files_suffix=.png"]
+    said = "Detected: 2 pictures are named by no row or annotation, and are left out, such as d/images/"
+    assert said in shardmill("convert", "d/labels.csv", "-o", "out", "--dry-run", *how).out
+    assert said in shardmill("convert", "d/labels.csv", "-o", "out", *how).out
+    screen = shardmill("append", "d/more.csv", "-o", "out", *how[2:4])
+    assert screen.code == 0 and "named by no row" not in screen.out, "older rows may name the others"
+    table("d/labels.csv", [{"image": "images/1.png"}, {"image": "4.png"}])
+    said = "Detected: 2 pictures are named by no row or annotation, and are left out, such as d/images/"
+    assert said in shardmill("convert", "d/labels.csv", "-o", "two", "--set", "schema.columns.image.image=path").out
+
+
 def test_masks_and_files_that_are_no_pictures_are_not_counted_as_pictures_that_no_row_names(
     shardmill: Shardmill,
 ) -> None:

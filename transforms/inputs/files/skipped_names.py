@@ -108,10 +108,10 @@ def notes_among(paths: Sequence[bytes], *, folders: bool = False) -> set[bytes]:
     return {path for path in notes if (ends or folders) and os.path.splitext(path)[1].lower() not in ends}
 
 
-def pictures_below(root: bytes) -> Iterator[bytes]:
-    """Yield the paths of all files below a folder that may be pictures by their names; nothing is opened."""
-    for folder, below, names in os.walk(root):
-        below[:] = [name for name in below if why_skipped(name) is None]
+def pictures_below(root: bytes, *, deep: bool = True) -> Iterator[bytes]:
+    """Yield the paths of files below a folder that may be pictures by their names; if not `deep`, of those in it alone."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if deep and why_skipped(name) is None]
         yield from (os.path.join(folder, name) for name in names if not (why_skipped(name) or is_other_file(name)))
 
 

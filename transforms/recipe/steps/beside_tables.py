@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 
 from ...format.batches.rejects import CellError, CellProblem
 from ...format.buffers.arrow_memory import binary_array
-from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
@@ -32,7 +31,8 @@ from ...inputs.contract.source import Listing
 from ...inputs.files.formats import suffixes_of
 from ...inputs.files.skipped_names import pictures_below
 from ...recognise.evidence.names import split_above, split_of_folder
-from ..step import Step, Stepped
+from ..step import Column, Step, Stepped
+from .files import holds_paths, texts_of, with_suffix
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,16 @@ _AT_ONCE: Final = 1 << 16
 class UnnamedPictures(Step):
     """Look at the paths in some columns, and count the pictures without one.
 
-    Paths begin in the folder `begin`, or where it is empty in that of their table. `roots` are the folders of pictures,
-    absolute. `count` are those that no row names, `example` is one of them. `masks` counts the files
+    Paths begin in the folder `begin`, or where it is empty in that of their table; where they lack the `suffix`, it is
+    added. `roots` are the folders of pictures, absolute; without them those are looked at that hold the pictures of
+    rows, but not what is below. `count` are those that no row names, `example` is one of them. `masks` counts the files
     that are masks by their names or folders, `mask` is one of them. Files without a picture's suffix are not counted.
     """
 
     columns: tuple[str, ...]
     roots: tuple[str, ...]
     begin: bytes = b""
+    suffix: str = ""
     count: int | None = None
     example: str = ""
     masks: int = 0
@@ -139,8 +141,10 @@ class UnnamedPictures(Step):
         return self if self.begin else replace(self, begin=os.path.dirname(path))
 
     def look(self, batch: pa.RecordBatch) -> pa.Array:
-        there = [stored(batch[name]) for name in self.columns if name in batch.schema.names]
-        texts = [(values.flatten() if is_any_list(values.type) else values).cast(pa.large_binary()) for values in there]
+        there = [name for name in self.columns if name in batch.schema.names]
+        there = [name for name in there if holds_paths(Column(batch.schema.field(name)))]
+        paths = [with_suffix(batch[name], self.suffix) if self.suffix else texts_of(batch[name]) for name in there]
+        texts = [(some.flatten() if is_any_list(some.type) else some).cast(pa.large_binary()) for some in paths]
         return pc.unique(_absolute(self.begin, pa.concat_arrays(texts))) if texts else pa.nulls(0, pa.large_binary())
 
     def merge(self, one: pa.Array, other: pa.Array) -> pa.Array:
@@ -149,9 +153,10 @@ class UnnamedPictures(Step):
     def learned(self, summary: pa.Array | None) -> UnnamedPictures:
         named = summary if summary is not None else pa.nulls(0, pa.large_binary())
         counts, first = Counter[bool](), dict[bool, bytes]()
-        for root, paths in ((one, paths) for one in self.roots for paths in _pictures_of(one)):
+        roots = list(map(os.fsencode, self.roots)) or _folders_of(named)
+        for root, paths in ((one, paths) for one in roots for paths in _pictures_of(one, deep=bool(self.roots))):
             for path in filter(_PICTURE.search, paths.filter(pc.invert(pc.is_in(paths, value_set=named))).to_pylist()):
-                is_mask = _MASK.search(path, len(os.fsencode(root))) is not None
+                is_mask = _MASK.search(path, len(root)) is not None
                 counts[is_mask] += 1
                 first.setdefault(is_mask, path)
         shown = {is_mask: printable_path(os.path.relpath(path)) for is_mask, path in first.items()}
@@ -181,7 +186,12 @@ _MASK: Final = re.compile(
 """A path below the root, of a mask."""
 
 
-def _pictures_of(root: str) -> Iterator[pa.Array]:
-    paths = pictures_below(os.fsencode(root))
+def _folders_of(paths: pa.Array) -> list[bytes]:
+    folders = pc.unique(pc.replace_substring_regex(paths.drop_null(), r"/[^/]*\z", ""))
+    return sorted(filter(os.path.isdir, folders.to_pylist()))
+
+
+def _pictures_of(root: bytes, *, deep: bool) -> Iterator[pa.Array]:
+    paths = pictures_below(root, deep=deep)
     while some := list(islice(paths, _AT_ONCE)):
         yield pa.array(some, pa.large_binary())

@@ -80,7 +80,7 @@ class Files(Step):
                     f"{printable(str(known[name].field.type))}; leave file out; in an append to a dataset that was "
                     f"made with it, say that bytes are there: {option}"
                 )
-        read = {name for name in self.columns if _holds_paths(known[name])}  # others are pictures, which are there
+        read = {name for name in self.columns if holds_paths(known[name])}  # others are pictures, which are there
         paths = [known[name].renamed(f"{name}/{FILENAME}") for name in self.pictures if name in read]
         return [*(self._planned(one) if one.name in read else one for one in columns), *paths]
 
@@ -92,11 +92,11 @@ class Files(Step):
         return stepped
 
     def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
-        names = [name for name in self.columns if _holds_paths(Column(batch.schema.field(name)))]
+        names = [name for name in self.columns if holds_paths(Column(batch.schema.field(name)))]
         if not names:
             return Stepped(batch), batch.num_rows
         for name in names if self.suffix else ():
-            batch = with_column(batch, name, _ended(batch[name], self.suffix))
+            batch = with_column(batch, name, with_suffix(batch[name], self.suffix))
         files = {name: self._files() for name in names}
         values: dict[str, list[Any]] = {name: [] for name in names}
         problems, size, rows = list[CellProblem](), 0, 0
@@ -146,26 +146,26 @@ class Files(Step):
 def _paths(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
     for start in range(0, batch.num_rows, _PATHS):
         some = batch.slice(start, _PATHS)
-        yield from zip(*(_texts(some[name]).to_pylist() for name in names), strict=True)
+        yield from zip(*(texts_of(some[name]).to_pylist() for name in names), strict=True)
 
 
-def _ended(paths: pa.Array, suffix: str) -> pa.Array:
+def with_suffix(paths: pa.Array, suffix: str) -> pa.Array:
     """Return paths of which each ends with a suffix."""
 
     def ended(path: str | None) -> str | None:
         return path if path is None or path.lower().endswith(suffix.lower()) else path + suffix
 
-    texts = _texts(paths)
+    texts = texts_of(paths)
     if is_any_list(texts.type):
         return pa.array([None if some is None else [*map(ended, some)] for some in texts.to_pylist()], texts.type)
     return pa.array(map(ended, texts.to_pylist()), texts.type)
 
 
-def _texts(values: pa.Array) -> pa.Array:
+def texts_of(values: pa.Array) -> pa.Array:
     return stored(values) if is_any_list(values.type) else as_text(values)
 
 
-def _holds_paths(column: Column) -> bool:
+def holds_paths(column: Column) -> bool:
     kind = stored_type(column.field.type)
     return is_text(Column(pa.field("item", kind.value_type))) if is_any_list(kind) else is_text(column)
 
