@@ -209,7 +209,8 @@ def _source_of(config: Config, settings: Settings, own: Sequence[Step], check: C
     """Return the source with its recipe: the steps of the format, of columns, of pictures, and the user's `own`."""
     options, columns = config.input, sorted(config.schema_.columns.items())
     pictures = tuple((rule.name or name, str(rule.null)) for name, rule in columns if rule.is_picture)
-    first = _of_pictures_beside(config, settings.splits, appends=settings.call.command == "append")
+    paths = tuple(name for name, rule in columns if rule.image == "path")
+    first = _of_pictures_beside(config, settings, paths) if paths and options is not None else []
     if options is not None:
         form, read = FORMATS[options.format].load(), _columns_to_read(options, [name for name, _ in pictures])
         typed = [name for name in settings.rules if name not in settings.paths]
@@ -270,19 +271,17 @@ def _steps_of_columns(config: Config, columns: Sequence[tuple[str, ColumnConfig]
     return [*steps, *(FromBase64(name) for name, rule in features if rule.image == "base64")]
 
 
-def _of_pictures_beside(config: Config, how: FileSplits, *, appends: bool) -> list[Step]:
-    """Return the steps for a table that names pictures: of their folders, if the table was found beside them.
+def _of_pictures_beside(config: Config, settings: Settings, named: tuple[str, ...]) -> list[Step]:
+    """Return the steps for a table whose columns name pictures: of their folders, if it was found beside them.
 
     Pictures that older rows name are none that no row names: an append of a table alone counts none.
     """
-    named = tuple(name for name, rule in config.schema_.columns.items() if rule.image == "path")
-    if not named or config.input is None:
-        return []
     folders, root, suffix = config.picture_folders, config.schema_.files_root, config.schema_.files_suffix or ""
     begin = "" if root is None else os.path.join(config.base, root)
-    all_named = config.input.limit is None and (folders or not appends)
+    limited = config.input is not None and config.input.limit is not None  # not all names are read
+    all_named = not limited and (folders or settings.call.command != "append")
     unnamed = [UnnamedPictures(named, folders, os.fsencode(begin), suffix)] if all_named else []
-    by_folder = folders and how.wanted in (None, "names")
+    by_folder = folders and settings.splits.wanted in (None, "names")
     return [*unnamed, *([SplitByFolder(named[0])] if by_folder else [])]
 
 

@@ -181,7 +181,9 @@ def test_escapes_of_a_dump_that_stay_as_they_are_written_are_said(shardmill: Sha
     command = ["convert", "a.tsv", "-o", "out", "--set", "input.null_values=[\\N]"]
     assert "stays as it is written" in shardmill(*command).out
     assert [row["note"] for row in rows_of("out")] == ["two\\nlines", None]
-    make({"a.tsv": "id\tnote\n1\tC:\\new\n"})
+    make({"a.tsv": "id\tnote\n1\tC:\\\\new\n2\ttab\\there\n"})
+    assert "dumps of databases write line breaks" in shardmill("convert", "a.tsv", "-o", "batch").out, "without a null"
+    make({"a.tsv": "id\tnote\tformula\n1\tC:\\new\t\\theta\n2\t\\t\t\\frac{1}{2}\n"})
     assert "stays as it is written" not in shardmill(*command, "--overwrite").out
 
 

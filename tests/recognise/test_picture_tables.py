@@ -171,7 +171,8 @@ def test_a_table_that_is_named_alone_counts_what_lies_beside_the_pictures_of_its
     assert said in shardmill("convert", "d/labels.csv", "-o", "out", "--dry-run", *how).out
     assert said in shardmill("convert", "d/labels.csv", "-o", "out", *how).out
     screen = shardmill("append", "d/more.csv", "-o", "out", *how[2:4])
-    assert screen.code == 0 and "named by no row" not in screen.out, "older rows may name the others"
+    assert screen.code == 0, screen.err
+    assert "named by no row" not in screen.out, "older rows may name the others"
     table("d/labels.csv", [{"image": "images/1.png"}, {"image": "4.png"}])
     said = "Detected: 2 pictures are named by no row or annotation, and are left out, such as d/images/"
     assert said in shardmill("convert", "d/labels.csv", "-o", "two", "--set", "schema.columns.image.image=path").out

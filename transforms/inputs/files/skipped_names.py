@@ -109,7 +109,7 @@ def notes_among(paths: Sequence[bytes], *, folders: bool = False) -> set[bytes]:
 
 
 def pictures_below(root: bytes, *, deep: bool = True) -> Iterator[bytes]:
-    """Yield the paths of files below a folder that may be pictures by their names; if not `deep`, of those in it alone."""
+    """Yield the paths of files below a folder that may be pictures by their names; not `deep`: of those in it."""
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if deep and why_skipped(name) is None]
         yield from (os.path.join(folder, name) for name in names if not (why_skipped(name) or is_other_file(name)))

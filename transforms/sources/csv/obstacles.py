@@ -70,6 +70,8 @@ _PICTURE: Final = re.compile(
 _OBJECT: Final = re.compile(r"""\s*(\[\s*)?\{\s*("[^"]*"|'[^']*')\s*:.*\}(\s*\])?\s*""", re.DOTALL)
 _FIGURES: Final = re.compile(rb"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?")
 _QUOTES: Final = re.compile(r"""[ \t]+".*"[ \t]*""", re.DOTALL)
+_OTHER_BACKSLASH: Final = r"^(?:[^\\]|\\\\)*\\(?:[^nrt0bZN\\]|$)|\b[A-Za-z]:\\[^\\]"
+"""In the path of a drive, before another letter, or alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,9 +338,9 @@ def look_at_bools(column: pa.Array, place: Callable[[int], str]) -> Look | None:
 
 
 def look_at_escapes(column: pa.Array, place: Callable[[int], str]) -> Look | None:
-    """Return the first cell with a line break, a tab or a backslash as databases write it beside their null."""
+    """Return the first cell with a line break, a tab or a backslash as databases write it: no other has a backslash."""
     rows = np.flatnonzero(true_mask(pc.match_substring_regex(column, r"\\[nrt\\]")))
-    if not len(rows):
+    if not len(rows) or pc.any(pc.match_substring_regex(column, _OTHER_BACKSLASH)).as_py():
         return None
     row = int(rows[0])
     return Look(ESCAPES, f'"{printable(beginning_of(column, row, _LONG))}" ({place(row)})')

@@ -365,11 +365,12 @@ def _look_at(column: pa.Array, cells: CsvCells) -> Evidence:
     look = look or look_at_bools(column, place)
     if look is None and NULL_OF_DUMPS in origin.chunk.text and b'"' + NULL_OF_DUMPS not in origin.chunk.text:
         look = look_at_nulls(column, place)
-        if look is None and origin.dialect.escape is None:
-            look = look_at_escapes(column, place)
-        elif look is None:
+        if look is None and origin.dialect.escape is not None:
             text, sign = origin.chunk.text, origin.dialect.delimiter
             look = look_at_escaped_nulls(column, text, sign, place)
+    of_dumps = origin.dialect.delimiter == ord("\t") or NULL_OF_DUMPS in origin.chunk.text
+    if look is None and of_dumps and origin.dialect.escape is None and b"\\" in origin.chunk.text:
+        look = look_at_escapes(column, place)
     return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells), look=look)
 
 
