@@ -140,11 +140,16 @@ def _filled(words: Words) -> str:
     return ".+".join(re.escape(text[ends[at] : ends[at + 1]]) for at in range(0, len(ends), 2))
 
 
+@cache
+def _in_product(file: str) -> Path | None:
+    path = Path(file).resolve()
+    return path if path != HINTS and any(folder in path.parents for folder in PRODUCT) else None
+
+
 def _site(frame: FrameType | None) -> str | None:
     """Return the hint that the product is building: its first frame above `hints.py`."""
     while frame is not None:
-        path = Path(frame.f_code.co_filename).resolve()
-        if path != HINTS and any(folder in path.parents for folder in PRODUCT):
+        if path := _in_product(frame.f_code.co_filename):
             line, _, column, _ = [*frame.f_code.co_positions()][frame.f_lasti // 2]
             return sites_of(path).get((line or 0, column or 0), ("", None))[0]
         frame = frame.f_back
