@@ -53,7 +53,7 @@ _OTHER_SUFFIXES: Final = frozenset(
     b"." + suffix
     for suffix in (
         b"txt md rst pdf doc docx odt rtf tex html htm log ppt pptx "  # texts
-        b"json jsonl ndjson xml csv tsv yaml yml toml ini cfg xls xlsx lst names data datum "  # annotations
+        b"json jsonl ndjson xml csv tsv yaml yml toml ini cfg xls xlsx lst names data datum manifest "  # annotations
         b"npy npz mat pkl pickle h5 hdf5 parquet feather arrow tfrecord tfrecords tfrec pt pth ckpt db sqlite "  # data
         b"py pyc ipynb sh bat m r md5 sha1 sha256 sha512 asc url lnk torrent "  # programs, checksums, links
         b"mp4 avi mov mkv webm m4v 3gp mpg mpeg mts m2ts wmv wav mp3 flac ogg m4a "  # video and sound
@@ -82,8 +82,8 @@ def is_of_roboflow(path: bytes) -> bool:
 def is_other_file(name: bytes) -> bool:
     """Return whether a file has a name that images do not have.
 
-    >>> is_other_file(b"README.txt"), is_other_file(b"LICENSE"), is_other_file(b"1.jpg"), is_other_file(b"00017")
-    (True, True, False, False)
+    >>> is_other_file(b"README.txt"), is_other_file(b"LICENSE"), is_other_file(b"out.manifest"), is_other_file(b"00017")
+    (True, True, True, False)
     """
     lower = name.lower()
     return lower[lower.rfind(b".") :] in _OTHER_SUFFIXES or lower in _OTHER_NAMES
