@@ -109,12 +109,17 @@ class Prepared:
     def in_files(self) -> Prepared:
         """Return it with what is much of the plan in files of the staging folder, so that the graph only names them.
 
-        What was put there is let go of here.
+        What was put there is let go of here, if the caller keeps nothing of what it had.
         """
-        tasks = tasks_in_files(self.spec, self.plan.tasks, self.limits)
-        if tasks != self.plan.tasks and isinstance(self.plan.survey.pieces, LazyPieces):
-            self.plan.survey.pieces.forget()
-        return replace(self, spec=entries_in_files(self.spec, self.limits), plan=replace(self.plan, tasks=tasks))
+        plan, spec = self.plan, entries_in_files(self.spec, self.limits)
+        tasks = tasks_in_files(spec, plan.tasks, self.limits)
+        if tasks == plan.tasks:
+            return replace(self, spec=spec)
+        if isinstance(plan.survey.pieces, LazyPieces):
+            plan.survey.pieces.forget()
+        survey, listing = replace(plan.survey, pieces=()), replace(plan.listing, entries=())
+        plan = replace(plan, listing=listing, survey=survey, tasks=tasks)
+        return replace(self, spec=spec, plan=plan, listed=ListedSource(()))
 
     @property
     def splits_counted(self) -> bool:

@@ -33,7 +33,7 @@ from ..prepare.of_dataset import dataset_in
 from ..prepare.prepared import Prepared
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
-from .convert import ended, run_prepared, summary_of
+from .convert import begun, ended, run_prepared, summary_of
 from .engine_choice import engine_of, require_waiting, workers_of
 from .python_api import What, called, warn_of
 from .resume import look_ahead
@@ -159,7 +159,8 @@ def _run(
         if conflict_with(spec, spec.append_to) is not None:
             return None
         prepare_folder(spec, clear=False)
-        prepared, outcome = run_prepared(prepared, engine, watch, workers)
+        prepared = begun(prepared, engine)
+        outcome = run_prepared(prepared, engine, watch, workers)
         assert not isinstance(outcome, Submitted), "an append is waited for"
         if outcome.refusal is not None and outcome.refusal.kind == "stale":
             spec.storage.remove_tree(spec.staging)  # another plan will have another folder

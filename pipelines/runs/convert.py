@@ -105,14 +105,13 @@ def run_convert(
     engine.check()
     with workers_of(conversion.runner) as processes:
         prepared = prepare(conversion, processes)
-        spec = prepared.spec
-        with hold_run(spec):
+        with hold_run(prepared.spec):
             engine.end_orphan(prepared.name)
-            held = prepare_target(spec, clear=False)
+            held = prepare_target(prepared.spec, clear=False)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
-            prepared = replace(prepared, spec=replacing_what_is_there(spec))
-            prepared, outcome = run_prepared(prepared, engine, watch, processes)
+            prepared = begun(replace(prepared, spec=replacing_what_is_there(prepared.spec)), engine)
+            outcome = run_prepared(prepared, engine, watch, processes)
     return outcome if isinstance(outcome, Submitted) else ended(prepared, outcome, started)
 
 
@@ -124,11 +123,15 @@ def ended(prepared: Prepared, outcome: WriteOutcome, started: float) -> Summary:
     return summary_of(prepared, outcome.manifest, time.monotonic() - started, notes=outcome.notes)
 
 
+def begun(prepared: Prepared, engine: Engine) -> Prepared:
+    """Return what is left to do of what is prepared; the caller holds the run, and lets go of what it had."""
+    return take_over(prepared) if engine.resumes else prepared
+
+
 def run_prepared(
-    prepared: Prepared, engine: Engine, watch: Watch | None, processes: WorkerProcesses
-) -> tuple[Prepared, WriteOutcome | Submitted]:
-    """Run what is left to do of what is prepared; return that, and what became of it; the caller holds the run."""
-    left = take_over(prepared) if engine.resumes else prepared
+    left: Prepared, engine: Engine, watch: Watch | None, processes: WorkerProcesses
+) -> WriteOutcome | Submitted:
+    """Run what is left to do, as `begun` returned it, and return what became of it; the caller holds the run."""
     with _watching(watch if engine.waits else None, left, engine.count(left.name)):
         try:
             submitted = _run_left(left, engine, processes)
@@ -136,7 +139,7 @@ def run_prepared(
             if left.spec.storage.lies_at(f"{left.spec.staging}/{PLAN_FILE}"):
                 raise
             submitted = None  # gone from here too: an engine tried a task again after the run, and its folder's end
-    return left, submitted or read_outcome(left.spec)
+    return submitted or read_outcome(left.spec)
 
 
 def _run_left(left: Prepared, engine: Engine, processes: WorkerProcesses) -> Submitted | None:

@@ -34,7 +34,7 @@ from ..prepare.convert import prepare
 from ..prepare.from_config import conversion_of
 from ..prepare.prepared import Prepared
 from ..workers.worker_processes import WorkerProcesses
-from .convert import ended, run_prepared, summary_of
+from .convert import begun, ended, run_prepared, summary_of
 from .engine_choice import workers_of
 from .resume import look_ahead
 
@@ -75,8 +75,9 @@ class Merge:
                 held = prepare_target(spec, clear=again)
                 if held is not None:
                     return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
-                prepared = replace(prepared, spec=replacing_what_is_there(spec))
-                prepared, outcome = run_prepared(prepared, PlainEngine(), watch, workers)
+                engine = PlainEngine()
+                prepared = begun(replace(prepared, spec=replacing_what_is_there(spec)), engine)
+                outcome = run_prepared(prepared, engine, watch, workers)
         assert not isinstance(outcome, Submitted)
         return ended(prepared, outcome, started)
 

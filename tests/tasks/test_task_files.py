@@ -18,7 +18,7 @@ from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.runs.convert import run_prepared
+from shardmill.pipelines.runs.convert import begun, run_prepared
 from shardmill.pipelines.runs.engine_choice import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome
@@ -127,11 +127,14 @@ def test_a_plan_in_files_gives_the_same_bytes(processes: bool, seed: int | None,
     loaded = load_config(config, flags={"output.path": ("output", str(tmp_path / "two"))})
     with WorkerProcesses(2, asked=processes) as workers:
         prepared = replace(prepare(conversion_of(loaded), workers), limits=PlanLimits(in_graph=0, in_file=100_000))
-        left, staged = run_prepared(prepared, engine_of(loaded.runner), None, workers)
+        engine = engine_of(loaded.runner)
+        left = begun(prepared, engine)
+        staged = run_prepared(left, engine, None, workers)
     assert isinstance(staged, WriteOutcome)
     assert staged.manifest is not None
     assert [Path(each.file.path).name for each in by_file(left.plan.tasks) or ()] == ["tasks-000000.gz"]
     assert isinstance(left.spec.source_entries, StagedEntries)
+    assert (len(left.plan.survey.pieces), len(left.plan.listing.entries)) == (0, 0)  # nobody holds them twice
     assert staged.manifest.splits == plain.manifest.splits
     assert files_of(tmp_path / "two") == files_of(tmp_path / "one")
 
@@ -189,7 +192,7 @@ def test_a_file_that_is_not_what_was_planned_is_refused(tmp_path: Path) -> None:
     tasks = tasks_in_files(spec, read.plan.tasks)
     for file in (tmp_path / "out").rglob("tasks-*.gz"):
         file.write_bytes(b"something else")
-    staged_tasks._lines.cache_clear()
+    staged_tasks._kept_lines.cache_clear()
     with pytest.raises(RunError, match=r"tasks-.*\.gz is not what was planned: the staging folder was changed"):
         _ = tasks[0].pieces[0]
     with pytest.raises(Exception, match="is not what was planned"):
@@ -201,7 +204,7 @@ def test_a_plan_that_a_worker_does_not_see_is_an_error_that_names_the_folder(tmp
     assert read.plan is not None
     tasks = tasks_in_files(spec, read.plan.tasks)
     (tmp_path / "out").rename(tmp_path / "elsewhere")
-    staged_tasks._lines.cache_clear()
+    staged_tasks._kept_lines.cache_clear()
     with pytest.raises(UnseenError, match=rf"^{tmp_path}/out: the worker on .*/plan/tasks-000000\.gz is not there\."):
         _ = tasks[0].pieces[0]
     assert not (tmp_path / "out").exists()

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
 from itertools import chain, groupby, islice
-from typing import Any, Final, overload
+from typing import Any, Final, TypeAlias, overload
 
 from ..dataset.stage.spec import DatasetSpec, EntryInfo
 from ..dataset.stage.split_stager import StageSettings
@@ -39,7 +39,7 @@ PLAN_FOLDER: Final = "plan"
 """In the run's staging folder."""
 
 _AT_ONCE: Final = 16
-"""Files that are written at once: each waits for a disk, or a store."""
+"""Files that are written at once: each waits for a disk, or a store. Tasks that are larger than a file are fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ class PlanLimits:
 
 
 _LIMITS: Final = PlanLimits()
+_Numbered: TypeAlias = tuple[int, list[tuple[Task, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +67,30 @@ class StagedFile:
 
     def lines(self) -> tuple[bytes, ...]:
         """Raise `RunError` where the file is not what was written when the run was planned, or is not seen here."""
-        return _lines(self)
+        if self.storage.has_locks:  # on disk; a store says itself what it lacks
+            check_shared(self.storage, self.path)
+        data = self.storage.read(self.path)
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise RunError(f"{self.path} is not what was planned: the staging folder was changed; run again")
+        return tuple(gzip.decompress(data).split(b"\n"))
 
 
 @lru_cache(maxsize=4)
-def _lines(file: StagedFile) -> tuple[bytes, ...]:
-    if file.storage.has_locks:  # on disk; a store says itself what it lacks
-        check_shared(file.storage, file.path)
-    data = file.storage.read(file.path)
-    if hashlib.sha256(data).hexdigest() != file.sha256:
-        raise RunError(f"{file.path} is not what was planned: the staging folder was changed; run again")
-    return tuple(gzip.decompress(data).split(b"\n"))
+def _kept_lines(file: StagedFile) -> tuple[bytes, ...]:
+    return file.lines()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StagedPieces(StoredPieces):
-    """The pieces of one task: line `line` of a file."""
+    """The pieces of one task: line `line` of a file, which may be `alone` in it, and large."""
 
     file: StagedFile
     line: int
+    alone: bool = False
 
     def load(self) -> Sequence[Piece]:
-        return decode_pieces(self.file.lines()[self.line])
+        lines = self.file.lines() if self.alone else _kept_lines(self.file)
+        return decode_pieces(lines[self.line])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,8 @@ class TaskFile:
 
     def tasks(self) -> list[Task]:
         """Return the tasks; nothing is read."""
-        return [Task(ordinal, StagedPieces(self.file, line)) for line, ordinal in enumerate(self.ordinals)]
+        alone = len(self.ordinals) == 1
+        return [Task(ordinal, StagedPieces(self.file, line, alone)) for line, ordinal in enumerate(self.ordinals)]
 
 
 def by_file(tasks: Sequence[Task]) -> list[TaskFile] | None:
@@ -161,7 +165,7 @@ def tasks_in_files(spec: DatasetSpec, tasks: Sequence[Task], limits: PlanLimits 
     staged: list[Task] = []
     numbered = enumerate(chain([first], files))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        while some := list(islice(numbered, _AT_ONCE)):
+        while some := list(_at_once(numbered, _AT_ONCE * limits.in_file)):
             for group in pool.map(lambda item: _staged(spec, *item), some):
                 staged += group
     return tuple(staged)
@@ -178,6 +182,15 @@ def _filled(packed: Iterable[tuple[Task, bytes]], most: int) -> Iterator[list[tu
             group, size = [], 0
     if group:
         yield group
+
+
+def _at_once(files: Iterator[_Numbered], most: int) -> Iterator[_Numbered]:
+    size = 0
+    for number, group in islice(files, _AT_ONCE):
+        yield number, group
+        size += sum(len(line) for _, line in group)
+        if size >= most:
+            return
 
 
 def _staged(spec: DatasetSpec, number: int, group: Sequence[tuple[Task, bytes]]) -> list[Task]:
@@ -203,22 +216,33 @@ _VALUES: Final = (Narrowing, Stamp)
 
 def encode_pieces(pieces: Sequence[Piece]) -> bytes:
     if isinstance(pieces, LazyPieces):
-        document: Any = {"lazy": type(pieces).__name__, "document": _written(pieces.to_document())}
-    else:
-        document = [_written(piece) for piece in pieces]
+        return _text({"lazy": type(pieces).__name__, "document": _written(pieces.to_document())})
+    return b"[" + b",".join(_text(_written(piece)) for piece in pieces) + b"]"
+
+
+def _text(document: Any) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
 def decode_pieces(line: bytes) -> Sequence[Piece]:
     """Read what `encode_pieces` wrote; the module of their source has been imported, else `KeyError` is raised."""
-    document = json.loads(line)
-    if isinstance(document, dict):
+    if line[:1] == b"{":
+        document = json.loads(line)
         lazy: dict[str, type[LazyPieces]] = {kind.__name__: kind for kind in _below(LazyPieces)}
         return lazy[document["lazy"]].from_document(_read(document["document"], {}))
     pieces = list(_below(Piece))
     values = (*_VALUES, *(value for kind in pieces for value in kind.holds))
     kinds: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (*values, *pieces)}
-    return tuple(_read(piece, kinds) for piece in document)
+    return tuple(_read(document, kinds) for document in _one_by_one(line.decode()))
+
+
+def _one_by_one(text: str) -> Iterator[Any]:
+    """Yield the items of a list as `encode_pieces` writes it; all of them as Python's values would take much memory."""
+    decode, at = json.JSONDecoder().raw_decode, 1
+    while at < len(text) - 1:
+        document, end = decode(text, at)
+        yield document
+        at = end + 1
 
 
 def _written(value: Any, holds: tuple[type[Any], ...] = _VALUES) -> Any:

@@ -20,7 +20,7 @@ from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
-from shardmill.pipelines.runs.convert import run_prepared
+from shardmill.pipelines.runs.convert import begun, run_prepared
 from shardmill.pipelines.runs.engine_choice import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome
@@ -104,7 +104,8 @@ def run(
         {"name": "x", "output": {"shard_size": "64KiB"}, **done}, paths=[str(source / "*.parquet")], flags=flags
     )
     with WorkerProcesses(2, asked=machine.processes) as workers:
-        left, outcome = run_prepared(prepare(conversion_of(config), workers), machine.engine, None, workers)
+        left = begun(prepare(conversion_of(config), workers), machine.engine)
+        outcome = run_prepared(left, machine.engine, None, workers)
     assert not isinstance(outcome, Submitted)
     return left, outcome
 

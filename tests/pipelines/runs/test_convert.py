@@ -26,7 +26,7 @@ from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
-from shardmill.pipelines.runs.convert import run_prepared
+from shardmill.pipelines.runs.convert import begun, run_prepared
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.errors import ConfigError, RunError, TargetError, TooManyRejects, UnseenError, UsageError
@@ -196,12 +196,12 @@ def test_a_task_that_is_tried_again_when_all_is_published_is_no_failure(
     monkeypatch.setattr(LocalEngine, "run", run)
     with WorkerProcesses(1) as processes:
         if published:
-            _, outcome = run_prepared(prepared, LocalEngine(), None, processes)
+            outcome = run_prepared(begun(prepared, LocalEngine()), LocalEngine(), None, processes)
             assert not isinstance(outcome, Submitted)
             assert outcome.manifest is not None
         else:
             with pytest.raises(UnseenError, match="does not see this folder as the launching machine does"):
-                run_prepared(prepared, LocalEngine(), None, processes)
+                run_prepared(begun(prepared, LocalEngine()), LocalEngine(), None, processes)
 
 
 def test_corrupt_files_fail_the_run_after_all_of_them_are_known(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def hold_run(spec: DatasetSpec, *, wait: bool = False) -> Iterator[None]:
         yield
         return
     check_own_folders(spec.path)
-    path = f"{spec.storage.path(spec.staging)}.lock"
+    storage, path = spec.storage, f"{spec.storage.path(spec.staging)}.lock"
     try:
         file = _locked(path, wait=wait)
     except BlockingIOError as error:
@@ -45,10 +45,11 @@ def hold_run(spec: DatasetSpec, *, wait: bool = False) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise TargetError(f"{spec.path}: cannot be written: {error.strerror}; choose another folder (-o)") from error
+    del spec  # it lists all inputs
     try:
         yield
     finally:
-        _unlock(spec.storage, path, file)
+        _unlock(storage, path, file)
 
 
 @contextlib.contextmanager
