@@ -120,6 +120,20 @@ def test_arff_of_what_is_not_0_is_refused_without_a_command(shardmill: Shardmill
     assert (screen.code, "write it as CSV" in screen.err, "shardmill convert" in screen.err) == (2, True, False)
 
 
+def test_files_of_a_data_logger_are_read_without_their_heads_by_the_command_on_the_screen(shardmill: Shardmill) -> None:
+    heads = '"TOA5","Ridge","CR1000"\n"TIMESTAMP","RECORD","AirTC"\n"TS","RN","Deg C"\n"","","Avg"\n'
+    put(d__a_dat=heads + '"2024-01-01 00:00:00",1,2.5\n', d__b_dat=heads + '"2024-01-02 00:00:00",2,"NAN"\n')
+    found = re.search(r"is TOA5 .*; to read it: shardmill (.*)", shardmill("convert", "d", "-o", "out").err)
+    assert found
+    assert shardmill(*shlex.split(found[1])).code == 0
+    rows = [dict(row) for row in open_dataset("out")["train"]]
+    assert [(row["TIMESTAMP"], row["RECORD"]) for row in rows] == [
+        ("2024-01-01 00:00:00", 1),
+        ("2024-01-02 00:00:00", 2),
+    ]
+    assert (rows[0]["AirTC"], rows[1]["AirTC"] != rows[1]["AirTC"]) == (2.5, True)
+
+
 def test_the_dump_of_sqlite_is_read_by_the_line_of_python(shardmill: Shardmill) -> None:
     db = sqlite3.connect("a.db")
     db.executescript("CREATE TABLE pets (id INTEGER, name TEXT); CREATE TABLE other (a INT);")

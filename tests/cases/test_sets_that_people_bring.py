@@ -637,3 +637,35 @@ def test_texts_without_a_suffix_are_read_line_by_line_by_the_command(shardmill: 
     command = error.partition("to read them as text: shardmill ")[2].partition("; each line")[0]
     assert shardmill(*shlex.split(command)).code == 0
     assert [row["text"] for row in open_dataset("out")["train"]] == ["a", "b", "c"]
+
+
+GROUPS = {
+    f"20news-{split}/{group}/{n}": f"From: {n}\r\n{group}"
+    for split in ("test", "train")
+    for group in "ab"
+    for n in "12"
+}
+
+
+@pytest.mark.parametrize("note", ["README.txt", "NOTES", "20news.README~", "labels.txt"])
+def test_a_note_above_texts_without_a_suffix_is_not_taken_for_the_data(note: str, shardmill: Shardmill) -> None:
+    make({"d/" + path: text for path, text in GROUPS.items()} | {f"d/{note}": "about\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 2, screen.out
+    line = screen.err.partition("in Python: ")[2].strip()
+    exec(line, {})
+    dataset = open_dataset("out")
+    for split in ("test", "train"):
+        found = [{"class": row["class"], "text": row["text"]} for row in dataset[split]]
+        wanted = [{"class": path.split("/")[1], "text": text} for path, text in GROUPS.items() if split in path]
+        assert found == wanted, "line ends too"
+
+
+def test_a_note_alone_and_one_beside_files_of_its_kind_are_data(shardmill: Shardmill) -> None:
+    make({"d/README.txt": "a\n", "e/README.txt": "b\n", "e/x/1.txt": "c\n"})
+    assert [row["text"] for path in ("d", "e") for row in _texts(shardmill, path)] == ["a", "b", "c"]
+
+
+def _texts(shardmill: Shardmill, path: str) -> list[dict[str, Any]]:
+    assert shardmill("convert", path, "-o", f"out-{path}").code == 0
+    return open_dataset(f"out-{path}")["train"].to_arrow().to_pylist()

@@ -38,7 +38,7 @@ from ..inputs.files.skipped_names import is_other_file, notes_among, pictures_be
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
 from .evidence.hugging_face import refuse_missing_folders
-from .evidence.names import split_in_words, split_of_folder
+from .evidence.names import split_in_words
 from .evidence.picture_tables import by_metadata, is_picture_table
 from .evidence.tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
 from .pictures.layout import classes_of_folders
@@ -157,15 +157,23 @@ _SOUNDS: Final = (b".wav", b".flac", b".mp3", b".ogg")
 
 
 def nothing_known(paths: Paths) -> None:
-    """A folder without a known suffix is refused, with what its first file shows."""
-    if not paths.files:
-        one = paths.typed[0]
+    """A folder without a known suffix, but for notes, is refused, with what its first file shows."""
+    one = paths.typed[0]
+    if not paths.files or _are_notes_of_others(paths.files, os.path.join(paths.base, one), len(paths.typed)):
         refuse_missing_folders(os.path.abspath(os.fsencode(os.path.join(paths.base, one))))
         inside = glob_of_files(one, os.path.abspath(os.fsencode(paths.base)))
         how = _how_unnamed_are_read(one, inside, paths.base, paths.call)
         named = shell_path(inside or os.path.join(one, "*"))
         fix = how or f"name its files ({named}), and say which they are: {_choices()}"
         raise UnclearFormat(f"{printable_path(one)}: holds no file of a known kind; {fix}")
+
+
+def _are_notes_of_others(files: Sequence[bytes], folder: str, typed: int) -> bool:
+    """Return whether files are notes on what a folder holds besides: a README.txt above texts without a suffix."""
+    if typed > 1 or not os.path.isdir(folder) or len(notes_among(files, folders=True)) < len(files):
+        return False
+    every = glob_of_files(os.path.abspath(folder), b"/")
+    return every is not None and not {*map(os.fsencode, glob.iglob(every))} & {*files}
 
 
 def unknown_kind(paths: Paths) -> None:
@@ -452,7 +460,7 @@ def _how_texts_are_read(path: str, files: Sequence[str], inside: str, base: str,
     root = os.path.abspath(os.path.join(base, path))
     folders = [os.path.dirname(os.path.abspath(one)) for one in files]
     below = [os.path.relpath(one, root).split(os.sep)[::-1] for one in {*folders}]
-    splits = [next(filter(None, map(split_of_folder, one)), None) for one in below]
+    splits = [next(filter(None, map(split_in_words, one)), None) for one in below]
     around = Around(
         form="txt",
         call=call,

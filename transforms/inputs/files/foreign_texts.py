@@ -3,6 +3,7 @@
 @relation iris                        ARFF of Weka and OpenML: names and types, then rows between commas
 INSERT INTO t VALUES (1, 'a');        a dump of a database
 1 3:0.5 7:1                           LibSVM, svmlight: a label, then index:value of what is not 0
+"TOA5","Ridge","CR1000"               Campbell Scientific's loggers: the station, names, units, how each is measured
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ...format.wording.hints import Add, Python, Set, set_column
+from ...format.wording.hints import Add, Command, Python, Set, set_column
 from ...format.wording.nearest import first_names
 from ..contract.call import Call
 from .open_file import is_object
@@ -56,6 +57,8 @@ def told_of_text(
     starts = [line for line in lines if _SQL.match(line) or not line.startswith((b"%", b"/*", b"--"))]
     if starts and _ARFF.match(starts[0].lstrip()):
         return f"is ARFF (names and types, then rows){_of_arff(paths, call, splits)}"
+    if lines and lines[0].startswith(b'"TOA5"') and len(lines) > 1:
+        return f"is TOA5 of a data logger (four lines of heads); to read it: {_of_logger(lines[1], paths, call)}"
     if any(map(_SQL.match, starts[:1])):
         return f"is a dump of a database (SQL), not a table{_of_sql(starts[0], paths[0], call)}"
     return ""
@@ -150,6 +153,12 @@ def _of_arff(paths: Sequence[str], call: Call, splits: Sequence[str]) -> str:
 
 def _bare(name: str) -> str:
     return re.sub(r"\\(.)", r"\1", name[1:-1]) if name[0] in "'\"" else name
+
+
+def _of_logger(names: bytes, paths: Sequence[str], call: Call) -> Command:
+    named = next(csv.reader([names.decode("utf-8", "replace")]))
+    heads = [Set("input.skip_lines", 4), Set("input.names", named)]
+    return call.reading(paths, Add("--format", "csv", "--no-header"), *heads)
 
 
 def _of_sql(first: bytes, path: str, call: Call) -> str:

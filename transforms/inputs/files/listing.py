@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Final
 
 from ...dataset.storage.local_storage import no_such_path
@@ -183,16 +183,29 @@ def _find(
 
 
 def glob_of_files(path: str, root: bytes) -> str | None:
-    """Return the glob of the highest files below a folder, or below the folders of a glob; None if there are none."""
+    """Return the glob of the files below a folder, or below the folders of a glob; None if there are none.
+
+    Of several levels it is that of the highest, but for notes and for a few files above many.
+    """
     if is_object(os.fsencode(path)):
         return None
     stem = glob.escape(path) if os.path.lexists(os.path.join(root, os.fsencode(path))) else path
-    for depth in range(1, _DEEPEST + 1):
-        pattern = os.path.join(stem, *["*"] * depth)
-        hits = glob.iglob(os.fsencode(pattern), root_dir=root)
-        if any(os.path.isfile(os.path.join(root, hit)) and why_skipped(os.path.basename(hit)) is None for hit in hits):
-            return pattern
-    return None
+    patterns = [os.path.join(stem, *["*"] * depth) for depth in range(1, _DEEPEST + 1)]
+    files = [[*islice(_files_of(pattern, root), _MANY)] for pattern in patterns]
+    counts = [len(some) - len(notes_among(some, folders=True)) for some in files]
+    counts = counts if any(counts) else [*map(len, files)]
+    chosen = (pattern for pattern, count in zip(patterns, counts, strict=True) if count * _FEW_ABOVE > max(counts))
+    return next(chosen, None)
+
+
+_MANY: Final = 1000
+_FEW_ABOVE: Final = 4
+
+
+def _files_of(pattern: str, root: bytes) -> Iterator[bytes]:
+    for hit in glob.iglob(os.fsencode(pattern), root_dir=root):
+        if os.path.isfile(os.path.join(root, hit)) and why_skipped(os.path.basename(hit)) is None:
+            yield hit
 
 
 def list_entries(

@@ -564,16 +564,17 @@ def classes_of_folders(around: Around) -> Iterator[str]:
         return
     shown = first_names(names, MOST)
     of_split = next(
-        (at for at in range(deepest) if form == "txt" and all(split_of_folder(one[at]) for one in chosen)), -1
+        (at for at in range(deepest) if form == "txt" and all(split_in_words(one[at]) for one in chosen)), -1
     )
     if form == "txt" and "://" not in root and (of_split >= 0 or not any(around.splits)):
         at = next(one[-1][0] for one in own if one)
-        split = f"'split': path.parts[{of_split - deepest - 1}], " if any(around.splits) else ""
+        split = _split_in_python(sorted({one[of_split] for one in chosen}), of_split - deepest - 1)
+        split = split if any(around.splits) else ""
         folder = "path.parent.name" if at == deepest - 1 else f"path.parts[{at - deepest - 1}]"
         end = "*.txt" if all(one.endswith(".txt") for one in around.files) else "[!._]*"
         texts = f"sorted(pathlib.Path({typed_path(root)!r}).glob('{'*/' * deepest}{end}'))"
         encoding, odd = _encoding_of(around.files)
-        text = f"path.read_text({encoding!r})"
+        text = f"path.read_bytes().decode({encoding!r})"  # which keeps line ends
         data = f"[{{{split}'class': {folder}, 'text': {text}}} for path in {texts}]"
         read = call.of_data(data, **({"split__column": "split"} if split else {}))
         others = " (without the files in folders above these)" if len(chosen) < len(folders) else ""
@@ -592,6 +593,13 @@ def classes_of_folders(around: Around) -> Iterator[str]:
     )
     also = f"; to get them as a column, rename each folder, such as: {rename}" if form in _WITH_COLUMNS else ""
     yield f"folder names do not become part of the records: {shown}{'' if '://' in root else also}"
+
+
+def _split_in_python(folders: Sequence[str], at: int) -> str:
+    """Return the item of a dict with the split of a `path`, which the names of folders say."""
+    words = {one: split_in_words(one) for one in folders}
+    named = f"path.parts[{at}]"
+    return f"'split': {named if all(map(split_of_folder, folders)) else f'{words!r}[{named}]'}, "
 
 
 def _encoding_of(files: Sequence[str]) -> tuple[str, str]:

@@ -407,8 +407,8 @@ def _note(kind: str, group: Sequence[tuple[str, Look]], null_values: Sequence[st
         case "rows":
             said = f"{look.shown} holds what looks like whole rows; if its quotes are plain text"
             return f"{columns}: {said}: {Set('input.quote', None)}"
-        case "null":
-            words = Set("input.null_values", [*null_values, look.items])
+        case "null":  # which tells nulls from empty texts
+            words = Set("input.null_values", [*filter(None, null_values), look.items])
             return f"{columns}: {look.shown} is null in dumps of databases, and text here; to read null: {words}"
         case "bools":
             words = Set("input.null_values", [*null_values, look.items])
