@@ -57,6 +57,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.ignore": "globs of files, members and folders to leave out",
     "input.rows": "`true`: the first axis of an array is the rows",
     "input.feature": "the name of the feature of `.npy` files",
+    "input.drop": "a CSV file of keys: records that have one are left out ([guide](guide.md#leave-rows-out))",
+    "input.drop_where": "leave out the records for which an expression is true, as `input.where` keeps them",
     "input.records": "`opaque`: records need not be Examples, and have no schema",
     "schema.infer": "which rows decide the types of CSV and JSON lines: all up to 64 MiB and samples above, all, or "
     "none (all text)",

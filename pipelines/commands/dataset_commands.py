@@ -33,6 +33,7 @@ def info(
 def inspect_command(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or any TFRecord file.")],
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=0, help="How many records.")] = 3,
+    start: Annotated[int, typer.Option(metavar="N", min=0, help="Leave out the first N records.")] = 0,
     split: Annotated[str | None, typer.Option(metavar="NAME", help="Only this split of a dataset.")] = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -42,7 +43,7 @@ def inspect_command(
     def body(session: Session) -> None:
         from .inspect_records import inspect
 
-        inspect(path, count, session.screen, split)
+        inspect(path, count, session.screen, split, start)
 
     answer(body, as_json=as_json, quiet=False, debug=debug)
 
@@ -208,6 +209,10 @@ def export(
     ],
     split: Annotated[str | None, typer.Option(metavar="NAME", help="Only this split.")] = None,
     columns: Annotated[str | None, typer.Option(metavar="A,B", help="Only these columns.")] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="EXPRESSION", help='Only rows for which it is true: "age >= 18".')
+    ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="The first N rows only.")] = None,
     generation: Annotated[int | None, typer.Option(metavar="N", help="An older generation.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
     as_json: Json = False,
@@ -224,7 +229,8 @@ def export(
         from .export import ExportOptions, export_command
 
         names = None if columns is None else names_in(columns)
-        return export_command(path, output, ExportOptions(split, names, generation, overwrite), session.screen)
+        options = ExportOptions(split, names, generation, overwrite, where, limit)
+        return export_command(path, output, options, session.screen)
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 

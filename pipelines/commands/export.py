@@ -24,6 +24,8 @@ from ...transforms.format.wording.printable import counted, printable, printable
 from ...transforms.format.wording.sizes import format_size
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ...transforms.dataset.reading.exported_tables import ExportedRows
     from ..screens.screen import Screen
 
@@ -34,12 +36,23 @@ _SHOWN: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What of a dataset is exported: a generation (None: the latest), one split and some columns (None: all)."""
+    """What of a dataset is exported: a generation (None: the latest), one split and some columns (None: all).
+
+    Of the rows those for which an expression is true, and of these the first so many.
+    """
 
     split: str | None = None
     columns: Sequence[str] | None = None
     generation: int | None = None
     overwrite: bool = False
+    where: str | None = None
+    limit: int | None = None
+
+    @property
+    def of_rows(self) -> dict[str, object]:
+        """The options that were given of those that choose rows and columns."""
+        given = {"--split": self.split, "--columns": self.columns, "--where": self.where, "--limit": self.limit}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def export_command(path: str, target: str, options: ExportOptions, screen: Screen) -> int:
@@ -59,6 +72,7 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
     check_new(target, overwrite=options.overwrite)
     dataset = replace(open_dataset(path, options.generation), whole=True)
     rows = ExportedRows.plan(dataset, options.split, options.columns, one_table=not is_folder)
+    rows = _chosen(rows, options)
     pictures, classes = None, list[str]()
     if is_folder:
         pictures, classes = _export_pictures(rows, target)
@@ -74,13 +88,39 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
     return 0
 
 
+def _chosen(rows: ExportedRows, options: ExportOptions) -> ExportedRows:
+    """Return the rows for which the expression is true, or the first of them. Raises `UsageError` where it is wrong."""
+    if options.where is None:
+        return replace(rows, limit=options.limit)
+    from ...transforms.dataset.rows.numbered_rows import SourceColumns
+    from ...transforms.recipe.step import Column
+    from ...transforms.recipe.steps.expression import read_expression
+    from ...transforms.recipe.steps.where import Where
+
+    try:
+        read_expression(options.where)
+    except ValueError as error:
+        raise UsageError(f"--where: {error}") from error
+    dataset, where = rows.dataset, Where(options.where, "--where", declares=False)
+    assert dataset.schema is not None  # ExportedRows.plan refuses plain bytes
+    every = SourceColumns.plan(dataset.manifest, dataset.schema, None, printable_path(dataset.path)).schema
+    where.plan([Column(one, one.name) for one in every])
+
+    def keep(batch: pa.RecordBatch) -> pa.BooleanArray:
+        return where.apply(batch, "").keep
+
+    return replace(rows, keep=keep, looked_at=where.reads, limit=options.limit)
+
+
 def _say_types(rows: ExportedRows, target: str, options: ExportOptions, screen: Screen) -> None:
     from ...transforms.dataset.reading.exported_tables import without_types
     from ..screens.terminal import shown_path
 
     if names := without_types(rows.schema):
-        given = {"--split": options.split, "--columns": options.columns, "--generation": options.generation}
-        more = [part for key, value in given.items() if value is not None for part in (key, _typed(value))]
+        given = options.of_rows | ({} if options.generation is None else {"--generation": options.generation})
+        more = [
+            part for key, value in given.items() for part in (key, str(value) if key == "--where" else _typed(value))
+        ]
         whole = os.path.splitext(shown_path(target))[0] + ".parquet"
         what = "text there (bytes as base64) or numbers (durations), and come back as such"
         keep = Command("export", shown_path(rows.dataset.path), "-o", whole, *more)
@@ -127,8 +167,7 @@ def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Scre
     from ...transforms.dataset.reading.open_dataset import open_dataset
     from ..screens.terminal import shown_path
 
-    given = {"--split": options.split, "--columns": options.columns}
-    if (alien := next((name for name, value in given.items() if value is not None), None)) is not None:
+    if (alien := next(iter(options.of_rows), None)) is not None:
         raise UsageError(f"{alien} is for tables and pictures; {printable_path(target)} is of the whole dataset")
     check_new(target, overwrite=options.overwrite)
     manifest = open_dataset(path, options.generation).manifest
@@ -169,18 +208,18 @@ def _below_1(manifest: Manifest) -> str:
 def _print(rows: ExportedRows, target: str, pictures: int | None, screen: Screen) -> None:
     from ..screens.terminal import shown_path
 
-    splits = {name: rows.dataset.manifest.splits[name].records for name in rows.splits}
+    splits, records = dict(rows.written), sum(rows.written.values())
     if screen.as_json:
         document = {
             "path": printable_path(rows.dataset.path),
             "target": printable_path(target),
-            "records": rows.records,
+            "records": records,
         }
         screen.data(document | {"splits": splits, "columns": rows.schema.names, "pictures": pictures})
     elif not screen.quiet:
         size = format_size(os.path.getsize(target)) if pictures is None else counted(pictures, "picture")
         of = f" ({', '.join(f'{name} {records:,}' for name, records in splits.items())})" if len(splits) > 1 else ""
-        screen.text(f"Wrote {shown_path(target)}: {counted(rows.records, 'record')}{of}, {size}.", "bold green")
+        screen.text(f"Wrote {shown_path(target)}: {counted(records, 'record')}{of}, {size}.", "bold green")
 
 
 def snippet_command(reader: str, path: str, split: str | None, screen: Screen) -> int:

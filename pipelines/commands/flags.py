@@ -163,7 +163,16 @@ FLAGS: Final = (
         names_in, panel=_INPUT,
     ),
     Flag(
-        "where", "input.where", "EXPRESSION", 'Only rows for which it is true: "age >= 18".', panel=_INPUT,
+        "where", "input.where", "EXPRESSION", 'Only rows for which it is true: "age >= 18".', "convert append rebuild",
+        panel=_INPUT,
+    ),
+    Flag(
+        "drop", "input.drop", "KEYS.csv", "Leave out rows with these keys: a table whose header names columns.",
+        "rebuild", panel=_INPUT,
+    ),
+    Flag(
+        "drop_where", "input.drop_where", "EXPRESSION", 'Leave out rows for which it is true: "age < 18".', "rebuild",
+        panel=_INPUT,
     ),
     Flag(
         "split_key", "split.key", "COLUMN", "Rows of one value of this column stay in one split.",

@@ -29,7 +29,7 @@ from ...transforms.format.wording.printable import counted, more, printable, pri
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.inputs.files.open_file import open_file
 from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
-from ...transforms.sources.tfrecord.schema import Observation
+from ...transforms.sources.tfrecord.schema import Observation, places_of
 from ...transforms.stores.store_url import is_store_url
 from ..config.pictures import image_text
 from ..outcomes.splits_and_order import FOUND_BY, rule_text
@@ -152,7 +152,7 @@ def _observe(file: InputFile) -> Observation:
     seen = Observation(file.entry.name)
     run = next(iter(read_record_batches(os.fsdecode(file.entry.path))), None)
     if run is not None:
-        seen.add(run.payloads.head(_LOOKED_AT))
+        seen.add(run.payloads.head(_LOOKED_AT), places_of(run))
     return seen
 
 
@@ -175,6 +175,7 @@ def _document(overview: Overview) -> dict[str, Any]:
         **({"conversion": manifest.conversion} if manifest.conversion else {}),
         **({"image": manifest.details.image} if manifest.details.image else {}),
         **({"checks": manifest.details.checks} if manifest.details.checks else {}),
+        **({"added": manifest.details.added} if manifest.details.added else {}),
         "schema": None if manifest.schema is None else manifest.schema.to_json(),
         "labels": {feature: list(names) for feature, names in manifest.labels.items()},
         "sidecars": list(manifest.sidecars),
@@ -243,7 +244,7 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
             screen.text(f"Order: random within each split{of}, by seed {seed}")
     if conversion:
         screen.text(f"Made with {printable(', '.join(_keys(conversion)))}")
-    _print_schema(manifest.schema, screen)
+    _print_schema(manifest.schema, screen, manifest.details.added)
     for feature, names in manifest.labels.items():
         shown = ", ".join(f"{printable(name)} = {number}" for number, name in enumerate(names[:_SHOWN_LABELS]))
         more = f" and {len(names) - _SHOWN_LABELS:,} more" if len(names) > _SHOWN_LABELS else ""
@@ -275,7 +276,7 @@ def _totals(overview: Overview) -> Table:
     return table
 
 
-def _print_schema(schema: Schema | None, screen: Screen) -> None:
+def _print_schema(schema: Schema | None, screen: Screen, added: Mapping[str, int]) -> None:
     screen.text("")
     if schema is None:
         screen.text("The records are plain bytes: nothing is known of what they hold.")
@@ -286,6 +287,8 @@ def _print_schema(schema: Schema | None, screen: Screen) -> None:
     nulls = nulls_text(schema)
     if nulls is not None:
         screen.text(nulls)
+    for name, number in added.items():
+        screen.text(f"{name_text(name)} is there since generation {number}, and null in older rows")
 
 
 def _print_foreign(found: ForeignFiles, screen: Screen) -> None:

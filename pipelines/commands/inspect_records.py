@@ -53,8 +53,8 @@ class ShownRecord:
     payload: bytes
 
 
-def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> None:
-    """Print the first `count` records of a dataset (of all its splits, or of one) or of a TFRecord file.
+def inspect(path: str, count: int, screen: Screen, split: str | None = None, start: int = 0) -> None:
+    """Print `count` records of a dataset (of all its splits, or of one) or of a TFRecord file, after the first `start`.
 
     Raise `DamageError` after the records before the damage have been printed.
     """
@@ -62,7 +62,7 @@ def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> 
     if files:
         what = "1 TFRecord file" if len(files) == 1 else f"{len(files):,} TFRecord files"
         screen.note(f"{printable_path(path)}: no dataset, but a folder of {what}, whose records follow")
-    for record in islice(_records(path, split, files), count):
+    for record in islice(_records(path, split, files, start), count):
         shown += 1
         example = parse_example(record.payload) if other_message(record.payload) is None else None
         if screen.as_json:
@@ -70,7 +70,8 @@ def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> 
         else:
             _print_record(record, example, screen)
     if not shown and count:
-        screen.note(f"{printable_path(path)}: holds no records")
+        few = f"no more than {start:,} records" if start else "no records"
+        screen.note(f"{printable_path(path)}: holds {few}")
 
 
 def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict[str, Any]:
@@ -100,13 +101,16 @@ def _files_of_no_dataset(path: str) -> list[str]:
     return [typed_path(os.fsdecode(one)) for one in found]
 
 
-def _records(path: str, split: str | None, files: Sequence[str]) -> Iterator[ShownRecord]:
-    """Yield the records at a path, or of `files` in it; a dataset's are shown as their paths below its folder."""
+def _records(path: str, split: str | None, files: Sequence[str], start: int) -> Iterator[ShownRecord]:
+    """Yield the records at a path, or of `files` in it, from number `start` on.
+
+    A dataset's are shown as their paths below its folder.
+    """
     if files:
         if split is not None:
             raise UsageError(f"{printable_path(path)}: is no dataset, and has no splits; leave --split out")
-        for file in files:
-            yield from _shown(read_record_batches(file), printable_path(file))
+        found = (one for file in files for one in _shown(read_record_batches(file), printable_path(file)))
+        yield from islice(found, start, None)
         return
     if is_store_url(path):
         path = path.rstrip("/")
@@ -119,7 +123,7 @@ def _records(path: str, split: str | None, files: Sequence[str]) -> Iterator[Sho
     if is_file:
         if split is not None:
             raise UsageError(f"{printable_path(path)}: is one file, which has no splits; leave --split out")
-        yield from _shown(read_record_batches(path), printable_path(path))
+        yield from islice(_shown(read_record_batches(path), printable_path(path)), start, None)
         return
     generation = open_generation(path)
     manifest = generation.manifest
@@ -129,7 +133,8 @@ def _records(path: str, split: str | None, files: Sequence[str]) -> Iterator[Sho
     for name in [split] if split is not None else list(manifest.splits):
         for shard in manifest.splits[name].shards:
             stream = RecordStream(generation, [shard], RecordAccess(generation, [shard]))
-            yield from _shown((run for _, run in stream.runs()), shard.path)
+            yield from _shown((run for _, run in stream.runs(start)), shard.path)
+            start = max(start - shard.records, 0)
 
 
 def _shown(runs: Iterable[RecordRun], name: str) -> Iterator[ShownRecord]:

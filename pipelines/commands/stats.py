@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ from ...transforms.dataset.generations.opened_generation import open_generation
 from ...transforms.dataset.generations.statistics_file import read_stats, statistics_files
 from ...transforms.dataset.reading.count_records import FileCount, count_records, counts_of, write_statistics
 from ...transforms.dataset.storage.incomplete_file import check_new, new_file
-from ...transforms.errors import DamageError, UsageError
+from ...transforms.errors import DamageError, SchemaError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Feature, Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
@@ -239,7 +240,10 @@ def _known(root: str, manifest: Manifest) -> Statistics | None:
 def _of_files(path: str, level: Level) -> _Shown:
     source = TfrecordSource(TfrecordInput.model_construct(paths=[path]), Settings(os.getcwd()))
     listing = source.list_files()
-    survey = source.survey(listing, map_in_turn)
+    try:
+        survey = source.survey(listing, map_in_turn)
+    except SchemaError as error:  # it proposes an option of merge: plain bytes have no figures
+        raise SchemaError(re.split("; such records|, or make a new dataset", str(error))[0]) from error
     frozen = survey.frozen
     if frozen.opaque:
         raise UsageError(f"{printable_path(path)}: its records are no Examples, so that nothing can be counted")

@@ -39,6 +39,8 @@ DECISIONS: Final = (
     Decision("name", "dataset", True),
     Decision("input.paths", "append", False),
     Decision("input.limit", "append", False),
+    Decision("input.drop", "append", False),
+    Decision("input.drop_where", "append", False),
     Decision("input.images", "append", False, "the folder of the pictures that YOLO's files describe"),
     Decision("input.annotations.masks", "either", True),
     Decision("input.annotations.classes", "either", True),

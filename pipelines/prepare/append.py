@@ -26,9 +26,10 @@ from ...transforms.format.wording.nearest import NoColumnError, first_names
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.inputs.contract.call import typed_path
 from ...transforms.inputs.contract.dataset_schema import DatasetSchema
-from ...transforms.inputs.contract.selection import refuse_columns
+from ...transforms.inputs.contract.selection import UNITE, refuse_columns
 from ...transforms.inputs.contract.source import Listing, Survey
 from ...transforms.inputs.files.open_file import is_object
+from ...transforms.recipe.source import RecipeSource
 from ...transforms.sources.registry.conform import survey_under
 from ...transforms.tasks.planning import make_plan
 from ..outcomes.splits_and_order import rule_text, unchecked_append
@@ -115,7 +116,8 @@ def prepare_append(
         except NoColumnError as error:
             if error.key != "schema.columns" or error.name in conversion.named:
                 raise
-            raise _missing_column(listing, error.name, dataset) from error
+            inner = source.source if isinstance(source, RecipeSource) else source
+            raise _missing_column(listing, error.name, dataset, unites=inner.union is False) from error
         except SchemaError as error:
             if not latest.is_of_others:
                 raise
@@ -147,14 +149,17 @@ def _dataset_schema(conversion: Conversion, latest: Manifest, schema: Schema) ->
         no_rejects=rejects_allowed(conversion.max_rejects, 1 << 32) == 0,
         wanted_split=conversion.wanted_split,
         columns=latest.columns,
+        may_add=conversion.declared,
     )
 
 
-def _missing_column(listing: Listing, name: str, dataset: DatasetSchema) -> SchemaError:
+def _missing_column(listing: Listing, name: str, dataset: DatasetSchema, *, unites: bool) -> SchemaError:
     names = first_names([entry.name for entry in listing.entries], 1)
     what, more = "a column", ""
     if name in dataset.labels:
         what, more = "a label", f", or give all rows one value: {set_constant(name, 'VALUE')}"
+    elif unites and name in dataset.may_lack:
+        more = f", or read it as nulls: {UNITE}"
     return SchemaError(f'{names}: no column "{printable(name)}", which is {what} of {dataset.name}; add it{more}')
 
 

@@ -67,6 +67,7 @@ class Conversion:
     image              the codec that changes pictures, as the manifest states it
     picture_check      how far pictures are checked
     named              the columns that the user declares
+    declared           the features that these become, where they are no others
     by_content         no column holds a file, so that the content of a listed file is all of its rows
     names_pictures     a column holds the paths of pictures
     runner             what runs it
@@ -94,6 +95,7 @@ class Conversion:
     image: Mapping[str, Any] = field(default_factory=dict)
     picture_check: Check = "structure"
     named: frozenset[str] = frozenset()
+    declared: frozenset[str] = frozenset()
     by_content: bool = True
     names_pictures: bool = False
     runner: AnyRunner = field(default_factory=LocalRunner)

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ...transforms.errors import UsageError
+from ...transforms.errors import InputError, UsageError
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.hints import Set
-from ...transforms.format.wording.printable import printable_path, quoted
+from ...transforms.format.wording.printable import printable, printable_path, quoted
 from ...transforms.inputs.contract.call import Call, typed_path
 from ...transforms.inputs.contract.source import Source
 from ...transforms.inputs.files.below_root import is_missing_or_empty
@@ -112,21 +112,29 @@ def conversion_of(
         remembered=remembered(config, functions) if latest is None else {},
     )
     accepted = functions if config.accept_map else None
-    return made if latest is None else _of_append(made, latest, config.schema_.constants, accepted)
+    return made if latest is None else _of_append(made, latest, config, accepted)
 
 
 def _of_append(
     made: Conversion,
     latest: Manifest,
-    constants: Mapping[str, Any],
+    config: Config,
     accepted: Sequence[Mapping[str, str]] | None,
 ) -> Conversion:
     """Return the conversion of an append, which remembers what its dataset does, but for functions `accepted` now."""
     held = latest.conversion
     kept = {key: value for key, value in held.items() if key != "map" or accepted is None}
     kept |= {"map": accepted} if accepted else {}
+    known = {feature.name for feature in latest.schema or ()}
+    rules = remembered(config, []).get("schema", {}).get("columns", {})
+    new = {name: one for name, one in rules.items() if name in config.named and one.get("name", name) not in known}
+    if new:
+        schema = kept.get("schema", {})
+        kept["schema"] = schema | {"columns": schema.get("columns", {}) | new}
+    constants = config.schema_.constants
+    named = frozenset(rule.name or name for name, rule in config.schema_.columns.items() if name in config.named)
     others = None if constants == held.get("schema", {}).get("constants", {}) else json.dumps(constants, sort_keys=True)
-    return replace(made, held=held, remembered=kept, constants=others)
+    return replace(made, held=held, remembered=kept, constants=others, declared=named)
 
 
 def _settings(config: Config, call: Call, wanted: str | None, latest: Manifest | None, *, by_dataset: bool) -> Settings:
@@ -379,12 +387,20 @@ def _checks_of(asked: ChecksConfig | None) -> tuple[Duplicates | Leaks, ...]:
     return tuple(checks)
 
 
+def _digest_of(path: str, shown: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{printable_path(shown)}: cannot be read: {printable(str(error.strerror))}") from error
+
+
 def config_fingerprint(config: Config, steps: Sequence[Step] = ()) -> str:
     """Return `sha256:` and the digest of what the bytes of the dataset can depend on.
 
     In it: everything of `to_json` (defaults included, so that an explicit default changes nothing; paths as they
-    are relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
-    `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
+    are relative to `base`, so that a folder may be moved; of keys what is in their file) but `runner`, `max_rejects`,
+    `limits` and `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
     """
     document = config.to_json()
     for key in ("runner", "max_rejects", "limits", "accept_map"):
@@ -396,5 +412,8 @@ def config_fingerprint(config: Config, steps: Sequence[Step] = ()) -> str:
         document["split"]["fractions"] = list(config.split.fractions.items())
     if steps:
         document["map"] = [repr(step) for step in steps]
+    keys = document["input"].get("drop") if document.get("input") else None
+    if keys is not None:
+        document["input"]["drop"] = _digest_of(os.path.join(config.base, keys), keys)
     text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

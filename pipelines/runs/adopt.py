@@ -13,7 +13,7 @@ import os
 import secrets
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -68,7 +68,7 @@ from ...transforms.recognise.evidence.names import FileSplits, split_in_name
 from ...transforms.recognise.evidence.tfds import StatedFiles, missing_files, stated_of
 from ...transforms.recognise.rules import recognise
 from ...transforms.recognise.strangers.tables import only_version
-from ...transforms.sources.tfrecord.schema import Observation, observe_together, with_types
+from ...transforms.sources.tfrecord.schema import Observation, observe_together, places_of, with_types
 from ...transforms.stores.store_url import is_store_url
 
 _NAME: Final = "lowercase letters, digits and _, starting with a letter"
@@ -142,7 +142,7 @@ def adopt_files(
     stay = (f"{file} was there, and stays as it is" for file in kept)
     others = sorted({*filter(None, map(split_in_name, names))} - {split}) if split is not None else []
     unused = [f"names of files state splits ({', '.join(others)}), which are not used, since --split is for all files"]
-    said = (*listing.recognised.warnings, *more, *untyped, *missing_files(names))
+    said = (*listing.recognised.warnings, *more, *untyped, *_no_examples(facts), *missing_files(names))
     return folder, manifest, (*unused[: len(others)], *said, *stay)
 
 
@@ -256,7 +256,7 @@ class _Counts:
             self.records += len(run)
             sizes = run.payloads.ends - run.payloads.starts
             self.digest = add_digests((self.digest, record_digests(sizes, run.crcs)))
-            self.seen.add(run.payloads)
+            self.seen.add(run.payloads, places_of(run))
             yield run
 
 
@@ -279,6 +279,15 @@ def _check(folder: str, facts: Sequence[FileFacts]) -> None:
             f"{printable_path(forms[True])} is compressed, and {printable_path(forms[False])} is not; a dataset is one "
             f"or the other: {_merge(folder)} makes it so"
         )
+    foreign = [found.path for found in facts if found.seen.is_foreign]
+    if 0 < len(foreign) < len(facts):
+        names, others = ", ".join(map(printable_path, foreign[:_SHOWN])), len(facts) - len(foreign)
+        raise SchemaError(
+            f"{names}: none of {'its' if len(foreign) == 1 else 'their'} records is a tf.train.Example, and "
+            f"{counted(others, 'file')} beside {'it' if len(foreign) == 1 else 'them'} hold Examples; move "
+            f"{'it' if len(foreign) == 1 else 'them'} elsewhere, or merge all as plain bytes: "
+            f"{_merge(folder, '--records', 'opaque')}"
+        )
     kinds: dict[str, tuple[str, str]] = {}
     for found in facts:
         for feature, seen in found.seen.features.items():
@@ -288,6 +297,17 @@ def _check(folder: str, facts: Sequence[FileFacts]) -> None:
                     f'feature "{printable(feature)}" holds {kind} values in {printable_path(path)} and {seen.kind} '
                     f"values in {printable_path(found.path)}; such files are two datasets: move one kind elsewhere"
                 )
+
+
+def _no_examples(facts: Sequence[FileFacts]) -> Iterator[str]:
+    """Yield which files have records that are no Examples, how many, and the first one."""
+    for found in [one for one in facts if one.seen.bad and not one.seen.is_foreign][:_SHOWN]:
+        they = "is" if found.seen.bad == 1 else "are"
+        yield (
+            f"{printable_path(found.path)}: {found.seen.bad:,} of {counted(found.records, 'record')} {they} no "
+            f"tf.train.Example, first {found.seen.first_bad}; without {'it' if found.seen.bad == 1 else 'them'} there "
+            f"would be a schema"
+        )
 
 
 def _schema(

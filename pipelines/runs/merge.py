@@ -23,6 +23,7 @@ from ...transforms.errors import DamageError, RunError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.observers.tally import Tally
 from ...transforms.sources.tfrecord.inputs import is_dataset
+from ...transforms.sources.tfrecord.options import TfrecordInput
 from ...transforms.sources.tfrecord.pieces import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..config.load import load_config
@@ -109,11 +110,18 @@ def plan_merge(
     config = load_config(known, paths=paths, set_values=set_values, flags=flags)
     if config.shuffle is None and (config.split is None or config.split.follows_source):
         config = config.model_copy(update={"output": config.output.model_copy(update={"order": "source"})})
+    counted = None
+    if config.stats != "none" and (config.split is None or config.split.follows_source):
+        counted = _counted_of(paths)
+    asked = config.input
+    assert isinstance(asked, TfrecordInput)
+    if counted is not None and (asked.where or asked.drop or asked.drop_where):  # what is counted is of other records
+        stats = counted.level if "stats" not in config.model_fields_set else config.stats
+        config, counted = config.model_copy(update={"stats": stats}), None
     conversion = _remembering(conversion_of(config, "merge"), [_manifest_of(path) for path in paths])
     assert isinstance(conversion.source, TfrecordSource)
     source = replace(conversion.source, in_turn=True, shard_size=conversion.output.shard_size)
-    takes_over = config.stats != "none" and (conversion.split is None or conversion.split.follows_source)
-    return Merge(command, conversion, source, _counted_of(paths) if takes_over else None)
+    return Merge(command, conversion, source, counted)
 
 
 def _remembering(conversion: Conversion, manifests: Sequence[Manifest | None]) -> Conversion:

@@ -158,7 +158,9 @@ class SplitTally:
     def merge(self, other: SplitTally) -> None:
         self.records += other.records
         for name, counted in other.features.items():
-            self.features[name].merge(counted)
+            own = self.features.setdefault(name, counted)
+            if own is not counted:  # one that an append has added has values in its own records alone
+                own.merge(counted)
         if self.sample is not None and other.sample is not None:
             self.sample.merge(other.sample)
 
@@ -247,14 +249,18 @@ class Tally:
         return found
 
     def statistics(self, schema: Schema, labels: Mapping[str, Sequence[str]]) -> Statistics:
-        splits = {name: _figures(name, split, schema, labels) for name, split in sorted(self.splits.items())}
+        splits = {
+            name: _figures(name, split, schema, labels, self.level) for name, split in sorted(self.splits.items())
+        }
         return Statistics(self.level, {name: split for name, split in splits.items() if split.records})
 
 
-def _figures(name: str, split: SplitTally, schema: Schema, labels: Mapping[str, Sequence[str]]) -> SplitFigures:
+def _figures(
+    name: str, split: SplitTally, schema: Schema, labels: Mapping[str, Sequence[str]], level: Level
+) -> SplitFigures:
     features = {}
     for feature in schema:
-        tally = split.features[feature.name]
+        tally = split.features.get(feature.name) or FeatureTally.of(feature, level, is_format=False)
         features[feature.name] = FeatureFigures(
             feature.name,
             feature.kind,

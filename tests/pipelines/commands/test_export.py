@@ -183,3 +183,42 @@ def test_classes_of_text_are_numbered_from_1_after_a_placeholder(tmp_path: Path,
     screen = shardmill("export", "again", "-o", "label_map.pbtxt", "--overwrite")
     assert (screen.code, screen.err) == (0, "")
     assert re.findall(r"id: ([0-9]+)", Path("label_map.pbtxt").read_text()) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        (("--limit", "3"), [0, 1, 2]),
+        (("--where", "plan == 'paid' and id > 3"), [5, 7]),
+        (("--where", "id > 2", "--limit", "2", "--columns", "plan"), [3, 4]),
+        (("--where", "id > 99"), []),
+    ],
+)
+def test_some_rows_are_exported_by_an_expression_or_a_limit(
+    tmp_path: Path, shardmill: Shardmill, options: tuple[str, ...], ids: list[int]
+) -> None:
+    Path("people.csv").write_text("id,plan\n" + "".join(f"{i},{('free', 'paid')[i % 2]}\n" for i in range(8)))
+    convert({"input": {"paths": ["people.csv"]}, "schema": {"columns": {"plan": {"label": True}}}}, output="out")
+    screen = shardmill("export", "out", "-o", "some.jsonl", "--json", *options)
+    assert screen.code == 0, screen.err
+    assert (json.loads(screen.out)["records"], json.loads(screen.out)["splits"]) == (len(ids), {"train": len(ids)})
+    rows = [json.loads(line) for line in Path("some.jsonl").read_text().splitlines()]
+    assert [row["plan"] for row in rows] == [("free", "paid")[i % 2] for i in ids]
+    assert "--columns" in options or [row["id"] for row in rows] == ids
+    for suffix in (".parquet", ".csv", ".arrow"):
+        assert shardmill("export", "out", "-o", f"some{suffix}", "-q", *options).code == 0
+    assert pq.read_metadata("some.parquet").num_rows == len(ids)
+
+
+def test_an_expression_of_an_export_that_does_not_fit_is_refused(tmp_path: Path, shardmill: Shardmill) -> None:
+    Path("people.csv").write_text("id,plan\n1,free\n")
+    convert("people.csv", output="out")
+    for text, says in {
+        "ids > 1": 'error: --where names "ids", which is not a column; did you mean "id"?',
+        "id = 1": "error: --where: cannot be read",
+        "plan > 1": 'error: --where: plan > 1 does not fit: plan is string; compare with a value, like plan == "a"\n',
+    }.items():
+        screen = shardmill("export", "out", "-o", "x.csv", "--where", text)
+        assert (screen.code, screen.err.startswith(says)) == (2, True), screen.err
+    screen = shardmill("export", "out", "-o", "out/croissant.json", "--limit", "1")
+    assert (screen.code, "--limit is for tables and pictures" in screen.err) == (2, True)

@@ -180,3 +180,19 @@ def test_a_shard_that_is_committed_and_not_yet_moved_is_read_where_it_is_staged(
 def test_a_split_that_is_not_there_is_a_usage_error_that_names_those_that_are(dataset: Path) -> None:
     with pytest.raises(UsageError, match='no split "tset"; it has: train, val'):
         run(dataset, split="tset")
+
+
+def test_records_are_shown_from_a_number_on_over_files_and_shards(
+    tmp_path: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [example_from_values({"id": [number]}).SerializeToString() for number in range(7)]
+    Path("files").mkdir()
+    write_records("files/a.tfrecord", rows[:4])
+    write_records("files/b.tfrecord", rows[4:])
+    assert shardmill("merge", "files", "-o", "out", "-q").code == 0
+    for path, start in (("files/a.tfrecord", 2), ("files", 3), ("files", 4), ("out", 5)):
+        text = shardmill("inspect", path, "--start", str(start), "-n", "2", "--json").out
+        wanted = [start, start + 1]
+        assert [one["features"]["id"] for one in documents(text)] == [[one] for one in wanted]
+    assert "holds no more than 7 records" in shardmill("inspect", "out", "--start", "7").err

@@ -18,6 +18,7 @@ from shardmill.transforms.errors import DamageError
 from shardmill.transforms.format.encode.example_proto import Example
 
 from ...command_line import Shardmill
+from ...examples import example_from_values
 
 
 def example(**features: Any) -> bytes:
@@ -373,3 +374,44 @@ def test_a_dataset_of_another_format_version_is_refused_with_what_takes_its_shar
     assert shardmill("adopt", "old").code == 0
     assert shardmill("verify", "old").code == 0
     assert [row["a"] for row in open_dataset("old")] == [1, 2]
+
+
+def _files(folder: str, odd: dict[tuple[int, int], bytes]) -> None:
+    """Write five files of ten Examples, some records in their place: by the numbers of file and record, from 0."""
+    Path(folder).mkdir()
+    for file in range(5):
+        rows = [odd.get((file, row), example_from_values({"id": [row]}).SerializeToString()) for row in range(10)]
+        write_records(f"{folder}/{file}.tfrecord", rows)
+
+
+def test_one_file_without_examples_does_not_make_all_plain_bytes(tmp_path: Path, shardmill: Shardmill) -> None:
+    _files("odd", {(3, row): b"\xff\xffno" for row in range(10)})
+    says = "odd/3.tfrecord: none of its records is a tf.train.Example"
+    screen = shardmill("adopt", "odd", "-q")
+    assert (screen.code, f"{says}, and 4 files beside it hold Examples; move it elsewhere" in screen.err) == (2, True)
+    assert not Path("odd/manifest.json").exists()
+    assert shardmill("stats", "odd").err == f"error: {says}; leave it out\n"
+    assert shardmill("merge", "odd", "-o", "odd-dataset", "--records", "opaque", "-q").code == 0
+
+
+def test_the_record_that_breaks_a_schema_is_named_with_its_byte_and_options_only_where_the_command_has_them(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    _files("two", {(3, 4): example_from_values({"id": ["a"]}).SerializeToString()})
+    says = (
+        'error: two/3.tfrecord: feature "id" holds int64 values in some records and bytes values in others, first in '
+        "record 5 at byte 124"
+    )
+    assert shardmill("stats", "two").err == f"{says}\n"
+    assert shardmill("merge", "two", "-o", "x").err.startswith(f"{says}; such records have no schema; to keep them as ")
+    assert shardmill("adopt", "two").err.startswith(f"{says}; such records have no schema; merge them as plain bytes: ")
+
+
+def test_records_that_are_no_examples_are_counted_by_adopt_with_the_first_of_them(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    _files("some", {(0, 4): b"\xff\xffno", (0, 7): b"\xff\xffno"})
+    screen = shardmill("adopt", "some")
+    assert "Its records are not all tf.train.Example, so there is no schema." in screen.out
+    note = "Note: some/0.tfrecord: 2 of 10 records are no tf.train.Example, first record 5 at byte 124; without them"
+    assert note in screen.out.replace("\n", " ")

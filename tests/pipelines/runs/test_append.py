@@ -23,6 +23,7 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.errors import SchemaError, TargetError, TooManyRejects, UsageError
 
+from ...command_line import Shardmill
 from ...label_numbers import in_numbers
 
 SAMPLES = Path(__file__).parents[3] / "configs/samples"
@@ -127,6 +128,39 @@ class TestText:
         ]
         (lines,) = (tmp_path / "out/.staging").glob("*/rejects.jsonl")
         assert "schema.columns" not in lines.read_text()
+
+    def test_a_declared_column_that_the_dataset_lacks_is_added_and_null_in_older_rows(
+        self, out: Path, tmp_path: Path
+    ) -> None:
+        with pytest.raises(SchemaError, match=r"or add the others, null in the rows that it has: --set"):
+            append(sources(put(tmp_path / "b.csv", "id,name,price,tip\n3,c,3,1.5\n4,d,4,\n")), output=out)
+        more = {"tip": {"type": "float32"}}
+        summary = append(sources(str(tmp_path / "b.csv")), output=out, schema__columns=more)
+        assert summary.manifest.details.added == {"tip": 2}
+        assert verify_dataset(str(out)).findings == ()
+        before = len(open_dataset(out, 1))
+        assert open_dataset(out).to_arrow()["tip"].to_pylist() == [None] * before + [1.5, None]
+        assert open_dataset(out, 1).to_arrow().schema.names == ["id", "name", "price"]
+        stats = open_dataset(out).stats
+        assert stats is not None
+        assert stats.splits["train"].features["tip"].missing == before + 1
+        with pytest.raises(
+            SchemaError, match=r"no column .tip., .* add it, or read it as nulls: --set input.columns_differ=union"
+        ):
+            append(sources(put(tmp_path / "c.csv", "id,name,price\n9,z,9\n")), output=out)
+        append(sources(str(tmp_path / "c.csv")), output=out, columns_differ="union")
+        manifest = append(sources(put(tmp_path / "d.csv", "id,name,price,tip\n10,z,9,2\n")), output=out).manifest
+        assert (manifest.details.added, manifest.generation) == ({"tip": 2}, 4)
+        assert open_dataset(out).to_arrow()["tip"].to_pylist()[before:] == [1.5, None, None, 2.0]
+
+    def test_an_added_label_has_its_classes_and_the_next_append_knows_them(self, out: Path, tmp_path: Path) -> None:
+        text = "id,name,price,kind\n3,c,3,cat\n4,d,4,owl\n"
+        more = {"kind": {"label": True}}
+        manifest = append(sources(put(tmp_path / "b.csv", text)), output=out, schema__columns=more).manifest
+        assert (manifest.labels, manifest.details.added) == ({"kind": ("cat", "owl")}, {"kind": 2})
+        assert open_dataset(out).to_arrow()["kind"].to_pylist()[-2:] == ["cat", "owl"]
+        append(sources(put(tmp_path / "c.csv", "id,name,price,kind\n5,e,5,owl\n6,f,6,fox\n")), output=out)
+        assert open_dataset(out).to_arrow()["kind"].to_pylist() == [None, None, "cat", "owl", "owl", "fox"]
 
     @pytest.mark.parametrize(
         ("text", "declared", "mend"),
@@ -626,3 +660,15 @@ class TestInterrupted:
         assert [(Path(file.name).name, file.generation) for file in summary.unchanged] == [("3.csv", 2)]
         assert ids(out) == [1, 2, 3, 4]
         assert_sound(out)
+
+
+def test_the_option_that_an_append_of_more_columns_proposes_adds_them(shardmill: Shardmill) -> None:
+    Path("a.csv").write_text("id,name\n1,a\n2,b\n")
+    Path("b.csv").write_text("id,name,tip\n3,c,1.5\n4,d,\n")
+    assert shardmill("convert", "a.csv", "-o", "out", "-q").code == 0
+    refused = shardmill("append", "b.csv", "-o", "out", "-q")
+    option = "--set schema.columns.tip.type=float64"
+    assert (refused.code, f"or add the others, null in the rows that it has: {option};" in refused.err) == (2, True)
+    assert shardmill("append", "b.csv", "-o", "out", *option.split(), "-q").code == 0
+    assert "tip is there since generation 2, and null in older rows" in shardmill("info", "out").out
+    assert json.loads(shardmill("info", "out", "--json").out)["added"] == {"tip": 2}

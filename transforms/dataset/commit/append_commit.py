@@ -97,9 +97,11 @@ def renumber(spec: DatasetSpec, to: AppendTo, jobs: Sequence[ShardJob], latest: 
 def continued(manifest: Manifest, latest: Manifest) -> Manifest:
     """Return the manifest of an append, given one of what it added alone.
 
-    What it read, counted and rejected is its own, and with what it made pictures ready; schema, labels, splits, other
-    details and what was narrowed are the dataset's.
+    What it read, counted and rejected is its own, and with what it made pictures ready; labels, splits, other details
+    and what was narrowed are the dataset's, and so is the schema, but for features that it adds.
     """
+    known = {feature.name for feature in latest.schema or ()}
+    added = {one.name: manifest.generation for one in manifest.schema or () if one.name not in known}
     splits = {name: _joined(latest.splits.get(name), entry) for name, entry in manifest.splits.items()}
     return replace(
         manifest,
@@ -108,7 +110,10 @@ def continued(manifest: Manifest, latest: Manifest) -> Manifest:
         labels=_longer(latest.labels, manifest.labels),
         narrowed=_narrowed_in_all(latest.narrowed, manifest.narrowed),
         details=replace(
-            latest.details, checks=manifest.details.checks, image=manifest.details.image or latest.details.image
+            latest.details,
+            checks=manifest.details.checks,
+            image=manifest.details.image or latest.details.image,
+            added=latest.details.added | added,
         ),
         splits=dict(sorted({**latest.splits, **splits}.items())),
     )

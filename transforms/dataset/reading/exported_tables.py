@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO, Final
 
@@ -31,12 +31,15 @@ from .open_dataset import Dataset
 
 SPLIT: Final = "split"
 
+Keep = Callable[[pa.RecordBatch], pa.BooleanArray]
+
 
 @dataclass(frozen=True, slots=True)
 class ExportedRows:
     """Some splits of a dataset as record batches of one schema; where there are several, each row has its split.
 
-    `named_splits` are the splits of the values of the source's own column `split`, where that says it.
+    `named_splits` are the splits of the values of the source's own column `split`, where that says it. `keep` says
+    which rows stay by the columns that it looks at, and at most `limit` rows do. `written` counts them by split.
     """
 
     dataset: Dataset
@@ -45,6 +48,10 @@ class ExportedRows:
     schema: pa.Schema
     with_split: bool
     named_splits: Mapping[str, str] | None = None
+    keep: Keep | None = None
+    looked_at: tuple[str, ...] = ()
+    limit: int | None = None
+    written: dict[str, int] = field(default_factory=dict, compare=False)
 
     @classmethod
     def plan(
@@ -78,11 +85,20 @@ class ExportedRows:
     def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the splits and the batches of their rows, in order, about 4 MiB of records at once."""
         names = pa.array(list(self.splits), pa.string())
+        wanted = list(dict.fromkeys([*self.columns, *self.looked_at]))
         for number, split in enumerate(self.splits):
-            for batch in self.dataset[split].batches(columns=self.columns):
+            self.written[split] = 0
+            for found in self.dataset[split].batches(columns=wanted):
                 if self.named_splits is not None:
-                    self._check_split(split, batch[SPLIT])
-                arrays = list(batch.columns)
+                    self._check_split(split, found[SPLIT])
+                batch = found if self.keep is None else found.filter(self.keep(found))
+                batch = batch if self.limit is None else batch.slice(0, self.limit - sum(self.written.values()))
+                self.written[split] += batch.num_rows
+                if not batch.num_rows:
+                    if self.limit is not None and sum(self.written.values()) >= self.limit:
+                        break
+                    continue
+                arrays = batch.columns[: len(self.columns)]
                 if self.with_split:
                     places = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
                     arrays.append(pa.DictionaryArray.from_arrays(places, names))
@@ -95,10 +111,6 @@ class ExportedRows:
         for value in map(_text, pc.unique(numbers).to_pylist()):
             if self.named_splits.get(value, value) != split:
                 raise _two_splits(printable_path(self.dataset.path), self.splits)
-
-    @property
-    def records(self) -> int:
-        return sum(self.dataset.manifest.splits[name].records for name in self.splits)
 
 
 def _text(value: Any) -> str:

@@ -31,6 +31,8 @@ from ...format.wording.printable import printable, printable_path
 from ..generations.opened_generation import OpenedGeneration
 from .record_access import RecordAccess
 
+Labels = Mapping[str, Sequence[str]]
+
 UNLABELLED: Final = -1
 """The number of no class in records that TFDS wrote: where a label may be null, it is one."""
 
@@ -56,26 +58,32 @@ class SourceColumns:
 
     @classmethod
     def plan(cls, manifest: Manifest, schema: Schema, columns: Sequence[str] | None, where: str) -> SourceColumns:
+        return cls.of(schema, manifest.columns, manifest.labels, columns, where)
+
+    @classmethod
+    def of(
+        cls, schema: Schema, stated: Sequence[ColumnEntry], labels: Labels, columns: Sequence[str] | None, where: str
+    ) -> SourceColumns:
         if isinstance(columns, str):
             raise UsageError(f'columns is a list of names: ["{printable(columns)}"]')
         features = {feature.name: feature for feature in schema}
-        entries = {entry.name: entry for entry in manifest.columns if _is_made(entry, manifest)}
+        entries = {entry.name: entry for entry in stated if _is_made(entry, labels)}
         if columns is None:
             held = {name for entry in entries.values() for name in entry.features}
-            order = [entry.name for entry in manifest.columns] or list(features)
+            order = [entry.name for entry in stated] or list(features)
             columns = [*order, *(name for name in features if name not in held and name not in order)]
         parts = []
         for name in columns:
             if name in entries:
                 entry = entries[name]
                 if entry.null == MASK:
-                    parts.append(_feature_part(features[name], manifest, entry.features))
+                    parts.append(_feature_part(features[name], labels, entry.features))
                     continue
                 kind = _kind_of(entry, features)
                 shown = pa.field(name, _read_type(entry, kind, schema), _may_be_null(entry, features))
                 parts.append(_Part(shown, kind, entry.features))
             elif name in features:
-                parts.append(_feature_part(features[name], manifest, (name,)))
+                parts.append(_feature_part(features[name], labels, (name,)))
             else:
                 known = ", ".join(map(printable, dict.fromkeys([*entries, *features])))
                 raise UsageError(f'{where}: no feature "{printable(name)}"; it has: {known}')
@@ -110,11 +118,11 @@ class SourceColumns:
             raise DamageError(f"{where}: {error}") from error
 
 
-def _feature_part(feature: Feature, manifest: Manifest, held_by: tuple[str, ...]) -> _Part:
+def _feature_part(feature: Feature, labels: Labels, held_by: tuple[str, ...]) -> _Part:
     """Return the column of a feature, and of its mask where it has one; classes have their names."""
     kind, names = arrow_type_of(feature), None
-    if manifest.labels.get(feature.name) and feature.shape in ((), (-1,)):
-        names = pa.array(manifest.labels[feature.name], pa.string())
+    if labels.get(feature.name) and feature.shape in ((), (-1,)):
+        names = pa.array(labels[feature.name], pa.string())
         named = pa.dictionary(pa.int64(), pa.string())
         kind = pa.list_(named) if feature.shape else named
     return _Part(pa.field(feature.name, kind, feature.nullable or len(held_by) > 1), None, held_by, names)
@@ -145,11 +153,11 @@ def _named(values: pa.Array, part: _Part, where: str) -> pa.Array:
     return pa.Array.from_buffers(part.field.type, len(values), buffers, offset=values.offset, children=[named])
 
 
-def _is_made(entry: ColumnEntry, manifest: Manifest) -> bool:
+def _is_made(entry: ColumnEntry, labels: Labels) -> bool:
     """Return whether a column is more than the feature of its name, or than lists of its classes."""
     if entry.null == MASK:
         return True
-    if entry.features == (entry.name,) and manifest.labels.get(entry.name):
+    if entry.features == (entry.name,) and labels.get(entry.name):
         return False
     return entry.features != (entry.name,) or isinstance(entry.type, dict) or entry.type.startswith("decimal")
 

@@ -57,7 +57,11 @@ class FramedRows(Rows):
         assert self.split is not None
         self._check()
         written = len(self.payloads)
-        return self._block({self.split: frames_in_place(self.payloads, self.crcs)} if written else {}, written)
+        if not written:
+            return self._block({}, 0)
+        spread = bool(self.dropped)  # with so many gaps that one copy costs less
+        frames = self._taken(np.arange(written)) if spread else frames_in_place(self.payloads, self.crcs)
+        return self._block({self.split: frames}, written)
 
     def to_split_block(self, splitter: Splitter, schema: Schema, memory: dict[str, Any]) -> Block:
         """Return the block, each record in its own split or where a rule says. Raises as `to_block` does."""
@@ -112,12 +116,13 @@ class FramedRows(Rows):
 
     def _block(self, frames: dict[str, Frames], written: int, more: tuple[Reject, ...] = ()) -> Block:
         rejects = (*self.rejects, *more)
-        read = written + len(rejects)
+        dropped = self.dropped.get(self._entry, 0)
+        read = written + len(rejects) + dropped
         return Block(
             self.task,
             self.ordinal,
             frames,
-            (EntryCounts(self._entry, read, written, len(rejects)),) if read else (),
+            (EntryCounts(self._entry, read, written, len(rejects), dropped),) if read else (),
             tuple(sorted(rejects, key=lambda reject: reject.place.record or 0)) if more else rejects,
             narrowed_summary(self.narrowed)
             | ({IMAGE_FORMATS: list(self.image_formats)} if self.image_formats else {})

@@ -47,13 +47,15 @@ class Details:
 
     `columns` are in the order of the source, `image` is the codec that has changed pictures, `checks` what was found by
     checks of the records.
-    `adopted` are files of another writer, of any name and size, that are the first shards.
+    `adopted` are files of another writer, of any name and size, that are the first shards. `added` are features that
+    the shards of earlier generations lack, each with the generation that added it.
     """
 
     columns: tuple[ColumnEntry, ...] = ()
     image: dict[str, Any] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=dict)
     adopted: dict[str, Any] = field(default_factory=dict)
+    added: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         members = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -165,10 +167,11 @@ take_columns: Final[Take[tuple[ColumnEntry, ...]]] = items(
 
 take_details: Final[Take[Details]] = object_of(
     Details,
-    ("columns", "image", "checks", "adopted"),
+    ("columns", "image", "checks", "adopted", "added"),
     columns=take_columns,
     image=_part((), codec=text(), version=text()),
     adopted=_part((), files=integer(1)),
+    added=mapping(integer(2)),
     checks=mapping(
         _part(
             ("not_compared", "action", "splits", "examples"),

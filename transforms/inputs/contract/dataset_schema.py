@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -34,7 +34,8 @@ class DatasetSchema:
 
     `wanted_split` is the split that an append named for records of files that name none. `columns` are those of the
     source, where some are nested or decimals. `may_unite` says that the source can read columns that its files lack as
-    nulls, and was not asked to.
+    nulls, and was not asked to. `may_add` are features that the user declares: those that the dataset lacks are added
+    to it, null in the records that it has.
     """
 
     name: str
@@ -44,6 +45,14 @@ class DatasetSchema:
     wanted_split: str | None = None
     columns: tuple[ColumnEntry, ...] = ()
     may_unite: bool = False
+    may_add: frozenset[str] = frozenset()
+
+    def with_added(self, found: Schema) -> DatasetSchema:
+        """Return the dataset with the features of a source that it lacks and may add."""
+        known = {feature.name for feature in self.schema}
+        new = [replace(one, nullable=True) for one in found if one.name in self.may_add - known]
+        schema = Schema(tuple(sorted((*self.schema, *new), key=lambda feature: feature.name)))
+        return replace(self, schema=schema) if new else self
 
     @property
     def may_lack(self) -> tuple[str, ...]:
@@ -108,7 +117,11 @@ def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retyp
         if missing:
             fixes.append(f"read missing columns as nulls: {UNITE}")
         if "added" in hows:
-            fixes.append(f"keep only the columns that the dataset has: {Set('input.columns', '[NAME, ...]')}")
+            new = [one for one in found if marked.get(one.name) == "added"]
+            plain = all(one.type in _SCALARS and one.shape == () and "/" not in one.name for one in new)
+            named = Add(*(set_column(one.name, "type", one.type) for one in new))
+            more = f", or add the others, null in the rows that it has: {named}" if plain else ""
+            fixes.append(f"keep only the columns that the dataset has: {Set('input.columns', '[NAME, ...]')}{more}")
         if "re-typed" in hows:
             fixes += filter(None, [_declared(marked, dataset, found) if retype is None else retype])
     other = "or convert" if fixes else "convert"

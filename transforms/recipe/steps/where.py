@@ -26,6 +26,8 @@ from .expression import column_of, columns_in, read_expression
 # Say which part of an expression does not fit the columns, and what to write instead, in our words and not Arrow's.
 
 
+_DECLARE: Final = "; or declare another type of the column: "
+
 _BY_FUNCTION = "filter the rows by a function of yours, in Python: convert(..., map=function)"
 
 
@@ -138,7 +140,7 @@ def _fix_of_comparison(node: ast.Compare, operands: Sequence[ast.expr], kinds: S
         return f"the column has a time zone: write times with one, like {ast.unparse(operand)} > {_example(kind)}"
     if types.is_timestamp(kind):
         return f"the column has no time zone: write times without one, like {ast.unparse(operand)} > {_example(kind)}"
-    declared = f"; or declare another type of the column: {set_column(ast.unparse(operand), 'type', 'TYPE')}"
+    declared = f"{_DECLARE}{set_column(ast.unparse(operand), 'type', 'TYPE')}"
     return f"{_compare(operand, kind)}{declared if isinstance(operand, ast.Name) else ''}"
 
 
@@ -160,11 +162,16 @@ _read = lru_cache(maxsize=8)(read_expression)
 
 @dataclass(frozen=True, slots=True)
 class Where(Step):
-    """Keep the rows for which `text` is true; rows for which it is false, or null, are dropped and counted."""
+    """Keep the rows for which `text` is true; rows for which it is false, or null, are dropped and counted.
+
+    `key` is the key of the config that gives it. `declares` says that a config may declare types of columns.
+    """
 
     is_of_file = True
 
     text: str
+    key: str = "input.where"
+    declares: bool = True
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -174,16 +181,17 @@ class Where(Step):
         known = {column.name: column.field for column in columns}
         for name in self.reads:
             if name not in known:
-                raise NoColumnError("input.where", name, list(known))
+                raise NoColumnError(self.key, name, list(known))
         fields = [known[name] for name in self.reads]
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], names=list(self.reads))
         held = ", ".join(f'"{printable(field.name)}" is {printable(type_words(field.type))}' for field in fields)
         try:
             found = _evaluate(_read(self.text), empty)
         except _MISFITS as error:
-            raise SchemaError(f"input.where: {_misfit(_read(self.text), empty)}") from error
+            text = _misfit(_read(self.text), empty)
+            raise SchemaError(f"{self.key}: {text if self.declares else text.partition(_DECLARE)[0]}") from error
         if isinstance(found, pa.Scalar) or not types.is_boolean(found.type):
-            raise SchemaError(f"input.where is not true or false for a row ({held}): compare a column with a value")
+            raise SchemaError(f"{self.key} is not true or false for a row ({held}): compare a column with a value")
         return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
@@ -193,7 +201,7 @@ class Where(Step):
         except (pa.ArrowInvalid, ValueError) as error:
             where = f" in rows of {file}" if file else ""
             raise RunError(
-                f"input.where cannot be computed{where}: {printable(str(error))}; write it another way"
+                f"{self.key} cannot be computed{where}: {printable(str(error))}; write it another way"
             ) from error
 
 

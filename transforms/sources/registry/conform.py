@@ -7,8 +7,9 @@ What a source may follow the dataset in, where its config leaves it open:
     images       classes have the numbers that they have; new ones come at the end
 
 A feature that is added, missing or re-typed is refused with both schemas side by side: that is a migration, and no
-append. Nulls are decided row by row: one in a feature that has none is a reject. Where columns of files may differ
-(`input.columns_differ: union`), a nullable feature that is missing is null in all rows.
+append. One that the user declares is added, and null in the records that are there. Nulls are decided row by row: one
+in a feature that has none is a reject. Where columns of files may differ (`input.columns_differ: union`), a nullable
+feature that is missing is null in all rows.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def _recipe_under(source: RecipeSource, listing: Listing, run: ParallelMap, data
     as_read = replace(dataset, schema=Schema(tuple(sorted(own.values(), key=lambda feature: feature.name))))
     survey = _conformed(inner, survey, listing, run, as_read, typed)
     survey = replace(found, source=survey.source or inner).after(survey, run)
+    dataset = dataset.with_added(survey.frozen.schema)
     refuse_others(dataset, survey.frozen.schema, _STEPS)
     return replace(survey, frozen=replace(survey.frozen, schema=dataset.schema))
 
@@ -158,6 +160,7 @@ def _conformed(
         source = source.with_rules({**source.rules, **forms})
         survey = typed(source.survey(listing, run))
     survey = _with_columns(survey, _missing_columns(source, survey, dataset))
+    dataset = dataset.with_added(survey.frozen.schema)
     survey = source.cast_to(survey, dataset)
     refuse_others(dataset, survey.frozen.schema)
     reason = "the dataset's"

@@ -42,7 +42,8 @@ def check_classes(value: list[object]) -> list[str]:
     return names
 
 
-def _check_where(value: str) -> str:
+def check_where(value: str) -> str:
+    """Raise `ValueError` where a value is no expression over columns."""
     read_expression(value)
     return value
 
@@ -81,7 +82,7 @@ class SharedOptions(BaseModel):
     columns: Columns = None
     exclude_columns: list[str] = []
     limit: Count | None = None
-    where: Annotated[str, AfterValidator(_check_where)] | None = None
+    where: Annotated[str, AfterValidator(check_where)] | None = None
     ignore: list[Annotated[str, StringConstraints(min_length=1)]] = []
     splits: Literal["names", "none"] | SplitGlobs | None = None
     detect: Literal["none"] | None = None

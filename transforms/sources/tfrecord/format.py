@@ -24,7 +24,6 @@ class TfrecordFormat(Format[TfrecordInput]):
         "input.columns",
         "input.exclude_columns",
         "input.limit",
-        "input.where",
         "schema.columns",
         "map",
         "checks",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from ..registry.options import Options
+from pydantic import AfterValidator
+
+from ..registry.options import InputPath, Options, check_where
 
 
 class TfrecordInput(Options):
-    """TFRecord files; `opaque` records need not be Examples."""
+    """TFRecord files; `opaque` records need not be Examples. Some may be left out, by keys or by an expression."""
 
     format: Literal["tfrecord"] = "tfrecord"
     records: Literal["example", "opaque"] = "example"
+    drop: InputPath | None = None
+    drop_where: Annotated[str, AfterValidator(check_where)] | None = None

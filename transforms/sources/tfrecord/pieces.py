@@ -39,6 +39,7 @@ from ...format.tfrecord.scan import WRONG_DATA, Damage, find_headers, is_record_
 from ...format.wording.hints import Command, Set
 from ...inputs.contract.source import Frozen, ListedFile, Piece, SourceEntry
 from ...inputs.files.open_file import ReadAt, expect, open_file, open_listed, open_unbuffered, read_at, size_of
+from .picked import Picking
 
 _GZIP_EXPANSION: Final = 4
 """Bytes of records for each compressed one, where nobody counted: tables reach 3 to 5."""
@@ -253,7 +254,7 @@ class PieceReader:
     """Reads one piece: runs of records become framed rows.
 
     `before` is how many bytes of records the task has had before: where the piece begins in what is written of it.
-    `looked_at` are the features by which a rule says the split of a record.
+    `looked_at` are the features by which a rule says the split of a record. `picking` says which records are kept.
     """
 
     piece: RecordsPiece
@@ -261,6 +262,7 @@ class PieceReader:
     record_bytes: int
     before: int = 0
     looked_at: tuple[str, ...] = ()
+    picking: Picking | None = None
     _damages: list[Damage] = field(default_factory=list)
     _before: int | None = None
     _first: int = 0
@@ -269,8 +271,8 @@ class PieceReader:
         """Start at ordinal `first` of the task. Raises `SourceError` where the framing is damaged."""
         piece = self.piece
         decoder = None
-        if piece.check or self.looked_at:
-            columns = None if piece.check else self.looked_at
+        if piece.check or self._wanted:
+            columns = None if piece.check else self._wanted
             decoder = ExampleDecoder(self.frozen.schema, columns, refuse_other_messages=True)
         formats = _formats_decoder(self.frozen.schema)
         ordinal = self._first = first
@@ -290,12 +292,18 @@ class PieceReader:
         if piece.crc32c is not None and not rejected:  # damage that was found and counted explains another checksum
             yield self._end(task, ordinal, ReadRange(piece.entry, piece.start, piece.bytes, crcs[0], piece.crc32c))
 
+    @property
+    def _wanted(self) -> tuple[str, ...]:
+        """The features that are decoded of each record."""
+        more = () if self.picking is None else self.picking.columns.features
+        return tuple(dict.fromkeys([*self.looked_at, *more]))
+
     def _look(self, decoder: ExampleDecoder, run: RecordRun, reasons: dict[int, str]) -> pa.RecordBatch:
         """Return the features that are looked at of the records without damage, and add to `reasons` what is wrong."""
         sound = rows_without(len(run), reasons)
         found = decoder.try_decode(run.payloads.take(sound) if reasons else run.payloads)
         reasons |= {int(sound[problem.row]): problem.reason for problem in found.problems}
-        batch = found.batch.select(list(self.looked_at))
+        batch = found.batch.select(list(self._wanted))
         if not found.problems:
             return batch
         return take_rows(batch, rows_without(len(sound), (problem.row for problem in found.problems)))
@@ -312,16 +320,23 @@ class PieceReader:
         piece, payloads, crcs = self.piece, run.payloads, run.crcs
         rejects = tuple(self._reject(run, row, reasons[row]) for row in sorted(reasons))
         rows = rows_without(len(run), reasons)
-        if reasons:
+        dropped: dict[int, int] = {}
+        if self.picking is not None and batch is not None:
+            gone = self.picking.left_out(batch, piece.name)
+            if gone.any():
+                dropped[piece.entry] = int(gone.sum())
+                rows, batch = rows[~gone], take_rows(batch, np.flatnonzero(~gone))
+        if reasons or dropped:
             payloads, crcs = payloads.take(rows), crcs[rows]
         found: tuple[str, ...] = ()
         if formats is not None:
             columns = formats.try_decode(payloads).batch.columns
             found = tuple(sorted({str(one) for values in columns for one in values.unique().to_pylist() if one}))
         return FramedRows(
-            task, ordinal, piece.entry, empty_batch(len(rows)) if batch is None or not self.looked_at else batch,
+            task, ordinal, piece.entry,
+            empty_batch(len(rows)) if batch is None or not self.looked_at else batch.select(list(self.looked_at)),
             RecordOrigin(self, run, rows), rejects=rejects, split=piece.split, payloads=payloads, crcs=crcs,
-            image_formats=found, narrowed=piece.narrowed if ordinal == self._first else (),
+            image_formats=found, narrowed=piece.narrowed if ordinal == self._first else (), dropped=dropped,
         )  # fmt: skip
 
     def _end(self, task: int, ordinal: int, read: ReadRange) -> FramedRows:
@@ -341,7 +356,7 @@ class PieceReader:
 
     def _reject(self, run: RecordRun, row: int, reason: str) -> Reject:
         piece = self.piece
-        fixes = _FIXES if not self.looked_at else {WRONG_DATA: _FIXES[WRONG_DATA]}  # plain bytes have no features
+        fixes = _FIXES if not self._wanted else {WRONG_DATA: _FIXES[WRONG_DATA]}  # plain bytes have no features
         fix = next((fix for start, fix in fixes.items() if reason.startswith(start)), None)
         text = f"{reason}; {fix}" if fix else reason
         error = CellError(None, "CORRUPT", "", "a record that is whole and of the schema", text)

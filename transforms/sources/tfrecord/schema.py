@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...dataset.storage.record_file import RecordRun
 from ...errors import SchemaError
 from ...format.buffers.payloads import Payloads
 from ...format.decode.decode_examples import ExampleDecoder
@@ -77,17 +79,39 @@ class _Seen:
         self.fewest, self.most = min(self.fewest, fewest), max(self.most, most)
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where records are in their file: the `numbers`, from 1, and the bytes where they begin; both may be unknown."""
+
+    numbers: npt.NDArray[np.int64] | tuple[int, ...] = ()
+    offsets: npt.NDArray[np.int64] | tuple[int, ...] = ()
+
+    def behind(self, count: int) -> Places:
+        return Places(self.numbers[count:], self.offsets[count:])
+
+    def of(self, row: int) -> str:
+        return f"record {self.numbers[row]} at byte {self.offsets[row]}" if len(self.numbers) else ""
+
+
+def places_of(run: RecordRun, rows: npt.NDArray[np.int64] | None = None) -> Places:
+    """Return the places of the records of a run, or of some rows of it."""
+    numbers = np.arange(run.first_record, run.first_record + len(run))
+    return Places(numbers, run.offsets) if rows is None else Places(numbers[rows], run.offsets[rows])
+
+
 @dataclass(slots=True)
 class Observation:
     """What Examples were seen to hold; `name` is the file's. `bad` counts records that are not Examples.
 
-    `other` is what one of these is: a SequenceExample, or an ExampleListWithContext. `types` are those that are stated.
+    `other` is what one of these is: a SequenceExample, or an ExampleListWithContext. `first_bad` is the place of the
+    first one. `types` are those that are stated.
     """
 
     name: str
     records: int = 0
     bad: int = 0
     other: str | None = None
+    first_bad: str = ""
     features: dict[str, _Seen] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     _decoder: ExampleDecoder | None = None
@@ -97,14 +121,15 @@ class Observation:
         """Return whether records were seen, and none of them was an Example that holds anything."""
         return self.bad > 0 and not self.features
 
-    def add(self, payloads: Payloads) -> None:
-        """Raise `SchemaError` where a feature is of two kinds."""
+    def add(self, payloads: Payloads, places: Places | None = None) -> None:
+        """Look at some more records, which are at `places`. Raises `SchemaError` where a feature is of two kinds."""
+        places = places or Places()
         if not self.features:
             first = payloads.head(_FIRST_RECORDS)
-            self._add_one_by_one(first, range(len(first)))
-            payloads = payloads.tail(len(first))
+            self._add_one_by_one(first, range(len(first)), places)
+            payloads, places = payloads.tail(len(first)), places.behind(len(first))
         if not len(payloads) or not self.features:
-            self._add_one_by_one(payloads, range(len(payloads)))
+            self._add_one_by_one(payloads, range(len(payloads)), places)
             return
         if self._decoder is None:
             kinds = sorted((name, cast(Kind, seen.kind)) for name, seen in self.features.items())
@@ -117,36 +142,39 @@ class Observation:
                 self.features[name].add(len(column) - column.null_count, sizes["min"], sizes["max"])
                 self._look(name, column.flatten())
         self.records += len(payloads) - int(odd.sum())
-        self._add_one_by_one(payloads, odd.nonzero()[0].tolist())
+        self._add_one_by_one(payloads, odd.nonzero()[0].tolist(), places)
 
-    def _add_one_by_one(self, payloads: Payloads, rows: Iterable[int]) -> None:
+    def _add_one_by_one(self, payloads: Payloads, rows: Iterable[int], places: Places) -> None:
         for row in rows:
             other = other_message(payloads[row])
             example = parse_example(payloads[row]) if other is None else None
             if example is None:
                 self.bad += 1
                 self.other = self.other or other
+                self.first_bad = self.first_bad or places.of(row)
                 continue
             self.records += 1
             for name, feature in iter_features(example):
                 kind, values = feature_values(feature)
                 if kind != "none":
-                    self._seen(name, kind).add(1, len(values), len(values))
+                    self._seen(name, kind, places.of(row)).add(1, len(values), len(values))
                     self._look(name, values)
 
     def _look(self, name: str, values: Sequence[Any] | pa.Array) -> None:
         if self.types.get(name, "image") != "image":
             self.features[name].look(values)
 
-    def _seen(self, name: str, kind: str) -> _Seen:
+    def _seen(self, name: str, kind: str, place: str) -> _Seen:
         seen = self.features.get(name)
         if seen is None:
             seen = self.features[name] = _Seen(kind)
             self._decoder = None
         elif seen.kind != kind:
+            first = place and f", first in {place}"
             raise SchemaError(
                 f'{self.name}: feature "{printable(name)}" holds {seen.kind} values in some records and {kind} values '
-                f"in others; such records have no schema; to keep them as plain bytes: {Set('input.records', 'opaque')}"
+                f"in others{first}; such records have no schema; to keep them as plain bytes: "
+                f"{Set('input.records', 'opaque')}"
             )
         return seen
 

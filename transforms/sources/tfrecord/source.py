@@ -17,7 +17,11 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+import numpy.typing as npt
+
 from ...format.batches.rows import Rows
+from ...format.decode.decode_examples import ExampleDecoder
 from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import DEFAULT_SPLIT
@@ -25,11 +29,13 @@ from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...inputs.contract.dataset_schema import DatasetSchema
 from ...inputs.contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
+from ...inputs.files.listing import entry_name
 from ...inputs.files.open_file import check_stamp
 from ...recognise.evidence.tfds import missing_files, stated_of
 from ...recognise.rules import recognise
 from ..registry.file_source import FileSource
 from .inputs import InputFile, Inputs, find_inputs
+from .picked import Keys, Picking, columns_of, read_keys
 from .pieces import PieceReader, RecordsPiece, cut_run, is_compressed, pass_over, read_runs, rows_without, whole_file
 from .schema import (
     Labels,
@@ -42,6 +48,7 @@ from .schema import (
     agree_with_files,
     allows_more,
     hold_no_examples,
+    places_of,
     stated_by,
     with_types,
 )
@@ -81,6 +88,7 @@ class TfrecordSource(FileSource):
     shard_size      files are cut where shards of that size will end; None: they are read whole
     in_turn         files stay in the order of the paths; else they are sorted
     dataset         the dataset that the records are added to, which they must agree with
+    keys            the keys of the records that are left out, which planning reads
     """
 
     traits = Traits(whole_records=True)
@@ -89,6 +97,7 @@ class TfrecordSource(FileSource):
     shard_size: int | None = None
     in_turn: bool = False
     dataset: Stated | None = None
+    keys: Keys | None = None
 
     def following(self, dataset: DatasetSchema) -> TfrecordSource:
         """Return the source whose records agree with the dataset; files may say themselves of which split they are."""
@@ -111,27 +120,47 @@ class TfrecordSource(FileSource):
         files = [file for file in listing.inputs.files if file.entry in wanted]
         inputs = replace(listing.inputs, files=files)
         found = self._agree(inputs, run)
+        frozen = Frozen(found.schema, (), found.labels, found.opaque, found.columns)
+        source, said = self._with_keys(frozen, files, run)
         pieces, groups = self._cut(inputs, found)
         splits = tuple(sorted({piece.split for piece in pieces if piece.split is not None}))
         maps = {key: one.by for key, one in inputs.stated.features.items() if one.by.endswith(".pbtxt")}
         named = [f"names of the classes of {key}, from {printable(maps[key])}" for key in found.labels if key in maps]
         return Survey(
-            Frozen(found.schema, splits, found.labels, found.opaque, found.columns),
+            replace(frozen, splits=splits),
             (),
             tuple(pieces),
-            (*listing.recognised.warnings, *self._warnings(inputs, found)),
+            (*listing.recognised.warnings, *self._warnings(inputs, found), *said),
             _split_rows(pieces),
             groups if self.shard_size is not None else None,
             detected=(*listing.recognised.lines, *named, *inputs.stated.notes({one.name for one in found.schema})),
+            source=source,
         )
+
+    def _with_keys(
+        self, frozen: Frozen, files: Sequence[InputFile], run: ParallelMap
+    ) -> tuple[TfrecordSource, list[str]]:
+        """Return the source with the keys of the records to leave out, and in words those that no record has."""
+        keys = None
+        if self.options.drop is not None:
+            path, base = os.path.join(self.settings.base, self.options.drop), os.fsencode(self.settings.base)
+            keys = read_keys(path, entry_name(os.fsencode(path), base), columns_of(frozen).schema)
+        picking = Picking.plan(frozen, self.options, keys)
+        if picking is None or keys is None:
+            return self, []
+        only = replace(picking, where=None, drop_where=None)
+        seen = run(partial(_keys_in, picking=only, schema=frozen.schema), files, heavy=True)
+        return replace(self, keys=keys), keys.warnings(np.logical_or.reduce([keys.none, *seen]))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Damaged records are rejects. Raises `SourceError` where the framing is damaged, or the file changed."""
         ordinal = before = 0
+        picking = Picking.plan(frozen, self.options, self.keys)
+        record_bytes, looked_at = self.settings.limits.record_bytes, self.settings.looked_at
         for piece in task.pieces:
             assert isinstance(piece, RecordsPiece)
             check_stamp(piece)
-            reader = PieceReader(piece, frozen, self.settings.limits.record_bytes, before, self.settings.looked_at)
+            reader = PieceReader(piece, frozen, record_bytes, before, looked_at, picking)
             for rows in reader.read(task.ordinal, ordinal):
                 yield rows
                 ordinal += 1
@@ -196,11 +225,12 @@ class TfrecordSource(FileSource):
         """Read a foreign file for its schema; records with damaged data are left to the second reading."""
         seen = Observation(file.entry.name, types=types)
         for run in read_runs(file.entry, on_damage=pass_over, record_bytes_limit=self.settings.limits.record_bytes):
-            payloads = run.payloads
+            payloads, places = run.payloads, places_of(run)
             if run.damaged:
-                payloads = payloads.take(rows_without(len(run), run.damaged))
+                sound = rows_without(len(run), run.damaged)
+                payloads, places = payloads.take(sound), places_of(run, sound)
                 seen.bad += len(run.damaged)
-            seen.add(payloads)
+            seen.add(payloads, places)
         return seen
 
     def _split_of(self, file: InputFile) -> str | None:
@@ -265,6 +295,18 @@ class TfrecordSource(FileSource):
         if unknown and found.labels and (inputs.datasets or self.dataset is not None):
             names = ", ".join(map(printable, sorted(found.labels)))
             yield f"{names}: the numbers in foreign files are taken for the labels of the datasets"
+
+
+def _keys_in(file: InputFile, picking: Picking, schema: Schema) -> npt.NDArray[np.bool_]:
+    """Return which keys some record of a file has; what is damaged is left to the second reading."""
+    assert picking.keys is not None
+    seen = picking.keys.none
+    decoder = ExampleDecoder(schema, picking.columns.features)
+    for run in read_runs(file.entry, on_damage=pass_over, check_crc=False):
+        found = decoder.try_decode(run.payloads).batch
+        numbers = picking.keys.numbers(picking.columns.batch(found, file.entry.name))
+        seen[numbers[numbers >= 0]] = True
+    return seen
 
 
 def _split_rows(pieces: Sequence[RecordsPiece]) -> dict[str, int]:
