@@ -258,17 +258,19 @@ def snippet(
 
 
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A dataset's folder, or a generation: FOLDER@3.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A dataset's folder, a generation: FOLDER@3, or TFRecord files.")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The other one.")],
     records: Annotated[bool, typer.Option("--records", help="Read and compare the records themselves.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two datasets or generations.
+    """Compare two datasets or generations, or the records of files.
 
     It compares schema, counts, figures, labels and sources by their manifests, and with --records the shards that
-    differ. The exit code is 0 if schema, classes and records are equal, else 1.
+    differ. Of files without a manifest it compares the records. The exit code is 0 if all are equal, else 1.
     """
 
     def body(session: Session) -> int:

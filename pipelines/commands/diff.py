@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,9 @@ from ...transforms.dataset.generations.manifest_files import read_manifest
 from ...transforms.dataset.generations.opened_generation import OpenedGeneration
 from ...transforms.dataset.reading.compare import Difference, FigureDifference, Side, compare
 from ...transforms.format.wording.hints import Command
-from ...transforms.format.wording.printable import printable
+from ...transforms.format.wording.printable import counted, printable
 from ...transforms.format.wording.sizes import format_size
+from ...transforms.sources.tfrecord.inputs import find_inputs, is_dataset
 
 if TYPE_CHECKING:
     from ...transforms.dataset.reading.compare_records import RecordDifference
@@ -25,7 +27,9 @@ _SHOWN: Final = 20
 
 
 def diff_command(a: str, b: str, screen: Screen, *, records: bool) -> int:
-    """Print what differs between two datasets; return 0 if they are equal, else 1."""
+    """Print what differs between two datasets, or the records of files; return 0 if they are equal, else 1."""
+    if _is_plain(a) or _is_plain(b):
+        return _diff_files(a, b, screen)
     sides = Side.open(a), Side.open(b)
     found = compare(*sides)
     read = _compared(sides, found) if records else []
@@ -39,6 +43,27 @@ def diff_command(a: str, b: str, screen: Screen, *, records: bool) -> int:
         screen.data(document | {"records": [_record_document(one) for one in read] if records else None})
     elif not screen.quiet:
         _print(sides, found, read, screen)
+        screen.text("Equal." if equal else "Different.", "bold green" if equal else "bold red")
+    return 0 if equal else _DIFFERENT
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether a path is a file, or a folder that holds files and no manifest."""
+    return os.path.isfile(name) or (os.path.isdir(name) and not is_dataset(os.fsencode(name)) and any(os.scandir(name)))
+
+
+def _diff_files(a: str, b: str, screen: Screen) -> int:
+    from ...transforms.dataset.reading.compare_records import compare_files
+
+    found = [[os.fsdecode(file.entry.path) for file in find_inputs([one], os.getcwd()).files] for one in (a, b)]
+    one = compare_files(found)
+    equal = not one.only_a and not one.only_b
+    if screen.as_json:
+        screen.data({"a": a, "b": b, "equal": equal, "records": [_record_document(one)]})
+    elif not screen.quiet:
+        for letter, name, files in zip("AB", (a, b), found, strict=True):
+            screen.text(f"{letter}: {printable(name)}, {counted(len(files), 'file')}")
+        screen.text(f"Records: {one.only_a:,} only in A, {one.only_b:,} only in B ({one.read:,} read)")
         screen.text("Equal." if equal else "Different.", "bold green" if equal else "bold red")
     return 0 if equal else _DIFFERENT
 

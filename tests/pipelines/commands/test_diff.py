@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from shardmill.pipelines import append, convert
+from shardmill.transforms.dataset.storage.record_file import write_records
 
 from ...command_line import Shardmill
 
@@ -153,3 +154,25 @@ def test_distinct_values_that_are_estimated_are_called_so(tmp_path: Path, shardm
     (figure,) = (one for one in document(shardmill, "few", "many")[1]["figures"] if one["figure"] == "distinct")
     assert (figure["a"], figure["estimated"]) == (100, ["b"])
     assert f"train name: distinct 100 -> about {figure['b']:,}" in shardmill("diff", "few", "many").out
+
+
+def test_files_without_a_manifest_are_compared_by_their_records_in_any_order(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    rows = [f"record {number}".encode() for number in range(9)]
+    Path("two").mkdir()
+    write_records("one.tfrecord", rows)
+    write_records("two/a.tfrecord", rows[5:])
+    write_records("two/b.tfrecord", rows[:5])
+    assert shardmill("merge", "one.tfrecord", "-o", "out", "-q").code == 0
+    for other in ("two", "out"):
+        screen = shardmill("diff", "one.tfrecord", other)
+        assert (screen.code, screen.out.splitlines()[-2:]) == (
+            0,
+            ["Records: 0 only in A, 0 only in B (18 read)", "Equal."],
+        )
+    screen = shardmill("diff", "one.tfrecord", "two/a.tfrecord", "--json")
+    said = json.loads(screen.out)
+    assert (screen.code, said["equal"], said["records"][0]["only_a"], said["records"][0]["only_b"]) == (1, False, 5, 0)
+    Path("cut.tfrecord").write_bytes(Path("one.tfrecord").read_bytes()[:-3])
+    assert shardmill("diff", "cut.tfrecord", "one.tfrecord").code == 3

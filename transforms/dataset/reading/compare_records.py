@@ -24,6 +24,7 @@ from ...format.manifest.manifest import Manifest, ShardEntry
 from ...observers.groups import DIGEST, digests_of_values
 from ..generations.opened_generation import OpenedGeneration
 from ..rows.record_access import RecordAccess, RecordStream
+from ..storage.record_file import RecordRun, read_record_batches
 
 IN_MEMORY: Final = 1 << 22
 """Digests of both sides that are held: 64 MB, and as much again to sort them."""
@@ -67,6 +68,21 @@ def compare_records(split: str, sides: Sequence[tuple[str, Manifest]], in_memory
     return RecordDifference(split, only_a, only_b, read, size, skipped)
 
 
+def compare_files(sides: Sequence[Sequence[str]], in_memory: int = IN_MEMORY) -> RecordDifference:
+    """Compare the records of files that no manifest describes, of each side all together."""
+    read = size = 0
+    with _Digests(in_memory) as digests:
+        for number, paths in enumerate(sides):
+            for path in paths:
+                for run in read_record_batches(path):
+                    read, size = read + len(run), size + int((run.payloads.ends - run.payloads.starts).sum())
+                    for found in _digests_of(run):
+                        digests.add(number, found)
+        counts = [_count(*both) for both in digests.pairs()]
+    only_a, only_b = (sum(count[side] for count in counts) for side in (0, 1))
+    return RecordDifference("", only_a, only_b, read, size, 0)
+
+
 def _content(entry: ShardEntry) -> tuple[int, int, str]:
     return entry.records, entry.bytes, entry.crc32c
 
@@ -86,8 +102,12 @@ def _digests(path: str, manifest: Manifest, entries: Sequence[ShardEntry]) -> It
     generation = OpenedGeneration(path, manifest)
     stream = RecordStream(generation, entries, RecordAccess(generation, entries), whole=True)
     for _, run in stream.runs():
-        for first in range(0, len(run), _AT_ONCE):
-            yield digests_of_values(list(run.payloads.tail(first).head(_AT_ONCE)))
+        yield from _digests_of(run)
+
+
+def _digests_of(run: RecordRun) -> Iterator[Digests]:
+    for first in range(0, len(run), _AT_ONCE):
+        yield digests_of_values(list(run.payloads.tail(first).head(_AT_ONCE)))
 
 
 @dataclass(slots=True)
