@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import DecodeError, Raw
-from msgspec.json import decode
+from msgspec.json import Decoder, decode
 
 from ...errors import SourceError
 from ...format.wording.hints import Foreign
@@ -56,12 +56,13 @@ _USED: Final = (
     "map(select((.id | tostring) as $id | $used | has($id)))"
 )
 """The jq program that leaves the categories that have objects."""
-_SAYS: Final = ("bbox", "category_id", "caption")
+_SAYS: Final = frozenset({"bbox", "category_id", "caption"})
 """What an annotation says of its picture by: one without any of these says nothing that is read."""
 
 _MOST_LOST: Final = 0.1
 """The share of a file's annotations that may be lost; more are a fault of the file, and end the run."""
 
+_DECODER: Final = Decoder()
 _SHOWN_IDS: Final = 3
 _ID_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
@@ -104,7 +105,7 @@ class _Document:
             if number % PART == 0:
                 let_go(self.text)
             try:
-                yield decode(one) if isinstance(one, Raw) else one
+                yield _DECODER.decode(one) if isinstance(one, Raw) else one
             except (DecodeError, RecursionError):  # a number that Python takes alone
                 yield json.loads(bytes(one))
 
@@ -209,7 +210,7 @@ class _Found:
             if picture is None:
                 homeless.append(one.get("image_id"))
                 continue
-            if not any(name in one for name in _SAYS):
+            if _SAYS.isdisjoint(one):
                 silent.append(one)
             is_caption = "caption" in one and not {"bbox", "segmentation", "keypoints"} & one.keys()
             if ("bbox" in one or "category_id" in one) and not is_caption:  # Datumaro gives captions the category 0
