@@ -19,6 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ...format.wording.hints import Add, Set
 from ...inputs.contract.call import Call
+from ...inputs.files.formats import FORMATS
 from ...inputs.files.skipped_names import SPLITS
 
 MAX_LABEL_OFFSET: Final = 1000
@@ -46,10 +47,13 @@ _FILE: Final = re.compile(
 )
 """Ours and Hugging Face's; with the name of a dataset before it; TFDS's and Beam's; the Object Detection API's."""
 
-_SUFFIXES: Final = frozenset({
-    "csv", "tsv", "jsonl", "ndjson", "json", "txt", "parquet", "pq", "snappy", "arrow", "feather", "ipc", "npy", "npz",
-    "tfrecord", "tfrecords", "tfrec", "record", "tar", "tgz", "zip", "gz", "bz2", "xz", "zst",
-})  # fmt: skip
+_SUFFIXES: Final = {"json", "snappy"} | {
+    part
+    for kind, entry in FORMATS.items()
+    for suffix in entry.suffixes
+    for part in suffix.split(".")
+    if part and kind != "images"
+}
 
 _PARTITION: Final = re.compile(r"([A-Za-z_][^=/]*)=[^/]*")
 MAGIC: Final = re.compile(r"[*?\[]")
