@@ -272,7 +272,7 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
         session.screen.err.print(_left_in_store(session.staging), soft_wrap=True, highlight=False)
         return
     if session.staging is not None and os.path.isdir(session.staging):
-        from ...transforms.dataset.stage.max_rejects import may_be_left_out
+        from ...transforms.format.batches.rejects import may_be_left_out
         from ..prepare.staged_plan import START_OVER
         from ..screens.terminal import shown_path, what_may_go
 

@@ -13,8 +13,7 @@ from pydantic_core import ErrorDetails
 from ...transforms.errors import ConfigError
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Add, Set
-from ...transforms.format.wording.nearest import nearest
-from ...transforms.format.wording.printable import printable
+from ...transforms.format.wording.printable import nearest, printable
 from ...transforms.inputs.files.formats import FORMATS
 from .model import Config, input_of_any_format, options_by_format
 from .runners import RUNNERS

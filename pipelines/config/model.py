@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from ...transforms.dataset.stage.max_rejects import parse_max_rejects
+from ...transforms.format.batches.rejects import parse_max_rejects
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.schema.schema import ColumnRule

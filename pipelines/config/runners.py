@@ -16,8 +16,7 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from ...transforms.format.wording.nearest import nearest
-from ...transforms.format.wording.printable import quoted
+from ...transforms.format.wording.printable import nearest, quoted
 from ...transforms.sources.registry.options import STRICT
 from ...transforms.stores.store_url import STORES, is_store_url
 

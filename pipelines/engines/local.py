@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ...transforms.dataset.commit.write_generation import write_generation
+from ...transforms.dataset.commit.publish import write_generation
 from ...transforms.tasks.task_files import TaskStaging
 from ..prepare.prepared import Prepared
 from .beam_pipeline import make_pipeline, run_on

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...transforms.dataset.generations.history import GenerationInfo, list_history
-from ...transforms.dataset.generations.manifest_files import lineage, read_manifest
+from ...transforms.dataset.generations.manifest_files import GenerationInfo, lineage, list_history, read_manifest
 from ...transforms.dataset.reading.open_dataset import Dataset
 from ...transforms.dataset.shards.source_list import read_rejects
 from ...transforms.format.manifest.manifest import Manifest

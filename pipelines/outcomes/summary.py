@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
-from ...transforms.dataset.stage.max_rejects import may_be_left_out
 from ...transforms.format.batches.observers import PICTURES
+from ...transforms.format.batches.rejects import may_be_left_out
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import generation_file
 from ...transforms.format.schema.schema import Choice, Schema

@@ -16,14 +16,13 @@ from typing import Final
 from ...transforms.dataset.commit.append_commit import append_to
 from ...transforms.dataset.generations.manifest_files import lineage
 from ...transforms.dataset.shards.source_list import read_held_sources
-from ...transforms.dataset.stage.max_rejects import rejects_allowed
 from ...transforms.errors import SchemaError, UsageError
+from ...transforms.format.batches.rejects import rejects_allowed
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Add, Command, set_constant
-from ...transforms.format.wording.nearest import NoColumnError, first_names
-from ...transforms.format.wording.printable import printable, printable_path
+from ...transforms.format.wording.printable import NoColumnError, first_names, printable, printable_path
 from ...transforms.inputs.contract.call import typed_path
 from ...transforms.inputs.contract.dataset_schema import DatasetSchema
 from ...transforms.inputs.contract.selection import UNITE, refuse_columns

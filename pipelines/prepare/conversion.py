@@ -22,8 +22,7 @@ from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.format.splits.by_time import TimeSplits
 from ...transforms.format.splits.exact import ExactKeySplits, ExactSplits
 from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
-from ...transforms.format.wording.nearest import nearest_name
-from ...transforms.format.wording.printable import printable, printable_path
+from ...transforms.format.wording.printable import nearest_name, printable, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.inputs.contract.source import Frozen, Source, SourceEntry, Traits
 from ...transforms.inputs.files.formats import FORMATS

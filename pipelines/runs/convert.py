@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...transforms.dataset.commit.commit_generation import WriteOutcome, empty_warnings, read_outcome
+from ...transforms.dataset.commit.publish import write_generation
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
-from ...transforms.dataset.commit.write_generation import write_generation
 from ...transforms.dataset.generations.statistics_file import read_stats
 from ...transforms.dataset.integrity.garbage import staged_by_dead_runs
 from ...transforms.dataset.shards.accounting import Refusal

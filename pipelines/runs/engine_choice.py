@@ -9,7 +9,7 @@ from ...transforms.format.wording.hints import Command
 from ..config.runners import AnyRunner, DataflowRunner, FlinkRunner, LocalRunner
 from ..engines.dataflow import DataflowEngine
 from ..engines.engine import Engine
-from ..engines.flink.engine import FlinkEngine
+from ..engines.flink.pipeline import FlinkEngine
 from ..engines.local import LocalEngine
 from ..workers.worker_processes import WorkerProcesses
 

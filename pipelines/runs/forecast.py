@@ -21,10 +21,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...transforms.dataset.stage.max_rejects import rejects_allowed
 from ...transforms.errors import RunError
 from ...transforms.format.batches.observers import NOTES, WARNED, Summaries, merged, notes_in, warnings_check
-from ...transforms.format.batches.rejects import Reject
+from ...transforms.format.batches.rejects import Reject, rejects_allowed
 from ...transforms.format.batches.rows import Block, Frames
 from ...transforms.inputs.contract.source import LazyPieces, Piece, Task
 from ...transforms.inputs.files.open_file import is_object

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardmill.transforms.dataset.commit.write_generation import write_generation
+from shardmill.transforms.dataset.commit.publish import write_generation
 from shardmill.transforms.tasks.task_files import TaskStaging
 
 

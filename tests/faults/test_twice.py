@@ -12,7 +12,7 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.runs import merge as merging
 from shardmill.transforms import read, write
-from shardmill.transforms.dataset.commit import write_generation
+from shardmill.transforms.dataset.commit import publish
 from shardmill.transforms.dataset.generations.manifest_files import list_generations
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.format.batches.rows import TaskEnd
@@ -166,7 +166,7 @@ def test_a_merge_attempted_twice_in_every_step_gives_the_bytes_of_one_attempt(
 
     twice(TaskStaging, "stage")
     for name in ("plan_generation", "assemble_shard", "commit_generation", "publish_file", "complete_publish"):
-        twice(write_generation, name)
+        twice(publish, name)
     assert merge("twice") == once
     assert counted["commit_generation"] == counted["plan_generation"] == counted["complete_publish"] == 1
     assert min(counted["stage"], counted["assemble_shard"], counted["publish_file"]) >= 2

@@ -18,7 +18,7 @@ from shardmill.pipelines.runs.merge import plan_merge
 from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.integrity import garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.shard_plan import task_ranges
+from shardmill.transforms.dataset.shard_plan import shard_plan
 from shardmill.transforms.dataset.stage import spill as spiller
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.dataset.storage.record_file import write_records
@@ -92,7 +92,7 @@ def test_exact_splits(odd_rows: str, local: Local, out: str, way: str) -> None:
 @pytest.mark.parametrize("most_bytes", [spiller.ONE_LEVEL_BYTES, 100_000], ids=["one level", "two levels"])
 def test_a_shuffle(tmp_path: Path, local: Local, out: str, monkeypatch: pytest.MonkeyPatch, most_bytes: int) -> None:
     monkeypatch.setattr(spiller, "ONE_LEVEL_BYTES", most_bytes)
-    monkeypatch.setattr(task_ranges, "MIN_TASK_BYTES", 100_000)  # several buckets of little data
+    monkeypatch.setattr(shard_plan, "MIN_TASK_BYTES", 100_000)  # several buckets of little data
     (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{i},{'x' * 300}\n" for i in range(2000)))
     same(str(tmp_path / "a.csv"), local, out, shard_size="64KiB", shuffle={"seed": 7})
     assert open_dataset(out).manifest.order == "shuffled"
@@ -102,12 +102,12 @@ def test_a_shuffle(tmp_path: Path, local: Local, out: str, monkeypatch: pytest.M
 def test_an_exact_split_that_is_shuffled_and_whose_first_run_ended_with_all_tasks_staged(
     tmp_path: Path, local: Local, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_ranges, "MIN_TASK_BYTES", 100_000)  # several buckets of little data
+    monkeypatch.setattr(shard_plan, "MIN_TASK_BYTES", 100_000)  # several buckets of little data
     (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{i},{'x' * 300}\n" for i in range(2000)))
     split = {"fractions": {"train": 0.5, "val": 0.5}, "by": "exact"}
     settings: dict[str, Any] = {"shard_size": "64KiB", "shuffle": {"seed": 7}, "split": split}
     with monkeypatch.context() as patch:
-        patch.setattr("shardmill.transforms.dataset.commit.write_generation.commit_generation", _fail)
+        patch.setattr("shardmill.transforms.dataset.commit.publish.commit_generation", _fail)
         with pytest.raises(OSError, match="the power went"):
             convert({"input": {"paths": [str(tmp_path / "a.csv")]}, "name": "rows"}, output=out, **settings)
     convert({"input": {"paths": [str(tmp_path / "a.csv")]}, "name": "rows"}, output=out, **settings)

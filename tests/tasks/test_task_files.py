@@ -26,9 +26,8 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.errors import RunError, UnseenError
 from shardmill.transforms.inputs.contract.source import Piece, Source, Task, map_in_turn
-from shardmill.transforms.read import ReadRows
+from shardmill.transforms.read import ReadRows, pick_source
 from shardmill.transforms.sources.memory.source import spool
-from shardmill.transforms.sources.registry.pick import pick_source
 from shardmill.transforms.tasks import task_files as staged_tasks
 from shardmill.transforms.tasks.task_files import (
     PlanLimits,

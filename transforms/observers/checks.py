@@ -22,8 +22,7 @@ from ..format.batches.rows import Frames, Origin
 from ..format.buffers.arrow_memory import take_rows
 from ..format.encode.encode_rows import RowEncoder
 from ..format.schema.schema import Schema
-from ..format.wording.nearest import nearest_name
-from ..format.wording.printable import printable
+from ..format.wording.printable import nearest_name, printable
 from .groups import DIGEST, ROW, Groups, Table, digests_of, digests_of_values, find_groups
 
 _LENGTH: Final = np.dtype("<u4")

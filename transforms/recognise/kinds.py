@@ -18,8 +18,7 @@ from ..format.manifest.naming import is_list_path
 from ..format.tfrecord.framing import HEADER_BYTES
 from ..format.tfrecord.scan import is_record_header
 from ..format.wording.hints import Add, Foreign, Python, Set
-from ..format.wording.nearest import first_names
-from ..format.wording.printable import printable_path, shell_path
+from ..format.wording.printable import first_names, printable_path, shell_path
 from ..inputs.contract.call import Call, shown_path, typed_path
 from ..inputs.files.documents import document_in, has_splits, rows_of_document
 from ..inputs.files.foreign_texts import is_libsvm, python_of, told_of_text

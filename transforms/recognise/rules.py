@@ -28,8 +28,7 @@ import pyarrow.compute as pc
 from ..errors import UsageError
 from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Set
-from ..format.wording.nearest import first_names
-from ..format.wording.printable import quoted
+from ..format.wording.printable import first_names, quoted
 from ..inputs.contract.call import Call, shown_path, typed_path
 from ..inputs.contract.source import Listing, Recognised, SourceEntry
 from .beside.files import (

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..dataset.shard_plan import task_ranges
-from ..dataset.shard_plan.task_ranges import plan_tasks
+from ..dataset.shard_plan import shard_plan
+from ..dataset.shard_plan.shard_plan import plan_tasks
 from ..errors import RunError, SourceError
 from ..format.batches.rejects import Reject
 from ..format.batches.rows import Block, Rows, TaskEnd
@@ -123,7 +123,7 @@ def make_plan(
     sample = _sample(survey.source or source, survey, encode, gzip=compression == "gzip")
     outputs, rows = _estimate(survey, sample)
     output = int(outputs.sum())
-    at_least = task_ranges.MIN_TASK_BYTES
+    at_least = shard_plan.MIN_TASK_BYTES
     if survey.resizes:
         at_least = max(at_least * output // max(_work(output, listing, survey, rows), 1), _LEAST_OF_A_TASK)
     ranges = plan_tasks(outputs, shard_size, at_least=at_least) if survey.tasks is None else survey.tasks

@@ -23,17 +23,44 @@ from typing import TYPE_CHECKING, Final
 from ....transforms.errors import RunError, UsageError
 from ....transforms.format.wording.printable import escaped
 from ...config.runners import FlinkRunner
-from ...outcomes.disk_errors import disk_error
-from ..beam_pipeline import parse_options, quiet_beam
-from ..worker_errors import in_one_line, lasting_error, raised_in_worker
+from ...outcomes.disk_errors import disk_error, in_one_line, lasting_error, raised_in_worker
+from ...outcomes.summary import Count
+from ...prepare.prepared import Prepared
+from ..beam_pipeline import parse_options, quiet_beam, run_on
+from ..engine import Engine
 from .jars import cache_folder, class_path, java
 from .processes import JOB_SERVER, LOOPBACK, SAID_CHARACTERS, cause_in, java_command, kill, start, wait_for
 from .rest import FlinkRest
-from .watch import JobWatch, gone
+from .watch import JobWatch, count_on, gone
 from .worker_pool import WorkersAsThreads, served
 
 if TYPE_CHECKING:
     import apache_beam as beam
+
+    from ...workers.worker_processes import WorkerProcesses
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkEngine(Engine):
+    """A job of Flink for each run; `beam_options` is what came after `--`."""
+
+    runner: FlinkRunner
+    beam_options: Sequence[str] = ()
+
+    def check(self) -> None:
+        check_flink(self.runner, self.beam_options)
+
+    def end_orphan(self, name: str) -> None:
+        end_orphan(self.runner, name)
+
+    def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
+        slots = Slots(processes.workers, 1) if self.runner.is_embedded else slots_of(self.runner)
+        pipeline = flink_pipeline(self.runner, slots, len(prepared.plan.tasks), self.beam_options, prepared.name)
+        run_on(pipeline, prepared, processes if self.runner.is_embedded else None)
+
+    def count(self, name: str) -> Count | None:
+        return count_on(self.runner, name)
+
 
 _FLINK_OPTIONS: Final = frozenset({
     "execution_mode_for_batch", "object_reuse",

@@ -13,9 +13,9 @@ from typing import Final, Self
 
 from ....transforms.errors import RunError
 from ...config.runners import FlinkRunner
+from ...outcomes.disk_errors import lasting_error
 from ...outcomes.summary import Count, Counted
 from ..engine import ThrottledCount
-from ..worker_errors import lasting_error
 from .rest import FlinkRest, Job
 
 _LOOK_SECONDS: Final = 2.0

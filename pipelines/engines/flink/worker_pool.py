@@ -30,9 +30,9 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from ....transforms.errors import RunError
+from ...outcomes.disk_errors import NO_WORKER
 from ...workers.process_start import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory
 from ...workers.worker_processes import end_with
-from ..worker_errors import NO_WORKER
 
 _MODULE: Final = "shardmill.pipelines.engines.flink.worker_pool"  # its __name__ is __main__ in the process that serves
 

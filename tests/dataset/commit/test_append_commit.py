@@ -14,9 +14,14 @@ import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
 from shardmill.transforms.dataset.commit.append_commit import append_to
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome, read_outcome
-from shardmill.transforms.dataset.commit.publish import complete_publish, finish_publish, moves_of, publish_file
+from shardmill.transforms.dataset.commit.publish import (
+    complete_publish,
+    finish_publish,
+    moves_of,
+    publish_file,
+    write_generation,
+)
 from shardmill.transforms.dataset.commit.target import prepare_folder, prepare_target
-from shardmill.transforms.dataset.commit.write_generation import write_generation
 from shardmill.transforms.dataset.generations import opened_generation
 from shardmill.transforms.dataset.generations.manifest_files import lineage, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset

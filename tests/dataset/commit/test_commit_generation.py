@@ -13,11 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
-from shardmill.transforms.dataset.commit import write_generation as write_generation_module
+from shardmill.transforms.dataset.commit import publish as publish_module
 from shardmill.transforms.dataset.commit.commit_generation import Commit, WriteOutcome, read_outcome
-from shardmill.transforms.dataset.commit.publish import Move, complete_publish, finish_publish, moves_of, publish_file
+from shardmill.transforms.dataset.commit.publish import (
+    Move,
+    complete_publish,
+    finish_publish,
+    moves_of,
+    publish_file,
+    write_generation,
+)
 from shardmill.transforms.dataset.commit.target import prepare_target, replacing_what_is_there
-from shardmill.transforms.dataset.commit.write_generation import write_generation
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -462,7 +468,7 @@ def test_a_move_that_an_engine_lost_is_made_before_staging_is_removed(
         if move.target != "train-00002.tfrecord":
             publish_file(storage, move)
 
-    monkeypatch.setattr(write_generation_module, "publish_file", publish_but_one)
+    monkeypatch.setattr(publish_module, "publish_file", publish_but_one)
     write_generation(spec, shifted(spec, 1))
     assert "train-00002.tfrecord" in done
     assert verify_dataset(tmp_path / "out").findings == ()
@@ -480,7 +486,7 @@ def test_a_move_that_cannot_be_made_fails_the_run_and_staging_stays(
         else:
             publish_file(storage, move)
 
-    monkeypatch.setattr(write_generation_module, "publish_file", lose)
+    monkeypatch.setattr(publish_module, "publish_file", lose)
     with pytest.raises(CommitError, match=r"train-00002\.tfrecord was committed, but is neither there nor in"):
         write(spec)
     assert (tmp_path / "out/.staging").exists()
@@ -491,7 +497,7 @@ def test_a_staged_shard_that_is_not_the_committed_one_is_never_published(
 ) -> None:
     spec = spec_of(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(write_generation_module, "publish_file", _crash)
+        patch.setattr(publish_module, "publish_file", _crash)
         with pytest.raises(OSError, match="crash"):
             write(spec)
     staged = tmp_path / f"out/{spec.staging}/shards/train-00002.tfrecord"

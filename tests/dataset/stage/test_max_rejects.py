@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.config.load import load_config
-from shardmill.transforms.dataset.stage.max_rejects import parse_max_rejects, rejects_allowed
 from shardmill.transforms.errors import ConfigError, UsageError
+from shardmill.transforms.format.batches.rejects import parse_max_rejects, rejects_allowed
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from shardmill.transforms.errors import SourceError
 from shardmill.transforms.inputs.contract.source import Task, map_in_turn
-from shardmill.transforms.sources.registry.pick import pick_source
+from shardmill.transforms.read import pick_source
 
 
 def test_the_error_of_a_missing_file_names_its_folder_the_machine_and_both_reasons(tmp_path: Path) -> None:

@@ -644,14 +644,14 @@ class TestInterrupted:
     def test_a_publish_that_was_cut_short_is_finished_by_the_next_append(
         self, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from shardmill.transforms.dataset.commit import write_generation
+        from shardmill.transforms.dataset.commit import publish
 
         def die(*_: object) -> None:
             raise KeyboardInterrupt
 
         paths = [put(tmp_path / f"{i}.csv", f"id,name,price\n{i},n,1\n") for i in (3, 4)]
         with monkeypatch.context() as patch:
-            patch.setattr(write_generation, "publish_file", die)
+            patch.setattr(publish, "publish_file", die)
             with pytest.raises((KeyboardInterrupt, RuntimeError)):
                 append(sources(paths[0]), output=out, runner__workers=1)
         assert ids(out) == [1, 2, 3], "it was committed, and is read from staging"

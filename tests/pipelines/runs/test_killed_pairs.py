@@ -22,7 +22,7 @@ from shardmill.pipelines.cli import main
 from shardmill.pipelines.engines.local import PlainEngine
 from shardmill.pipelines.prepare import convert as convert_planning
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.shard_plan import task_ranges
+from shardmill.transforms.dataset.shard_plan import shard_plan
 from shardmill.transforms.tasks.planning import Plan
 
 from ...faults.plain_run import run_plainly
@@ -156,7 +156,7 @@ def desk_with(rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Desk]:
-    monkeypatch.setattr(task_ranges, "MIN_TASK_BYTES", 100_000)  # several tasks, and buckets, of little data
+    monkeypatch.setattr(shard_plan, "MIN_TASK_BYTES", 100_000)  # several tasks, and buckets, of little data
     monkeypatch.setattr(PlainEngine, "run", lambda _, prepared, processes: run_plainly(prepared))
     with desk_with(1600, tmp_path, capsys) as found:
         yield found

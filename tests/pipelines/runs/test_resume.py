@@ -440,7 +440,7 @@ class TestChangedSources:
     def test_data_in_memory_that_changed_are_begun_anew(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         data = {"a": np.arange(10), "b": np.arange(10.0)}
         with monkeypatch.context() as patch:
-            patch.setattr("shardmill.transforms.dataset.commit.write_generation.commit_generation", _fail)
+            patch.setattr("shardmill.transforms.dataset.commit.publish.commit_generation", _fail)
             for rows in (data, {**data, "b": data["b"] + 1}):
                 with pytest.raises(OSError, match="the power went"):
                     convert(data=rows, output=tmp_path / "out")

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.shard_plan import task_ranges
+from shardmill.transforms.dataset.shard_plan import shard_plan
 from shardmill.transforms.dataset.shards import second_pass as regroup
 from shardmill.transforms.dataset.stage import spill as spiller
 from shardmill.transforms.dataset.stage.spill import Shuffle
@@ -31,7 +31,7 @@ SHUFFLE = {"seed": 7}
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(task_ranges, "MIN_TASK_BYTES", 100_000)  # several tasks, and buckets, of little data
+    monkeypatch.setattr(shard_plan, "MIN_TASK_BYTES", 100_000)  # several tasks, and buckets, of little data
     return tmp_path
 
 

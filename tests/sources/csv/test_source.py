@@ -18,12 +18,12 @@ from shardmill.transforms.errors import SchemaError, SourceError, UsageError
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.inputs.contract.source import Survey, Task
+from shardmill.transforms.read import pick_source
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.csv.parse import CsvLimits, header_cells
 from shardmill.transforms.sources.csv.quote_bits import Dialect
 from shardmill.transforms.sources.csv.record_starts import record_ends
 from shardmill.transforms.sources.csv.source import CsvSource
-from shardmill.transforms.sources.registry.pick import pick_source
 
 from ...file_sources import assert_same_source, made_source
 from ...tiers import examples

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.transforms.errors import SourceError
 from shardmill.transforms.inputs.contract.source import Task, map_in_turn
-from shardmill.transforms.sources.parquet import wide
-from shardmill.transforms.sources.parquet.wide import columns_at_once, side_by_side
+from shardmill.transforms.sources.parquet import source
+from shardmill.transforms.sources.parquet.source import columns_at_once, side_by_side
 
 from ...file_sources import made_source
 
@@ -33,9 +33,9 @@ OF_ALL_KINDS = pa.table({
 
 @pytest.fixture
 def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wide, "_READERS_BYTES", 0)
-    monkeypatch.setattr(wide, "_AT_ONCE_BYTES", 0)
-    monkeypatch.setattr(wide, "_FEWEST", 3)
+    monkeypatch.setattr(source, "_READERS_BYTES", 0)
+    monkeypatch.setattr(source, "_AT_ONCE_BYTES", 0)
+    monkeypatch.setattr(source, "_FEWEST", 3)
 
 
 def read(path: Path) -> pa.Table:

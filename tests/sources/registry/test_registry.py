@@ -16,9 +16,9 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, InputError, SchemaError
 from shardmill.transforms.inputs.contract.source import map_in_turn
 from shardmill.transforms.inputs.files.formats import FORMATS, FormatEntry
+from shardmill.transforms.read import pick_source
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.recognise.rules import Look
-from shardmill.transforms.sources.registry.pick import pick_source
 from shardmill.transforms.tasks.task_files import decode_pieces, encode_pieces
 
 from ...command_line import Shardmill

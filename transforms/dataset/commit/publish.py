@@ -3,16 +3,19 @@
 Every step may run again, also in another process after a crash: a staged file is linked under its final name, never
 over another file; when all names are durable the sidecars and `manifest.json` are replaced, and the staging folder
 goes. Until then readers find a shard in the staging folder that its manifest names.
+
+`write_generation` is all of it without an engine, from the results of all tasks; `WriteShards` takes the same steps,
+each of them over many workers: shuffle, plan, assemble, commit, publish, complete.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ...errors import CommitError
 from ...format.manifest.manifest import Manifest
@@ -20,10 +23,15 @@ from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_pat
 from ...format.sidecars.sidecar_files import in_publishing_order
 from ...format.wording.hints import Add
 from ..generations.manifest_files import check_own_folders, is_replaced, lineage, list_generations, read_manifest
+from ..shards.accounting import Refusal
+from ..shards.plan_step import assemble_shard, plan_shuffle
+from ..shards.second_pass import run_shuffle_task
 from ..stage.run_lock import hold_if_dead, hold_sidecars
+from ..stage.spec import DatasetSpec
+from ..stage.task_result import TaskResult
 from ..storage.contract import FileStatus, Storage
 from ..storage.object_storage import ObjectStorage, storage_at
-from .commit_generation import Commit
+from .commit_generation import Commit, WriteOutcome, commit_generation, plan_generation, read_decision
 
 _AGAIN: Final = f"convert again with {Add('--overwrite')}"
 
@@ -378,3 +386,34 @@ def _staged(storage: ObjectStorage, manifest: Manifest, name: str) -> Callable[[
             return None
 
     return read
+
+
+def write_generation(
+    spec: DatasetSpec,
+    results: Iterable[TaskResult],
+    run: Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]] = map,
+) -> WriteOutcome:
+    """Shuffle, plan, assemble, commit and publish; `run` maps a function over items, by default in this thread."""
+    if spec.shuffle is not None:
+        results = list(results)
+        tasks = plan_shuffle(spec, results)
+        results = [*results, *run(lambda task: run_shuffle_task(spec, task), tasks)]
+    plan = plan_generation(spec, results)
+    if isinstance(plan, Refusal):
+        return WriteOutcome(spec.path, refusal=plan)
+    for _ in run(lambda job: assemble_shard(spec, job), plan.jobs):
+        pass
+    decided = commit_generation(spec, plan.draft, plan.jobs)
+    if isinstance(decided, Commit):
+        for _ in run(lambda move: publish_file(spec.storage, move), moves_of(decided)):
+            pass
+    return complete_generation(spec, decided)
+
+
+def complete_generation(spec: DatasetSpec, decided: Commit | Refusal | None = None) -> WriteOutcome:
+    """Complete what was decided and published; without a decision, the one that the run left in its folder."""
+    decided = decided or read_decision(spec)
+    if isinstance(decided, Refusal):
+        return WriteOutcome(spec.path, refusal=decided)
+    complete_publish(spec.storage, decided)
+    return WriteOutcome(spec.path, manifest=decided.manifest, notes=decided.notes)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import CommitError, RunError, ShardmillError, TooManyRejects
 from ...format.batches.observers import NOTES, READ, ReadRange, notes_in, ranges_in
+from ...format.batches.rejects import may_be_left_out
 from ...format.batches.rows import EntryCounts, Notes
 from ...format.buffers.checksum import crc32c_combine
 from ...format.columns.feature_column import columns_of
@@ -28,7 +29,6 @@ from ...format.wording.hints import Add
 from ...observers.distinct import keys_of_rows
 from ...observers.figures import Level
 from ...observers.tally import STATISTICS, Tally
-from ..stage.max_rejects import may_be_left_out
 from ..stage.spec import DatasetSpec, EntryInfo
 from ..stage.task_result import NO_ENTRY, NO_TASK, TaskResult
 from ..storage.record_file import read_record_batches, wrong_checksum

@@ -24,6 +24,7 @@ from ...format.batches.observers import (
     narrowings_in,
     warnings_check,
 )
+from ...format.batches.rejects import rejects_allowed
 from ...format.batches.rows import FeatureColumn, Narrowing
 from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.columns.feature_column import columns_of
@@ -35,7 +36,6 @@ from ...format.schema.schema import Schema
 from ...format.sidecars.sidecar_files import index_data, offsets_in
 from ...format.splits.splitter import TOO_MANY_SPLITS, Candidates, Settlement, Settling
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, SplitParts, plan_shards
-from ..stage.max_rejects import rejects_allowed
 from ..stage.spec import JOIN_TWO, OWN_PIPELINE, DatasetSpec
 from ..stage.split_stager import OFFSETS, PART
 from ..stage.task_result import NO_TASK, TaskResult

@@ -27,8 +27,7 @@ from ...format.batches.rows import Frames
 from ...format.buffers.checksum import add_digests, record_digests, unmask_each
 from ...format.encode.framed_rows import frames_in_place
 from ...format.tfrecord.framing import FRAME_BYTES
-from ..shard_plan.shard_plan import Part, SplitParts
-from ..shard_plan.task_ranges import MOST_SHARDS, plan_tasks
+from ..shard_plan.shard_plan import MOST_SHARDS, Part, SplitParts, plan_tasks
 from ..stage.spec import DatasetSpec
 from ..stage.spill import (
     KNOWN_BYTES,

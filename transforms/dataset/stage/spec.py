@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from ...errors import UsageError
 from ...format.batches.observers import Observer
+from ...format.batches.rejects import rejects_allowed
 from ...format.manifest.details import ColumnEntry
 from ...format.manifest.manifest import OWN_PIPELINE as OWN_PIPELINE
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, IndexKind, check_shard_name
@@ -27,7 +28,6 @@ from ...observers.tally import Tally
 from ...stores.store_url import is_store_url
 from ..storage.contract import Storage
 from ..storage.object_storage import storage_at
-from .max_rejects import rejects_allowed
 from .spill import Shuffle
 from .split_stager import StageSettings
 

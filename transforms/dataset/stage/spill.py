@@ -22,7 +22,7 @@ from ...errors import DamageError, RunError
 from ...format.batches.rows import Frames
 from ...format.buffers.arrow_memory import array_of
 from ...format.buffers.checksum import add_digests, split_mix
-from ..shard_plan import task_ranges
+from ..shard_plan import shard_plan
 from ..shard_plan.shard_plan import CutPoint, CutTable, Part, SplitParts
 from ..storage.contract import PartFile
 
@@ -220,7 +220,7 @@ class Shuffle:
         """Return a shuffle of about `output` bytes of records: a bucket is about half to all of the smallest task."""
         if output > ONE_LEVEL_BYTES:
             return cls(seed, _BITS_OF_TWO_LEVELS, levels=2)
-        return cls(seed, (max(output - 1, 0) // task_ranges.MIN_TASK_BYTES).bit_length())
+        return cls(seed, (max(output - 1, 0) // shard_plan.MIN_TASK_BYTES).bit_length())
 
 
 class TaskSpill:

@@ -18,8 +18,7 @@ from typing import ClassVar, Final
 from ...errors import InputError, TargetError, UnseenError
 from ...format.buffers.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
-from ...format.wording.nearest import nearest
-from ...format.wording.printable import printable_path
+from ...format.wording.printable import nearest, printable_path
 from ...stores.store_url import places
 from ..shard_plan.shard_plan import PartRange
 from .contract import FileStatus, Storage

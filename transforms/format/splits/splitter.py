@@ -29,8 +29,7 @@ from ..batches.rows import FeatureColumn
 from ..buffers.views import I64
 from ..schema.schema import Feature, Schema
 from ..wording.hints import Add
-from ..wording.nearest import NoColumnError, nearest_name
-from ..wording.printable import printable
+from ..wording.printable import NoColumnError, nearest_name, printable
 
 DEFAULT_SPLIT: Final = "train"
 

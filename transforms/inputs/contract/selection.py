@@ -10,8 +10,7 @@ from typing import Final
 
 from ...errors import SchemaError
 from ...format.wording.hints import Command, Set, set_column
-from ...format.wording.nearest import NoColumnError
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, printable
 
 _MAGIC: Final = frozenset("*?[")
 

@@ -21,8 +21,7 @@ from ...format.schema.arrow_checks import PERIOD, common_type, meaning, promoted
 from ...format.schema.arrow_types import classes_in, feature_of, is_list, media_lines, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Python
-from ...format.wording.nearest import NoColumnError, first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, first_names, printable
 from .selection import (
     EVERY_COLUMN,
     UNITE,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ...format.wording.hints import Add, Command, Python, Set, set_column
-from ...format.wording.nearest import first_names
+from ...format.wording.printable import first_names
 from ..contract.call import Call
 from .open_file import is_object
 

@@ -28,8 +28,7 @@ from ...format.nested.flatten import empty_array
 from ...format.nested.keys import is_any_list, is_flat, stored_type
 from ...format.schema.arrow_types import classes_of, classes_within, with_classes_within, with_own_classes
 from ...format.wording.hints import Set, set_column
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import first_names, printable
 from ...pictures.facts import APPLY, BOXES_OF_TURNED, UPRIGHT
 from ...pictures.masks import mask_png, pycocotools
 from ...pictures.preprocess.picture import Ready

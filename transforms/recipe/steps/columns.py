@@ -9,8 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ...errors import SchemaError
-from ...format.wording.nearest import NoColumnError
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, printable
 from ...inputs.contract.selection import Selection
 from ..step import Column, Labels, Step, Types
 

@@ -24,8 +24,7 @@ from ...format.buffers.arrow_memory import binary_array
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.wording.hints import set_column
-from ...format.wording.nearest import NoColumnError
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, printable
 from ...inputs.files.below_root import FileProblem, FilesBelow
 from ..step import Column, Step, Stepped, as_text, is_text, with_column
 

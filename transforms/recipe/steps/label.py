@@ -26,8 +26,7 @@ from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.arrow_types import classes_of, plain_type
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import Set, set_column
-from ...format.wording.nearest import NoColumnError, first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, first_names, printable
 from ..step import Column, Labels, Step, StepByType, Stepped, Types, as_text, is_text, with_column
 
 MOST_CLASSES: Final = 100_000

@@ -25,8 +25,7 @@ from ...format.nested.keys import MASK, is_flat, stored_type
 from ...format.schema.arrow_types import is_list
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import set_column
-from ...format.wording.nearest import NoColumnError
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, printable
 from ..step import Column, Labels, Step, Stepped, Types, as_text, with_column
 
 FILL: Final = "fill"

@@ -33,8 +33,7 @@ from ...format.schema.arrow_types import media_of
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Python, set_column
-from ...format.wording.nearest import NoColumnError
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, printable
 from ...inputs.contract.selection import Selection
 from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem, notes_of

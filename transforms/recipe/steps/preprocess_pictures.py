@@ -26,7 +26,7 @@ from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Set
-from ...format.wording.nearest import NoColumnError
+from ...format.wording.printable import NoColumnError
 from ...pictures.check import DECODED, ImageCheck
 from ...pictures.facts import UPRIGHT, Check, ImageFacts, ImageProblem, notes_of
 from ...pictures.pillow_decode import PILLOW_NAMES

@@ -18,8 +18,7 @@ from ...format.nested.flatten import stored
 from ...format.schema.arrow_types import is_list, type_words
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import set_column
-from ...format.wording.nearest import NoColumnError, nearest_name
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, nearest_name, printable
 from ..step import Column, Step, Stepped, as_text
 from .expression import column_of, columns_in, read_expression
 

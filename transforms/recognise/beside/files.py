@@ -22,8 +22,7 @@ from glob import escape
 from typing import Final
 
 from ...format.wording.hints import Add, Foreign, Set, read_csv, runnable, set_column
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import first_names, printable
 from ...inputs.contract.call import Call, shown_path, typed_path
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ...format.wording.hints import Add, Set, read_csv, set_column
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable_path
+from ...format.wording.printable import first_names, printable_path
 from ...inputs.contract.call import shown_path, typed_path
 from ...inputs.files.formats import FORMATS
 from ..evidence.label_names import lines_in

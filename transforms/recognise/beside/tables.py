@@ -23,8 +23,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...format.wording.hints import Add, Set, read_csv, runnable, set_column
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable, printable_path, quoted
+from ...format.wording.printable import first_names, printable, printable_path, quoted
 from ...inputs.contract.call import shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.documents import document_in, rows_of_document

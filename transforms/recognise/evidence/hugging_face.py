@@ -37,8 +37,7 @@ from ...errors import InputError
 from ...format.manifest.naming import is_split_name
 from ...format.schema.arrow_types import OBJECT_CLASSES, names_of
 from ...format.wording.hints import Add, Set
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import first_names, printable
 from ...inputs.contract.call import Call, shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.listing import beginning_of

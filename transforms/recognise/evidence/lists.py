@@ -23,8 +23,7 @@ from typing import Final
 
 from ...errors import InputError, SourceError
 from ...format.wording.hints import Foreign, Set
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable, printable_path
+from ...format.wording.printable import first_names, printable, printable_path
 from ...inputs.contract.call import typed_path
 from ...inputs.files.formats import suffixes_of
 from ...inputs.files.listing import is_there

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from ...errors import InputError
 from ...format.wording.hints import Add, Set
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable, printable_path
+from ...format.wording.printable import first_names, printable, printable_path
 from ...inputs.contract.call import Call
 from ...inputs.files.formats import FORMATS
 from ...inputs.files.skipped_names import why_skipped

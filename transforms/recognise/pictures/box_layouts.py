@@ -30,7 +30,7 @@ from typing import Any, Final
 
 from ...errors import InputError, SourceError
 from ...format.wording.hints import Set
-from ...format.wording.nearest import first_names
+from ...format.wording.printable import first_names
 from ...inputs.contract.call import Call, shown_path, typed_path
 from ...inputs.files.listing import beginning_of, list_file
 from ...inputs.files.open_file import mapped, open_file, open_listed

@@ -24,8 +24,7 @@ from typing import Final, Literal
 
 from ...errors import UsageError
 from ...format.wording.hints import Foreign, Set, runnable, set_column
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable, printable_path
+from ...format.wording.printable import first_names, printable, printable_path
 from ...inputs.contract.call import shown_path, typed_path
 from ...inputs.files.formats import format_of_name
 from ...inputs.files.listing import beginning_of

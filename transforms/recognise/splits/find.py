@@ -19,8 +19,7 @@ from typing import Any, Final
 
 from ...errors import InputError
 from ...format.wording.hints import Add, Set
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import first_names, printable
 from ...inputs.contract.call import shown_path, typed_path
 from ...inputs.contract.source import Recognised, SourceEntry
 from ...inputs.files.skipped_names import SPLITS, pictures_below

@@ -20,8 +20,7 @@ from itertools import takewhile
 from typing import Any, Final, TypeVar
 
 from ...format.wording.hints import Add, Set
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import first_names, printable
 from ...inputs.contract.call import Call, shown_path
 from ...inputs.contract.source import SourceEntry
 from ..evidence.hugging_face import Stated, loaded_splits, saved_splits, split_named, stated_in

@@ -23,8 +23,7 @@ import pyarrow.parquet as pq
 
 from ...errors import InputError
 from ...format.wording.hints import Command, Set, read_csv, runnable
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import counted, printable_path
+from ...format.wording.printable import counted, first_names, printable_path
 from ...inputs.contract.call import shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.formats import format_of_name

@@ -28,8 +28,7 @@ from functools import partial
 from typing import Any, Final
 
 from ...errors import SourceError
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import first_names, printable
 from ...inputs.contract.call import shown_path
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.listing import beginning_of

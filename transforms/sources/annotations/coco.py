@@ -29,8 +29,7 @@ from msgspec.json import Decoder, decode
 
 from ...errors import SourceError
 from ...format.wording.hints import Foreign
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import first_names, printable
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.open_file import OpenFile, let_go, mapped, open_file, open_listed
 from ...recipe.steps.label import MOST_CLASSES

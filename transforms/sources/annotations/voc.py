@@ -29,8 +29,7 @@ from functools import partial
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import counted, printable
+from ...format.wording.printable import counted, first_names, printable
 from ...inputs.contract.call import shown_path
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.listing import beginning_of

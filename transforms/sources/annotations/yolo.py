@@ -23,8 +23,7 @@ from functools import partial
 from typing import Any, Final
 
 from ...errors import SourceError
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable, printable_path
+from ...format.wording.printable import first_names, printable, printable_path
 from ...inputs.contract.call import shown_path
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.open_file import is_object, open_file, open_listed

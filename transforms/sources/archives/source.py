@@ -21,8 +21,7 @@ from ...format.batches.rejects import CellError, Place, Reject
 from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Foreign, Set, set_column
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import counted, printable, printable_path
+from ...format.wording.printable import counted, first_names, printable, printable_path
 from ...inputs.contract.call import typed_path
 from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
 from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits

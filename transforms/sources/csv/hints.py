@@ -9,8 +9,7 @@ from typing import Final
 
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Set
-from ...format.wording.nearest import nearest_name
-from ...format.wording.printable import printable, quoted
+from ...format.wording.printable import nearest_name, printable, quoted
 from ...inputs.contract.call import Call
 
 _MOST_NAMES: Final = 20

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
-from ...format.wording.nearest import NoColumnError
+from ...format.wording.printable import NoColumnError
 from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
 from ...inputs.contract.selection import apart_warning, capitals_warnings, files_apart, lacking_files, refuse_columns
 from ...inputs.contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits

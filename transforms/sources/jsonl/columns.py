@@ -19,8 +19,7 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Set, set_column
-from ...format.wording.nearest import NoColumnError
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, printable
 from ...inputs.contract.dataset_schema import DatasetSchema
 from ...inputs.contract.selection import Selection, as_one_column, exclude_columns, same_but_capitals
 from ...inputs.contract.source import Frozen

@@ -17,7 +17,7 @@ from ...errors import SourceError
 from ...format.batches.rows import Rows
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign, Set
-from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import nearest_name
 from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
 from ...inputs.contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ...inputs.files.open_file import files_of

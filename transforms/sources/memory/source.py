@@ -23,8 +23,7 @@ from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import classes_in, feature_of, media_lines, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Schema
-from ...format.wording.nearest import NoColumnError
-from ...format.wording.printable import printable
+from ...format.wording.printable import NoColumnError, printable
 from ...inputs.contract.source import (
     Frozen,
     ListedFile,

@@ -16,8 +16,7 @@ from ...errors import DataError, SchemaError, UsageError
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column, storage_type, times_within
 from ...format.schema.arrow_types import named_classes, with_classes
 from ...format.wording.hints import Python
-from ...format.wording.nearest import nearest_name
-from ...format.wording.printable import printable
+from ...format.wording.printable import nearest_name, printable
 from ..numpy.records import column_of_array
 from .rows import (
     CONVERSION_ERRORS,

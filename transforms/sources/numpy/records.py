@@ -19,8 +19,7 @@ from ...format.batches.rejects import CellError, Place, Reject
 from ...format.batches.rows import Rows
 from ...format.schema.schema import Choice, Feature, Schema
 from ...format.wording.hints import Set
-from ...format.wording.nearest import first_names
-from ...format.wording.printable import printable
+from ...format.wording.printable import first_names, printable
 from ...inputs.contract.call import Call, typed_path
 from ...inputs.contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
 from ...inputs.files.open_file import DiskErrors, check_stamp, is_object

@@ -22,8 +22,7 @@ from ...errors import SchemaError, SourceError, UsageError
 from ...format.batches.rows import RowOrigin, Rows
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
-from ...format.wording.nearest import nearest_name
-from ...format.wording.printable import printable
+from ...format.wording.printable import nearest_name, printable
 from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ...inputs.files.open_file import DiskErrors, check_stamp, files_of, is_object
 from ..registry.file_source import FileSource

@@ -24,7 +24,7 @@ import pyarrow as pa
 from ...errors import SourceError
 from ...format.tfrecord.gzip_members import InflateError, inflate
 from ...format.wording.hints import Add, Foreign, Set
-from ...format.wording.nearest import first_names
+from ...format.wording.printable import first_names
 from ...inputs.contract.call import typed_path
 from ...inputs.contract.source import ListedFile, Piece, SourceEntry, Stamp
 from ...inputs.files.formats import FORMATS, HEAD_BYTES, format_of_first_bytes

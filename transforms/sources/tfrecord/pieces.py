@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...dataset.shard_plan.shard_plan import CUTS_PER_SHARD
-from ...dataset.shard_plan.task_ranges import shards_of_a_task
+from ...dataset.shard_plan.shard_plan import CUTS_PER_SHARD, shards_of_a_task
 from ...dataset.storage.record_file import ChecksummedFile, RecordRun, scan_file
 from ...errors import SourceError
 from ...format.batches.observers import ReadRange

@@ -13,7 +13,7 @@ import grpc
 import pytest
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
 from shardmill.pipelines.engines.flink.worker_pool import WorkersAsProcesses, served
-from shardmill.pipelines.engines.worker_errors import lasting_error
+from shardmill.pipelines.outcomes.disk_errors import lasting_error
 from shardmill.transforms.errors import RunError
 
 from ....flink.running import dying_workers
