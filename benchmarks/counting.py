@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.observers.tally import CountValues
 from workloads import table

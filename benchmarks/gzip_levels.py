@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import Callable
 
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Schema
 from shardmill.transforms.format.tfrecord.gzip_members import compress_member

@@ -28,7 +28,6 @@ from shardmill.transforms.dataset.generations.manifest_files import list_history
 from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.shard_plan.shard_plan import PartRange
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
@@ -36,6 +35,7 @@ from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.elements import StageTasks
 from shardmill.transforms.format.batches.observers import IMAGE_FORMATS
 from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, TaskEnd
+from shardmill.transforms.format.splits.shard_plan import PartRange
 from shardmill.transforms.inputs.contract.source import StoredPieces, Task
 from shardmill.transforms.sources.images.listing import ImageListing, list_images
 from shardmill.transforms.sources.images.options import ImagesInput

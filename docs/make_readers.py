@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from shardmill.pipelines import convert
-from shardmill.transforms.format.snippets.programs import READERS, Subject, program
+from shardmill.transforms.format.sidecars.programs import READERS, Subject, program
 
 CONFIG = Path(__file__).parent.parent / "configs/quickstart.yaml"
 

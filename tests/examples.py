@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from shardmill.transforms.format.batches.rows import Block, FeatureColumn, Rows
 from shardmill.transforms.format.buffers.payloads import Payloads
-from shardmill.transforms.format.decode.decode_examples import ExampleDecoder
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
-from shardmill.transforms.format.encode.example import ExampleEncoder
-from shardmill.transforms.format.encode.example_proto import Example, ExampleMessage, FeatureMessage
+from shardmill.transforms.format.examples.decode_examples import ExampleDecoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.example import ExampleEncoder
+from shardmill.transforms.format.examples.example_proto import Example, ExampleMessage, FeatureMessage
 from shardmill.transforms.format.schema.schema import Schema
 
 Values = int | float | bytes | str | Sequence[int] | Sequence[float] | Sequence[bytes] | Sequence[str]

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.remembered import remembered
-from shardmill.transforms.dataset.shards.accounting import Accounts
-from shardmill.transforms.dataset.shards.source_list import source_lines
+from shardmill.transforms.dataset.commit.accounting import Accounts
+from shardmill.transforms.dataset.commit.source_list import source_lines
 from shardmill.transforms.dataset.stage.spec import EntryInfo
 from shardmill.transforms.format.batches.rejects import CODES, CellError, Place, Reject
 from shardmill.transforms.format.batches.rows import EntryCounts, Narrowing

@@ -19,10 +19,9 @@ MODULES = sorted(
 )
 PACKAGES = """
 transforms/format: wording buffers schema batches tfrecord columns nested
-transforms/format: manifest splits encode decode sidecars snippets
-transforms: limits observers stores
-transforms/pictures: . preprocess
-transforms/dataset: shard_plan storage generations stage shards commit rows
+transforms/format: manifest splits examples sidecars
+transforms: limits observers stores pictures
+transforms/dataset: storage generations stage commit rows
 transforms/dataset: reading integrity
 transforms/inputs: contract files
 transforms: tasks
@@ -32,7 +31,7 @@ transforms/sources: registry text csv jsonl txt arrow parquet
 transforms/sources: annotations images archives numpy memory tfrecord
 transforms: .
 pipelines: config outcomes screens workers prepare engines engines/flink runs
-pipelines: html_report commands first_look
+pipelines: commands first_look
 pipelines: .
 """
 """All packages, a line for each layer, the lowest first: a module imports from its own package and those before it."""

@@ -28,7 +28,7 @@ from isal import isal_zlib
 from .dataset.stage.task_result import TaskResult
 from .errors import UsageError
 from .format.batches.rows import Block, Rows
-from .format.encode.encode_rows import RowEncoder
+from .format.examples.encode_rows import RowEncoder
 from .format.manifest.details import ColumnEntry
 from .format.schema.schema import Schema
 from .format.wording.printable import printable

@@ -11,7 +11,7 @@ import pyarrow as pa
 from .elements import ELEMENTS, SourceInfo
 from .errors import UsageError
 from .format.batches.rows import Block, Rows, TaskEnd
-from .format.encode.encode_rows import RowEncoder
+from .format.examples.encode_rows import RowEncoder
 from .format.manifest.naming import is_split_name
 from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema

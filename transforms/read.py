@@ -12,7 +12,7 @@ import apache_beam as beam
 from .elements import ELEMENTS, SourceInfo
 from .errors import InputError
 from .format.batches.rows import Rows, TaskEnd
-from .format.encode.encode_rows import RowEncoder
+from .format.examples.encode_rows import RowEncoder
 from .format.schema.schema import Schema
 from .format.wording.printable import printable_path
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size

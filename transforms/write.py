@@ -26,12 +26,12 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
+from .dataset.commit.accounting import Refusal
 from .dataset.commit.commit_generation import Commit, WriteOutcome, commit_arrived, empty_warnings, plan_generation
+from .dataset.commit.plan_step import ShardJob, assemble_shard, plan_shuffle
 from .dataset.commit.publish import complete_generation, grouped_moves, publish_file
+from .dataset.commit.second_pass import ShuffleTask, run_shuffle_task
 from .dataset.commit.target import prepare_target, replacing_what_is_there
-from .dataset.shards.accounting import Refusal
-from .dataset.shards.plan_step import ShardJob, assemble_shard, plan_shuffle
-from .dataset.shards.second_pass import ShuffleTask, run_shuffle_task
 from .dataset.stage.spec import JOIN_TWO, DatasetSpec
 from .dataset.stage.task_result import TaskResult, read_result
 from .dataset.stage.task_stager import TaskStager

@@ -16,8 +16,8 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import index_path
 from ...transforms.format.schema.schema import Feature
 from ...transforms.format.sidecars.croissant import NAME as CROISSANT
+from ...transforms.format.sidecars.programs import READERS, Subject, program
 from ...transforms.format.sidecars.sidecar_files import LABEL_MAP, has_id_0, sidecar_files
-from ...transforms.format.snippets.programs import READERS, Subject, program
 from ...transforms.format.wording.hints import Command, Set, set_column
 from ...transforms.format.wording.printable import counted, first_names, printable, printable_path
 from ...transforms.format.wording.sizes import format_size

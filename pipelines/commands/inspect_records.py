@@ -21,7 +21,7 @@ from ...transforms.dataset.rows.record_access import RecordAccess, RecordStream
 from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.dataset.storage.record_file import RecordRun, read_record_batches
 from ...transforms.errors import InputError, UsageError
-from ...transforms.format.encode.example_proto import (
+from ...transforms.format.examples.example_proto import (
     ExampleMessage,
     feature_values,
     iter_features,

@@ -291,8 +291,8 @@ def report_command(
     path: str, target: str, screen: Screen, generation: int | None, *, quick: bool, overwrite: bool
 ) -> int:
     """Report a generation (None: the latest)."""
-    from ..html_report.facts import gather_facts
-    from ..html_report.page import html_page
+    from ..screens.report_facts import gather_facts
+    from ..screens.report_page import html_page
 
     root = path.rstrip("/") or path
     if not target.endswith((".html", ".htm")):

@@ -31,7 +31,7 @@ from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
 from ...transforms.inputs.files.formats import FORMATS
-from ...transforms.pictures.preprocess.options import Preprocess
+from ...transforms.pictures.preprocess_options import Preprocess
 from ...transforms.sources.registry.options import STRICT, Count, Options, check_classes, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.store_url import is_store_url

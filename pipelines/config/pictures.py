@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from ...transforms.format.wording.printable import quoted
-from ...transforms.pictures.preprocess.codec import Codec
-from ...transforms.pictures.preprocess.options import Preprocess, Resize, Wanted
+from ...transforms.pictures.codec import Codec
+from ...transforms.pictures.preprocess_options import Preprocess, Resize, Wanted
 from ...transforms.sources.registry.options import STRICT, Count
 
 _LARGEST: Final = 16_383

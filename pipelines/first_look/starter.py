@@ -16,7 +16,7 @@ import pyarrow as pa
 import yaml
 
 from ...transforms.errors import RunError, TargetError
-from ...transforms.format.encode.example_proto import feature_values, iter_features, other_message, parse_example
+from ...transforms.format.examples.example_proto import feature_values, iter_features, other_message, parse_example
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, escaped, more, printable

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ...transforms.dataset.stage.spec import NO_FINGERPRINT, AppendTo, DatasetSpec, EntryInfo
 from ...transforms.dataset.stage.spill import Shuffle
 from ...transforms.errors import UsageError
-from ...transforms.format.encode.encode_rows import RowEncoder
+from ...transforms.format.examples.encode_rows import RowEncoder
 from ...transforms.format.manifest.naming import is_split_name
 from ...transforms.format.splits.by_column import ColumnSplits, FolderSplits, settling
 from ...transforms.format.splits.by_hash import HashSplits

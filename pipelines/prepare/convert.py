@@ -12,7 +12,7 @@ from typing import Literal
 from ...transforms.dataset.generations.manifest_files import list_generations
 from ...transforms.errors import TargetError
 from ...transforms.format.batches.rows import Block, Rows
-from ...transforms.format.encode.encode_rows import RowEncoder
+from ...transforms.format.examples.encode_rows import RowEncoder
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.inputs.contract.selection import refuse_columns
 from ...transforms.inputs.contract.source import Listing, Survey

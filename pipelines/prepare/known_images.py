@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...transforms.dataset.commit.source_list import HeldSource, is_path_of, read_rejects
 from ...transforms.dataset.reading.open_dataset import Dataset
-from ...transforms.dataset.shards.source_list import HeldSource, is_path_of, read_rejects
 from ...transforms.errors import SourceError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.inputs.contract.source import Listing

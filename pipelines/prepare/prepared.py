@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.dataset.stage.task_result import TaskResult
-from ...transforms.format.encode.encode_rows import RowEncoder
+from ...transforms.format.examples.encode_rows import RowEncoder
 from ...transforms.format.splits.by_column import FolderSplits, settling
 from ...transforms.inputs.contract.source import LazyPieces, Source
 from ...transforms.tasks.planning import Amount, Plan

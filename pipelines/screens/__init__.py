@@ -1,1 +1,1 @@
-"""All that people see: data on stdout, everything else on stderr, and the live line of a run (`progress`)."""
+"""All that people see: data on stdout, everything else on stderr, the live line of a run, the page of `report`."""

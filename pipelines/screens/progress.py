@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from ...transforms.dataset.shards.second_pass import FOLDER
+from ...transforms.dataset.commit.second_pass import FOLDER
 from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import StoreError
 from ...transforms.stores.store_url import is_store_url

@@ -26,9 +26,9 @@ from concurrent.futures.process import BrokenProcessPool
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
-from ...transforms.dataset.shard_plan.shard_plan import MIN_TASK_BYTES
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.errors import RunError
+from ...transforms.format.splits.shard_plan import MIN_TASK_BYTES
 from ...transforms.format.wording.hints import Add
 from ...transforms.inputs.contract.source import ParallelMap, Task
 from ...transforms.limits.turns import share_turns, turns_path

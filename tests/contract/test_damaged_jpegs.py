@@ -22,11 +22,11 @@ from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import ShardmillWarning, UsageError
 from shardmill.transforms.pictures import pillow_decode
 from shardmill.transforms.pictures.check import ImageCheck
+from shardmill.transforms.pictures.codec import Codec
 from shardmill.transforms.pictures.facts import ImageProblem
-from shardmill.transforms.pictures.preprocess.codec import Codec
-from shardmill.transforms.pictures.preprocess.options import Preprocess, Resize
-from shardmill.transforms.pictures.preprocess.picture import PictureMaker
-from shardmill.transforms.pictures.preprocess.pixels import decode
+from shardmill.transforms.pictures.pixels import decode
+from shardmill.transforms.pictures.preprocess_options import Preprocess, Resize
+from shardmill.transforms.pictures.preprocess_picture import PictureMaker
 
 from ..command_line import Shardmill
 

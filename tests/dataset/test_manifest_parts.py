@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation
+from shardmill.transforms.dataset.commit.accounting import Refusal
 from shardmill.transforms.dataset.commit.publish import write_generation
 from shardmill.transforms.dataset.commit.target import prepare_target
 from shardmill.transforms.dataset.generations import manifest_files as generations
@@ -19,7 +20,6 @@ from shardmill.transforms.dataset.generations.manifest_files import list_generat
 from shardmill.transforms.dataset.integrity.garbage import GarbageReport, collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.shards.accounting import Refusal
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import DamageError

@@ -16,7 +16,7 @@ from shardmill.pipelines.outcomes.summary import Summary
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.rows.arrays import ArrayReader
 from shardmill.transforms.errors import ConfigError, DamageError
-from shardmill.transforms.format.decode.decode_examples import ExampleDecoder
+from shardmill.transforms.format.examples.decode_examples import ExampleDecoder
 from shardmill.transforms.format.manifest.parser import parse_manifest
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.sidecars.sidecar_files import sidecar_files

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from mutate import mutate
 from shardmill.transforms.errors import ShardmillError
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.arrow_checks import check_batch
 from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.csv.quote_bits import LF, Dialect

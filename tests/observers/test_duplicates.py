@@ -20,10 +20,10 @@ from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.commit.commit_generation import commit_arrived, plan_generation
+from shardmill.transforms.dataset.commit.plan_step import assemble_shard
 from shardmill.transforms.dataset.commit.publish import complete_generation, moves_of, publish_file
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.shards.plan_step import assemble_shard
 from shardmill.transforms.errors import SchemaError, UsageError
 from shardmill.transforms.tasks.task_files import TaskStaging
 

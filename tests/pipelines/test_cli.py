@@ -385,7 +385,7 @@ class TestEnds:
             "from apache_beam.runners.portability.fn_api_runner import worker_handlers as handlers\n"
             "from shardmill.pipelines.commands import session as interrupts\n"
             "from shardmill.pipelines.cli import main\n"
-            "from shardmill.transforms.dataset.shard_plan import shard_plan as task_planning\n"
+            "from shardmill.transforms.format.splits import shard_plan as task_planning\n"
             "interrupts._STUCK_SECONDS = 0.2\n"
             "task_planning.MIN_TASK_BYTES = 60_000\n"
             "start = handlers.EmbeddedGrpcWorkerHandler.start_worker\n"

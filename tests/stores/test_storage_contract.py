@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.shard_plan.shard_plan import CutPoint, Part, PartRange
 from shardmill.transforms.dataset.storage.contract import Storage
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage, storage_at
 from shardmill.transforms.format.buffers.checksum import crc32c
+from shardmill.transforms.format.splits.shard_plan import CutPoint, Part, PartRange
 
 from . import servers
 from .conftest import S3_TOO

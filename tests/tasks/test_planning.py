@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.shard_plan.shard_plan import plan_tasks
 from shardmill.transforms.format.batches.rows import RowOrigin, Rows
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.splits.shard_plan import plan_tasks
 from shardmill.transforms.format.splits.splitter import OneSplit
 from shardmill.transforms.inputs.contract.source import (
     Frozen,

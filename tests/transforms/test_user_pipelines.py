@@ -27,7 +27,7 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import CommitError, RunError, SchemaError, TargetError, UsageError
 from shardmill.transforms.format.batches.rows import Rows, TaskEnd
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
 
 pytestmark = pytest.mark.engine
 

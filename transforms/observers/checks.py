@@ -20,7 +20,7 @@ from ..errors import SchemaError
 from ..format.batches.observers import Finding, LeftOut, Observation, Observer, Seen, Went
 from ..format.batches.rows import Frames, Origin
 from ..format.buffers.arrow_memory import take_rows
-from ..format.encode.encode_rows import RowEncoder
+from ..format.examples.encode_rows import RowEncoder
 from ..format.schema.schema import Schema
 from ..format.wording.printable import nearest_name, printable
 from .groups import DIGEST, ROW, Groups, Table, digests_of, digests_of_values, find_groups

@@ -1,6 +1,6 @@
 """Detect the format of an image by its content, and whether it is whole.
 
-    bytes ──tell──▶ jpeg | png | gif | webp | bmp ──▶ header or structure rules (jpeg.py, ...) ──▶ ImageFacts
+    bytes ──tell──▶ jpeg | png | gif | webp | bmp ──▶ header or structure rules (structure.py) ──▶ ImageFacts
                     tiff | avif | jpeg2000, where `formats` names them ──▶ Pillow
                     anything else ──▶ NOT_AN_IMAGE or UNSUPPORTED
 
@@ -18,13 +18,18 @@ from typing import Final
 
 from ..errors import UsageError
 from ..format.wording.hints import Set, install_line
-from .bmp import BMP_HEADER_SIZES, check_bmp
 from .facts import Check, Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, unsupported
-from .gif import check_gif
-from .jpeg import check_jpeg, may_be_passed_over
 from .pillow_decode import HEIC, PILLOW_NAMES, SOUND, decode_image, has_simplejpeg, jpeg_warning
-from .png import PNG_SIGNATURE, check_png
-from .webp import check_webp
+from .structure import (
+    BMP_HEADER_SIZES,
+    PNG_SIGNATURE,
+    check_bmp,
+    check_gif,
+    check_jpeg,
+    check_png,
+    check_webp,
+    may_be_passed_over,
+)
 
 DEFAULT_FORMATS: Final = ("jpeg", "png", "gif", "webp", "bmp")
 """The formats that pass unless a config says otherwise; TensorFlow reads these and no others."""

@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..dataset.shard_plan import shard_plan
-from ..dataset.shard_plan.shard_plan import plan_tasks
 from ..errors import RunError, SourceError
 from ..format.batches.rejects import Reject
 from ..format.batches.rows import Block, Rows, TaskEnd
+from ..format.splits import shard_plan
+from ..format.splits.shard_plan import plan_tasks
 from ..format.tfrecord.gzip_members import compress_member
 from ..inputs.contract.source import Frozen, LazyPieces, Limit, Listing, Piece, Source, StoredPieces, Survey, Task
 

@@ -30,7 +30,7 @@ from ..dataset.storage.contract import Storage
 from ..dataset.storage.local_storage import check_shared
 from ..errors import RunError
 from ..format.batches.rows import Narrowing, TaskEnd
-from ..format.encode.encode_rows import RowEncoder
+from ..format.examples.encode_rows import RowEncoder
 from ..format.tfrecord.gzip_members import compress_member
 from ..inputs.contract.source import Frozen, LazyPieces, Piece, Source, Stamp, StoredPieces, Task
 from .planning import read_task

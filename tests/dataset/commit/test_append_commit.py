@@ -14,6 +14,7 @@ import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
 from shardmill.transforms.dataset.commit.append_commit import append_to
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome, read_outcome
+from shardmill.transforms.dataset.commit.plan_step import Plan, assemble_shard, plan_dataset
 from shardmill.transforms.dataset.commit.publish import (
     complete_publish,
     finish_publish,
@@ -21,13 +22,12 @@ from shardmill.transforms.dataset.commit.publish import (
     publish_file,
     write_generation,
 )
+from shardmill.transforms.dataset.commit.source_list import HeldSource, read_held_sources
 from shardmill.transforms.dataset.commit.target import prepare_folder, prepare_target
 from shardmill.transforms.dataset.generations import opened_generation
 from shardmill.transforms.dataset.generations.manifest_files import lineage, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.shards.plan_step import Plan, assemble_shard, plan_dataset
-from shardmill.transforms.dataset.shards.source_list import HeldSource, read_held_sources
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import CommitError, DamageError, TargetError

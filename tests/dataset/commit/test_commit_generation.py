@@ -14,7 +14,9 @@ import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
 from shardmill.transforms.dataset.commit import publish as publish_module
+from shardmill.transforms.dataset.commit.accounting import Refusal
 from shardmill.transforms.dataset.commit.commit_generation import Commit, WriteOutcome, read_outcome
+from shardmill.transforms.dataset.commit.plan_step import Plan, assemble_shard, plan_dataset
 from shardmill.transforms.dataset.commit.publish import (
     Move,
     complete_publish,
@@ -27,8 +29,6 @@ from shardmill.transforms.dataset.commit.target import prepare_target, replacing
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.dataset.shards.accounting import Refusal
-from shardmill.transforms.dataset.shards.plan_step import Plan, assemble_shard, plan_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager

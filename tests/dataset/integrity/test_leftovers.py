@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines.cli import main
+from shardmill.transforms.dataset.commit.accounting import Refusal
 from shardmill.transforms.dataset.integrity.garbage import staged_by_dead_runs
-from shardmill.transforms.dataset.shards.accounting import Refusal
 from shardmill.transforms.dataset.storage.contract import FileStatus
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import RunError

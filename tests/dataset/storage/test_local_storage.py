@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.shard_plan.shard_plan import CutPoint, Part, PartRange
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import TargetError
+from shardmill.transforms.format.splits.shard_plan import CutPoint, Part, PartRange
 
 
 def storage_in(root: Path) -> LocalStorage:

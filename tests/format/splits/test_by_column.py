@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.batches.rows import RowOrigin, Rows
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.splits.by_column import ColumnSplits

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.batches.rows import RowOrigin, Rows
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.splits.by_time import TimeSplits

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert
-from shardmill.transforms.format.snippets.programs import READERS, Subject, program
+from shardmill.transforms.format.sidecars.programs import READERS, Subject, program
 
 from ...command_line import Shardmill
 

@@ -22,7 +22,7 @@ from shardmill.pipelines.cli import main
 from shardmill.pipelines.engines.local import PlainEngine
 from shardmill.pipelines.prepare import convert as convert_planning
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.shard_plan import shard_plan
+from shardmill.transforms.format.splits import shard_plan
 from shardmill.transforms.tasks.planning import Plan
 
 from ...faults.plain_run import run_plainly

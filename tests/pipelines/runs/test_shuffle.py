@@ -15,12 +15,12 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
+from shardmill.transforms.dataset.commit import second_pass as regroup
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.shard_plan import shard_plan
-from shardmill.transforms.dataset.shards import second_pass as regroup
 from shardmill.transforms.dataset.stage import spill as spiller
 from shardmill.transforms.dataset.stage.spill import Shuffle
 from shardmill.transforms.errors import UsageError
+from shardmill.transforms.format.splits import shard_plan
 
 from ...command_line import Shardmill
 

@@ -14,7 +14,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError, TooManyRejects
-from shardmill.transforms.format.decode.decode_examples import ExampleDecoder
+from shardmill.transforms.format.examples.decode_examples import ExampleDecoder
 
 from ...command_line import Shardmill
 from ...label_numbers import in_numbers

@@ -24,7 +24,7 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError, TooManyRejects, UsageError
-from shardmill.transforms.pictures.preprocess.codec import Codec
+from shardmill.transforms.pictures.codec import Codec
 
 from ...command_line import Shardmill
 

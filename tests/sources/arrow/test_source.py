@@ -21,7 +21,7 @@ import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.errors import RunError, SchemaError, SourceError, TooManyRejects
 from shardmill.transforms.format.batches.rows import Rows
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.inputs.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.arrow import source as arrow_source

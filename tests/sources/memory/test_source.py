@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from shardmill.transforms.errors import DataError, SchemaError, SourceError, UsageError
 from shardmill.transforms.format.batches.rejects import Place
 from shardmill.transforms.format.batches.rows import Rows
-from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.inputs.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.memory.source import MemorySource, spool

@@ -25,9 +25,9 @@ from ...format.manifest.parts import LIMITS
 from ...format.sidecars.sidecar_files import groups_of
 from ...format.wording.printable import printable_path
 from ..generations.manifest_files import PartCache, list_generations, read_file, read_manifest
-from ..shards.plan_step import ShardJob
-from ..shards.source_list import read_held_sources
 from ..stage.spec import AppendTo, DatasetSpec
+from .plan_step import ShardJob
+from .source_list import read_held_sources
 
 _STILL: Final = ("-1", "-1", "3")
 _FILM: Final = ("-1", "-1", "-1", "3")

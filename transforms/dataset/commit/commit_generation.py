@@ -23,13 +23,13 @@ from ...format.wording.sizes import format_size
 from ...observers.tally import Tally
 from ..generations.manifest_files import PartCache, is_replaced, list_generations, read_manifest
 from ..generations.statistics_file import read_tally, statistics_files
-from ..shards.accounting import Refusal, RefusalKind, read_counted
-from ..shards.plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal
-from ..shards.source_list import read_notes
 from ..stage.spec import AppendTo, DatasetSpec
 from ..stage.task_result import TaskResult
 from ..storage.contract import Storage
+from .accounting import Refusal, RefusalKind, read_counted
 from .append_commit import conflict_with, continued, image_formats_in_all, renumber
+from .plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal
+from .source_list import read_notes
 
 APPEND_TRIES: Final = 10
 """How many races an append may lose before it gives up. Each loss means another append succeeded."""

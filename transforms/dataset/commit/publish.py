@@ -23,15 +23,15 @@ from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_pat
 from ...format.sidecars.sidecar_files import in_publishing_order
 from ...format.wording.hints import Add
 from ..generations.manifest_files import check_own_folders, is_replaced, lineage, list_generations, read_manifest
-from ..shards.accounting import Refusal
-from ..shards.plan_step import assemble_shard, plan_shuffle
-from ..shards.second_pass import run_shuffle_task
 from ..stage.run_lock import hold_if_dead, hold_sidecars
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import TaskResult
 from ..storage.contract import FileStatus, Storage
 from ..storage.object_storage import ObjectStorage, storage_at
+from .accounting import Refusal
 from .commit_generation import Commit, WriteOutcome, commit_generation, plan_generation, read_decision
+from .plan_step import assemble_shard, plan_shuffle
+from .second_pass import run_shuffle_task
 
 _AGAIN: Final = f"convert again with {Add('--overwrite')}"
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...errors import DamageError, InputError
 from ...format.buffers.checksum import add_digests, crc32c, record_digests
-from ...format.decode.decode_examples import ExampleDecoder
+from ...format.examples.decode_examples import ExampleDecoder
 from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import INDEX_FOLDER, IndexKind
 from ...format.schema.schema import Schema

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ...errors import DamageError, RunError
-from ...format.decode.decode_examples import ExampleError
+from ...format.examples.decode_examples import ExampleError
 from ...format.manifest.manifest import Manifest
 from ...format.schema.schema import Schema
 from ...format.wording.printable import counted, printable_path
 from ...observers.figures import Level
 from ...observers.tally import Tally
+from ..commit.accounting import count_file
 from ..generations.manifest_files import list_generations, locate_shard
 from ..generations.opened_generation import OpenedGeneration
-from ..shards.accounting import count_file
 from ..stage.run_lock import hold_sidecars
 from ..storage.contract import Storage
 from ..storage.local_storage import LocalStorage

@@ -31,7 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import UsageError
-from ...format.decode.decode_examples import ExampleDecoder
+from ...format.examples.decode_examples import ExampleDecoder
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import is_split_name
 from ...format.schema.schema import Schema

@@ -18,8 +18,8 @@ from pyarrow import types
 
 from ...errors import DamageError, UsageError
 from ...format.buffers.payloads import Payloads
-from ...format.decode.decode_examples import ExampleDecoder, ExampleError
-from ...format.encode.example_proto import parse_example
+from ...format.examples.decode_examples import ExampleDecoder, ExampleError
+from ...format.examples.example_proto import parse_example
 from ...format.manifest.details import ColumnEntry
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.nested.assemble import Disagreement, assemble

@@ -30,9 +30,9 @@ from ...errors import DamageError, UsageError
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable
 from ...pictures.check import READABLE_FORMATS, ImageCheck
+from ...pictures.codec import Codec
 from ...pictures.facts import ImageProblem
-from ...pictures.preprocess.codec import Codec
-from ...pictures.preprocess.pixels import decode
+from ...pictures.pixels import decode
 from .arrays import ArrayPlan, ArrayReader, array_plans
 
 Array = npt.NDArray[Any]

@@ -22,8 +22,8 @@ from ...errors import DamageError, RunError
 from ...format.batches.rows import Frames
 from ...format.buffers.arrow_memory import array_of
 from ...format.buffers.checksum import add_digests, split_mix
-from ..shard_plan import shard_plan
-from ..shard_plan.shard_plan import CutPoint, CutTable, Part, SplitParts
+from ...format.splits import shard_plan
+from ...format.splits.shard_plan import CutPoint, CutTable, Part, SplitParts
 from ..storage.contract import PartFile
 
 _TASK_SHIFT: Final = 36

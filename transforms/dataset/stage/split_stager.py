@@ -20,8 +20,8 @@ from ...format.batches.observers import Observer
 from ...format.batches.rows import Frames
 from ...format.buffers.checksum import add_digests, crc32c, crc32c_through
 from ...format.sidecars.sidecar_files import index_data
+from ...format.splits.shard_plan import CUTS_PER_SHARD, CutChooser, CutPoint, CutTable, Part, PartKind, SplitParts
 from ...format.tfrecord.gzip_members import compress_member
-from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutChooser, CutPoint, CutTable, Part, PartKind, SplitParts
 from ..storage.contract import PartFile
 from ..storage.direct_file import FrameSlices
 from .spill import Shuffle

@@ -23,9 +23,9 @@ from ...format.batches.observers import Summaries, merged, sealed
 from ...format.batches.rejects import Reject
 from ...format.batches.rows import Block, EntryCounts, Frames, TaskEnd
 from ...format.manifest.naming import is_set_aside, is_split_name
+from ...format.splits.shard_plan import SplitParts
 from ...format.splits.splitter import TOO_MANY_SPLITS
 from ...format.wording.printable import printable
-from ..shard_plan.shard_plan import SplitParts
 from ..storage.contract import PartFile, Storage
 from ..storage.local_storage import check_shared
 from .spec import DatasetSpec

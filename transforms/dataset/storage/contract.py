@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import Protocol
 
-from ..shard_plan.shard_plan import PartRange
+from ...format.splits.shard_plan import PartRange
 
 
 class PartFile(Protocol):

@@ -18,9 +18,9 @@ from typing import ClassVar, Final
 from ...errors import InputError, TargetError, UnseenError
 from ...format.buffers.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
+from ...format.splits.shard_plan import PartRange
 from ...format.wording.printable import nearest, printable_path
 from ...stores.store_url import places
-from ..shard_plan.shard_plan import PartRange
 from .contract import FileStatus, Storage
 from .direct_file import DirectFile, append_range, errors_named
 

@@ -16,11 +16,11 @@ from typing import ClassVar, Final
 
 from ...format.buffers.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
+from ...format.splits.shard_plan import PartRange
 from ...stores.object_reader import ObjectReader, read_ahead
 from ...stores.object_store import ObjectInfo, ObjectStore, Upload, store_at
 from ...stores.piece_sender import at_once, finished_later
 from ...stores.store_url import is_store_url, parse_store_url
-from ..shard_plan.shard_plan import PartRange
 from .contract import FileStatus, Storage
 from .local_storage import LocalStorage
 

@@ -1,1 +1,4 @@
-"""The files beside the shards by which other tools open a dataset (TFDS, TFX, DALI); all follow from the manifest."""
+"""What other tools open a dataset with: files beside its shards (TFDS, TFX, DALI), and programs that read it.
+
+All follows from the manifest.
+"""

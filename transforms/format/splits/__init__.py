@@ -1,1 +1,1 @@
-"""Which split a record goes to: a contract, and a module for each kind of rule."""
+"""Which split a record goes to, a module for each kind of rule, and which shard: integers in, integers out."""

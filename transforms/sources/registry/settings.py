@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...inputs.contract.call import Call
-from ...pictures.preprocess.options import Preprocess
+from ...pictures.preprocess_options import Preprocess
 from ...recognise.evidence.names import FileSplits
 
 if TYPE_CHECKING:

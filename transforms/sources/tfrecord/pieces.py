@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...dataset.shard_plan.shard_plan import CUTS_PER_SHARD, shards_of_a_task
 from ...dataset.storage.record_file import ChecksummedFile, RecordRun, scan_file
 from ...errors import SourceError
 from ...format.batches.observers import ReadRange
@@ -29,9 +28,10 @@ from ...format.batches.rejects import CellError, Place, Reject
 from ...format.batches.rows import Narrowing, RowOrigin
 from ...format.buffers.arrow_memory import take_rows
 from ...format.buffers.payloads import Payloads
-from ...format.decode.decode_examples import NO_EXAMPLE, ExampleDecoder
-from ...format.encode.framed_rows import FramedRows, empty_batch
+from ...format.examples.decode_examples import NO_EXAMPLE, ExampleDecoder
+from ...format.examples.framed_rows import FramedRows, empty_batch
 from ...format.schema.schema import Schema
+from ...format.splits.shard_plan import CUTS_PER_SHARD, shards_of_a_task
 from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
 from ...format.tfrecord.gzip_members import sniff_form
 from ...format.tfrecord.scan import WRONG_DATA, Damage, find_headers, is_record_header

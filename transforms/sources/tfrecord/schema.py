@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from ...dataset.storage.record_file import RecordRun
 from ...errors import SchemaError
 from ...format.buffers.payloads import Payloads
-from ...format.decode.decode_examples import ExampleDecoder
-from ...format.encode.example_proto import feature_values, iter_features, other_message, parse_example
+from ...format.examples.decode_examples import ExampleDecoder
+from ...format.examples.example_proto import feature_values, iter_features, other_message, parse_example
 from ...format.manifest.details import ColumnEntry
 from ...format.schema.column_types import is_kept_as
 from ...format.schema.schema import Feature, Kind, Schema, differing_features, schemas_side_by_side

@@ -1,0 +1,207 @@
+"""What a report is made of: the manifests, the statistics, some rejects, and some pictures of a dataset."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from ...transforms.dataset.commit.source_list import read_rejects
+from ...transforms.dataset.generations.manifest_files import GenerationInfo, lineage, list_history, read_manifest
+from ...transforms.dataset.reading.open_dataset import Dataset
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.schema.schema import Schema
+from ...transforms.observers.figures import Statistics
+from ...transforms.pictures.check import tell_image_format
+from ...transforms.pictures.facts import ImageProblem
+from ...transforms.pictures.pillow_decode import PILLOW_NAMES, opened
+from ..outcomes.splits_and_order import rule_text
+
+# A few pictures of each split, small, with their boxes, classes and captions.
+
+
+SIDE: Final = 224
+"""Pixels of the longer side of a small picture."""
+
+OF_SPLIT: Final = 8
+MOST: Final = 24
+"""Pictures of one split, and of all."""
+
+_BYTES: Final = 40_000
+"""The most that one small picture adds to the page."""
+
+_BOX: Final = ("xmin", "ymin", "xmax", "ymax")
+_TEXTS: Final = ("class/text", "class/label")
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box, in shares of the width and the height, and what is in it."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of a record: its bytes as a `data:` URL, pixels as shown, boxes and words; `problem` where none is."""
+
+    split: str
+    record: int
+    url: str
+    width: int
+    height: int
+    boxes: tuple[Box, ...] = ()
+    words: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+def sample_pictures(dataset: Dataset) -> list[Picture]:
+    """Return pictures of each split, spread evenly over its records, so always the same ones."""
+    feature = _picture_feature(dataset.schema)
+    if feature is None or dataset.schema is None:
+        return []
+    each = min(OF_SPLIT, max(1, MOST // max(len(dataset.splits), 1)))
+    found: list[Picture] = []
+    for split in dataset.splits[:MOST]:
+        part = dataset[split]
+        numbers = np.unique(np.linspace(0, len(part) - 1, min(each, len(part))).astype(int))
+        columns = _columns(dataset.schema, feature)
+        rows = part.take(numbers, columns).to_pylist() if len(part) else []
+        found += [_picture(split, int(at), row, feature) for at, row in zip(numbers, rows, strict=True)]
+    return found
+
+
+def _picture_feature(schema: Schema | None) -> str | None:
+    return next((one.name for one in schema or () if one.type == "image" and one.shape == ()), None)
+
+
+def _columns(schema: Schema, feature: str) -> list[str]:
+    base = feature.rpartition("/")[0] or feature
+    wanted = {feature, f"{base}/caption", "caption", "text", f"{base}/filename"}
+    wanted |= {f"{base}/{name}" for name in _TEXTS} | {f"{base}/object/{name}" for name in _TEXTS}
+    wanted |= {f"{base}/object/bbox/{edge}" for edge in _BOX}
+    return [one.name for one in schema if one.name in wanted]
+
+
+def _picture(split: str, record: int, row: Mapping[str, Any], feature: str) -> Picture:
+    base = feature.rpartition("/")[0] or feature
+    words = _words(row, base)
+    data = row[feature]
+    if data is None:
+        return Picture(split, record, "", 0, 0, (), words, "no picture")
+    try:
+        small, width, height = _small(data)
+    except (ImageProblem, KeyError) as problem:
+        return Picture(split, record, "", 0, 0, (), words, str(problem))
+    url = f"data:image/jpeg;base64,{base64.b64encode(small).decode()}"
+    return Picture(split, record, url, width, height, tuple(_boxes(row, base)), words)
+
+
+def _small(data: bytes) -> tuple[bytes, int, int]:
+    """Return a picture as a small JPEG, with its width and height."""
+    name = tell_image_format(data)
+    if name not in PILLOW_NAMES:
+        raise KeyError("a format that is not shown")
+    with opened(data, name) as image:
+        image.draft("RGB", (2 * SIDE, 2 * SIDE))
+        shown = image.convert("RGBA" if image.has_transparency_data else "RGB")
+        shown.thumbnail((SIDE, SIDE))
+        if shown.mode == "RGBA":
+            from PIL import Image
+
+            white = Image.new("RGB", shown.size, "white")
+            white.paste(shown, mask=shown.getchannel("A"))
+            shown = white
+        for quality in (80, 60, 40, 20):
+            file = io.BytesIO()
+            shown.save(file, "JPEG", quality=quality)
+            if file.tell() <= _BYTES:
+                break
+        return file.getvalue(), *shown.size
+
+
+def _boxes(row: Mapping[str, Any], base: str) -> list[Box]:
+    edges = [row.get(f"{base}/object/bbox/{edge}") or [] for edge in _BOX]
+    labels: Sequence[Any] = next((found for name in _TEXTS if (found := row.get(f"{base}/object/{name}"))), [])
+    names = [*map(str, labels), *[""] * (len(edges[0]) - len(labels))]
+    each = zip(*edges, names, strict=False)
+    return [Box(left, top, right, bottom, name) for left, top, right, bottom, name in each]
+
+
+def _words(row: Mapping[str, Any], base: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in (f"{base}/class/text", f"{base}/class/label", f"{base}/caption", "caption", "text"):
+        value = row.get(name)
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        found += [str(one) for one in values if str(one) not in found]
+    return tuple(found[:4])
+
+
+EXAMPLES: Final = 3
+"""Rejected rows of each code that are shown."""
+
+_LOOKED_AT: Final = 10_000
+"""Lines of a list of rejects that are looked at for them."""
+
+_GENERATIONS: Final = 50
+"""Generations, the latest, whose rejects and checks are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejects:
+    """The rejected rows of all generations: how many of each code, and a few of each as the list states them."""
+
+    records: int = 0
+    by_code: Mapping[str, int] = field(default_factory=dict)
+    examples: Mapping[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFacts:
+    """All that the page says of one generation of the dataset at `path`; plain bytes have no statistics."""
+
+    path: str
+    manifest: Manifest
+    statistics: Statistics | None
+    history: list[GenerationInfo]
+    rejects: Rejects
+    checks: Sequence[tuple[int, Mapping[str, Any]]]
+    pictures: list[Picture]
+
+    @property
+    def split_rule(self) -> str:
+        rule = self.manifest.conversion.get("split")
+        return "" if rule is None else rule_text(rule)
+
+
+def gather_facts(path: str, statistics: Statistics | None, generation: int | None = None) -> ReportFacts:
+    manifest = read_manifest(path, generation)
+    history = [one for one in list_history(path) if one.generation <= manifest.generation]
+    recent = list(islice(lineage(path, manifest), _GENERATIONS))
+    checks = [(one.generation, one.details.checks) for one in recent if one.details.checks]
+    pictures = sample_pictures(Dataset(path, manifest))
+    return ReportFacts(path, manifest, statistics, history, _rejects(path, recent), checks, pictures)
+
+
+def _rejects(path: str, generations: list[Manifest]) -> Rejects:
+    records, by_code = 0, dict[str, int]()
+    examples: dict[str, list[Mapping[str, Any]]] = {}
+    for manifest in generations:
+        records += manifest.rejects.records
+        for code, count in manifest.rejects.by_code.items():
+            by_code[code] = by_code.get(code, 0) + count
+        for line in islice(read_rejects(path, manifest), _LOOKED_AT):
+            for error in line["errors"]:
+                known = examples.setdefault(error["code"], [])
+                if len(known) < EXAMPLES:
+                    known.append({"source": line["source"], "row": line.get("row") or line.get("record"), **error})
+    return Rejects(records, dict(sorted(by_code.items(), key=lambda one: -one[1])), examples)
