@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.compare_records import compare_records
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.format.manifest.manifest import (

@@ -24,7 +24,7 @@ from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.engine_choice import workers_of
 from shardmill.pipelines.runs.resume import take_over
 from shardmill.transforms.dataset.commit.target import prepare_target
-from shardmill.transforms.dataset.generations.manifest_files import list_history
+from shardmill.transforms.dataset.storage.manifest_files import list_history
 from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset

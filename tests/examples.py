@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from shardmill.transforms.format.batches.rows import Block, FeatureColumn, Rows
-from shardmill.transforms.format.buffers.payloads import Payloads
+from shardmill.transforms.format.tfrecord.payloads import Payloads
 from shardmill.transforms.format.examples.decode_examples import ExampleDecoder
 from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.examples.example import ExampleEncoder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.config import load, yaml_reader
 from shardmill.pipelines.config.model import LimitsConfig
-from shardmill.transforms.dataset.generations.manifest_files import LINE_LIMIT
+from shardmill.transforms.dataset.storage.manifest_files import LINE_LIMIT
 from shardmill.transforms.format.manifest.strict_json import MEMORY_LIMIT
 from shardmill.transforms.format.wording.printable import VALUE_LIMIT
 from shardmill.transforms.limits.free_rows import FREE_ROWS, ROWS_PER_BYTE

@@ -18,10 +18,10 @@ MODULES = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 PACKAGES = """
-transforms/format: wording buffers schema batches tfrecord columns nested
+transforms/format: wording schema batches tfrecord columns nested
 transforms/format: manifest splits examples sidecars
 transforms: limits observers stores pictures
-transforms/dataset: storage generations stage commit rows
+transforms/dataset: storage stage commit rows
 transforms/dataset: reading integrity
 transforms/inputs: contract files
 transforms: tasks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from ...transforms.dataset.generations.manifest_files import GenerationInfo, list_history
+from ...transforms.dataset.storage.manifest_files import GenerationInfo, list_history
 from ...transforms.dataset.integrity.garbage import GarbageReport, collect_garbage
 from ...transforms.dataset.reading.make_index import MadeIndex, make_indexes
 from ...transforms.errors import DamageError, UsageError

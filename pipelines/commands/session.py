@@ -246,7 +246,7 @@ def _what_is_left(staging: str | None) -> str:
     """Return what a stopped run leaves: nothing, staged work, or a generation that was committed just before."""
     if staging is None:
         return "nothing was committed"
-    from ...transforms.dataset.generations.manifest_files import read_manifest
+    from ...transforms.dataset.storage.manifest_files import read_manifest
     from ..screens.terminal import shown_path
 
     try:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from ...transforms.dataset.generations.opened_generation import open_generation
-from ...transforms.dataset.generations.statistics_file import read_stats, statistics_files
+from ...transforms.dataset.storage.opened_generation import open_generation
+from ...transforms.dataset.storage.statistics_file import read_stats, statistics_files
 from ...transforms.dataset.reading.count_records import FileCount, count_records, counts_of, write_statistics
 from ...transforms.dataset.storage.incomplete_file import check_new, new_file
 from ...transforms.errors import DamageError, SchemaError, UsageError

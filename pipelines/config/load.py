@@ -269,14 +269,14 @@ def _fill_defaults(document: Document, base: str, command: str, *, data_given: b
 
 def _dataset_in(document: Document) -> Manifest | None:
     """Return the latest generation of the dataset of an append; None where the output is none."""
-    from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
+    from ...transforms.dataset.storage.manifest_files import list_generations, read_manifest
 
     path = document.section("output").get("path")
     return read_manifest(path) if isinstance(path, str) and path and list_generations(path) else None
 
 
 def _made_like(document: Document, path: str) -> Manifest:
-    from ...transforms.dataset.generations.manifest_files import read_manifest
+    from ...transforms.dataset.storage.manifest_files import read_manifest
 
     held, where = read_manifest(path), printable_path(path)
     if held.is_of_others:

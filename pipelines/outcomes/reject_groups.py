@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from ...transforms.dataset.generations.manifest_files import read_reject_lines
+from ...transforms.dataset.storage.manifest_files import read_reject_lines
 from ...transforms.format.wording.printable import escaped, printable
 from ...transforms.inputs.files.formats import FORMATS
 

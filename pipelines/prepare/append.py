@@ -15,7 +15,7 @@ from typing import Final
 
 from ...transforms.dataset.commit.append_commit import append_to
 from ...transforms.dataset.commit.source_list import read_held_sources
-from ...transforms.dataset.generations.manifest_files import lineage
+from ...transforms.dataset.storage.manifest_files import lineage
 from ...transforms.errors import SchemaError, UsageError
 from ...transforms.format.batches.rejects import rejects_allowed
 from ...transforms.format.manifest.manifest import Manifest

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from ...transforms.dataset.generations.manifest_files import list_generations
+from ...transforms.dataset.storage.manifest_files import list_generations
 from ...transforms.errors import TargetError
 from ...transforms.format.batches.rows import Block, Rows
 from ...transforms.format.examples.encode_rows import RowEncoder

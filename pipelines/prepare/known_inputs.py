@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ...transforms.dataset.commit.source_list import HeldSource, carried_lines, is_path_of, read_held_sources
-from ...transforms.dataset.generations.manifest_files import lineage, read_manifest
+from ...transforms.dataset.storage.manifest_files import lineage, read_manifest
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import printable_path

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ...transforms.dataset.commit.append_commit import sidecar_groups
-from ...transforms.dataset.generations.manifest_files import copy_in_part, list_generations, read_manifest
-from ...transforms.dataset.generations.statistics_file import read_stats
+from ...transforms.dataset.storage.manifest_files import copy_in_part, list_generations, read_manifest
+from ...transforms.dataset.storage.statistics_file import read_stats
 from ...transforms.errors import DamageError, TargetError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ...transforms.dataset.commit.accounting import REFUSAL_FILE
-from ...transforms.dataset.generations.manifest_files import read_file
+from ...transforms.dataset.storage.manifest_files import read_file
 from ...transforms.dataset.integrity.garbage import staging_folders
 from ...transforms.dataset.stage.run_lock import is_held
 from ...transforms.dataset.stage.spec import tool_versions

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Final
 
 from ...transforms.dataset.commit.commit_generation import Documents
-from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
+from ...transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.stage.run_lock import hold_sidecars
 from ...transforms.dataset.stage.spec import tool_versions
 from ...transforms.dataset.storage.contract import Storage
@@ -34,7 +34,7 @@ from ...transforms.dataset.storage.record_file import (
     tell_form,
 )
 from ...transforms.errors import DamageError, InputError, SchemaError, TargetError, UsageError
-from ...transforms.format.buffers.checksum import add_digests, crc32c, record_digests
+from ...transforms.format.tfrecord.checksum import add_digests, crc32c, record_digests
 from ...transforms.format.manifest.details import Details
 from ...transforms.format.manifest.manifest import (
     Manifest,

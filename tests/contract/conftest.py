@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.format.wording.printable import counted
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 
 
 def draw(seed: int = 1, kind: str = "JPEG") -> bytes:

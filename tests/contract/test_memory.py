@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 
 from ..memory import Ended, Measured, peak_at, peak_bytes, run_sampled, write_floats
 from ..tiers import CAMPAIGN, but_some_thorough

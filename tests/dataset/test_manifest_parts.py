@@ -15,8 +15,8 @@ from shardmill.transforms.dataset.commit import commit_generation
 from shardmill.transforms.dataset.commit.accounting import Refusal
 from shardmill.transforms.dataset.commit.publish import write_generation
 from shardmill.transforms.dataset.commit.target import prepare_target
-from shardmill.transforms.dataset.generations import manifest_files as generations
-from shardmill.transforms.dataset.generations.manifest_files import list_generations, list_history, read_manifest
+from shardmill.transforms.dataset.storage import manifest_files as generations
+from shardmill.transforms.dataset.storage.manifest_files import list_generations, list_history, read_manifest
 from shardmill.transforms.dataset.integrity.garbage import GarbageReport, collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.errors import ShardmillError

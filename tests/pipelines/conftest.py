@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from shardmill.transforms.dataset.storage.record_file import write_records
-from shardmill.transforms.format.buffers.checksum import crc32c
+from shardmill.transforms.format.tfrecord.checksum import crc32c
 from shardmill.transforms.format.manifest.manifest import (
     RowCounts,
     RunInfo,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.stores.object_store import store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 

@@ -14,7 +14,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.inputs.files import object_file
 from shardmill.transforms.inputs.files.object_file import FetchLimits, ObjectFile

@@ -19,7 +19,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.window import FixedWindows
 from shardmill.transforms import EncodeExamples, write
 from shardmill.transforms.dataset.commit.commit_generation import read_outcome
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.elements import flush_by_size

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..format.buffers.arrow_memory import binary_array
+from ..format.batches.arrow_memory import binary_array
 from ..format.manifest.strict_json import (
     JsonError,
     ManifestProblem,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..format.batches.observers import Observation, Observer, Seen
 from ..format.batches.rows import FeatureColumn
-from ..format.buffers.views import binary_array_of, words_of
+from ..format.batches.views import binary_array_of, words_of
 from ..format.schema.column_types import column_type
 from ..format.schema.schema import Feature, Schema
 from .counts import Lengths, Numbers

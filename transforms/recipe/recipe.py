@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..errors import SchemaError
 from ..format.batches.rejects import CellProblem, Place, warning_at
 from ..format.batches.rows import Notes, Origin, Rows
-from ..format.buffers.arrow_memory import take_rows
+from ..format.batches.arrow_memory import take_rows
 from ..format.wording.hints import set_column
 from ..format.wording.printable import printable
 from ..inputs.contract.source import Listing

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, Generic, TypeVar
 
-from ..format.buffers.checksum import crc32c, crc32c_combine
+from ..format.tfrecord.checksum import crc32c, crc32c_combine
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 from ..errors import StoreAccessError, StoreError
-from ..format.buffers.checksum import crc32c
+from ..format.tfrecord.checksum import crc32c
 from . import failures
 from .failures import PassingFailure
 from .object_store import MARK, Level, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed, number_of

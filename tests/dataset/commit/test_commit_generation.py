@@ -26,7 +26,7 @@ from shardmill.transforms.dataset.commit.publish import (
     write_generation,
 )
 from shardmill.transforms.dataset.commit.target import prepare_target, replacing_what_is_there
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo

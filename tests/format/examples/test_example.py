@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.format.batches.rows import FeatureColumn
-from shardmill.transforms.format.buffers.checksum import crc32c
+from shardmill.transforms.format.tfrecord.checksum import crc32c
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.examples import example
 from shardmill.transforms.format.examples.example import EntryPrefixes, ExampleEncoder, entry_prefix

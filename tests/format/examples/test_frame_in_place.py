@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.buffers.checksum import crc32c
-from shardmill.transforms.format.buffers.views import reference_views
+from shardmill.transforms.format.tfrecord.checksum import crc32c
+from shardmill.transforms.format.batches.views import reference_views
 from shardmill.transforms.format.examples.spliced_records import NEUTRAL, frame_in_place
 from shardmill.transforms.format.tfrecord.framing import frame_records
 

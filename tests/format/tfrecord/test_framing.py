@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.buffers.checksum import crc32c, mask, record_digests
+from shardmill.transforms.format.tfrecord.checksum import crc32c, mask, record_digests
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES, frame_records, framed_crcs, join_frames
 
 

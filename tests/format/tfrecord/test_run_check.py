@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.buffers.checksum import crc32c
-from shardmill.transforms.format.buffers.payloads import Payloads
+from shardmill.transforms.format.tfrecord.checksum import crc32c
+from shardmill.transforms.format.tfrecord.payloads import Payloads
 from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.format.tfrecord.scan import checksums_hold, scan_records
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.commands.info import look_at_files, readers_of
-from shardmill.transforms.dataset.generations.manifest_files import read_overview
+from shardmill.transforms.dataset.storage.manifest_files import read_overview
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
 from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry, SplitEntry

@@ -23,7 +23,7 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.commit import commit_generation
-from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest
+from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.errors import TooManyRejects
 

@@ -21,8 +21,8 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.screens.report_page import DARK, LIGHT
 from shardmill.pipelines.screens.report_sections import MOST_CARDS, differences
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
-from shardmill.transforms.dataset.generations.statistics_file import read_stats
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
+from shardmill.transforms.dataset.storage.statistics_file import read_stats
 from shardmill.transforms.observers.figures import FeatureFigures, Statistics
 
 from ...command_line import Shardmill

@@ -21,8 +21,8 @@ from ...format.manifest.parts import LIMITS, ManifestLimits, parse_part
 from ...format.sidecars.sidecar_files import sidecar_files
 from ...format.wording.sizes import format_size
 from ...observers.tally import Tally
-from ..generations.manifest_files import PartCache, is_replaced, list_generations, read_manifest
-from ..generations.statistics_file import read_tally, statistics_files
+from ..storage.manifest_files import PartCache, is_replaced, list_generations, read_manifest
+from ..storage.statistics_file import read_tally, statistics_files
 from ..stage.spec import AppendTo, DatasetSpec
 from ..stage.task_result import TaskResult
 from ..storage.contract import Storage

@@ -26,7 +26,7 @@ from ...format.batches.observers import (
 )
 from ...format.batches.rejects import rejects_allowed
 from ...format.batches.rows import FeatureColumn, Narrowing
-from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
+from ...format.tfrecord.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.columns.feature_column import columns_of
 from ...format.examples.decode_examples import ExampleDecoder
 from ...format.examples.framed_rows import frames_in_place

@@ -22,7 +22,7 @@ from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths, staged_file, staged_sidecar
 from ...format.sidecars.sidecar_files import in_publishing_order
 from ...format.wording.hints import Add
-from ..generations.manifest_files import check_own_folders, is_replaced, lineage, list_generations, read_manifest
+from ..storage.manifest_files import check_own_folders, is_replaced, lineage, list_generations, read_manifest
 from ..stage.run_lock import hold_if_dead, hold_sidecars
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import TaskResult

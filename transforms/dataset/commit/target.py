@@ -10,7 +10,7 @@ from ...errors import TargetError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.parts import is_part_path
 from ...format.wording.printable import printable
-from ..generations.manifest_files import copy_in_part, lineage, list_generations
+from ..storage.manifest_files import copy_in_part, lineage, list_generations
 from ..stage.spec import NO_FINGERPRINT, DatasetSpec
 from ..storage.object_storage import ObjectStorage
 from .publish import finish_publish

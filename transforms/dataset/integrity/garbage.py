@@ -27,7 +27,7 @@ from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths, shard_name_pattern
 from ...format.manifest.parts import LIMITS, is_part_path, parts_named_in
 from ...format.wording.printable import printable_path
-from ..generations.manifest_files import (
+from ..storage.manifest_files import (
     PartCache,
     check_own_folders,
     lineage,

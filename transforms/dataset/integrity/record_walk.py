@@ -23,8 +23,8 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...format.buffers.checksum import crc32c, unmask
-from ...format.buffers.payloads import Payloads
+from ...format.tfrecord.checksum import crc32c, unmask
+from ...format.tfrecord.payloads import Payloads
 from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from ...format.tfrecord.gzip_members import Form, InflateLimits, inflate
 from ...format.tfrecord.scan import (

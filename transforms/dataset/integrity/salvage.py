@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import ShardmillError, TargetError
 from ...format.wording.printable import printable_path
 from ...stores.store_url import is_store_url
-from ..generations.manifest_files import list_generations, read_manifest
+from ..storage.manifest_files import list_generations, read_manifest
 from ..storage.record_file import Path, write_records
 from .record_walk import DamagedRange, is_compressed, walk_records
 

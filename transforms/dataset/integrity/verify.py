@@ -19,7 +19,7 @@ from itertools import groupby, islice, pairwise
 from typing import Final
 
 from ...errors import DamageError, InputError
-from ...format.buffers.checksum import add_digests
+from ...format.tfrecord.checksum import add_digests
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import (
     INDEX_FOLDER,
@@ -35,7 +35,7 @@ from ...format.wording.hints import Command
 from ...format.wording.printable import printable, printable_path
 from ...observers.stats_files import STATS_FILES, STATS_JSON
 from ...stores.store_url import is_store_url
-from ..generations.manifest_files import (
+from ..storage.manifest_files import (
     PartCache,
     check_regular,
     list_generations,
@@ -44,8 +44,8 @@ from ..generations.manifest_files import (
     read_reject_lines,
     read_source_lines,
 )
-from ..generations.opened_generation import OpenedGeneration, ShardPlace, locate_shards
-from ..generations.statistics_file import read_tally, statistics_files
+from ..storage.opened_generation import OpenedGeneration, ShardPlace, locate_shards
+from ..storage.statistics_file import read_tally, statistics_files
 from ..storage.contract import Storage
 from ..storage.object_storage import storage_at
 from .findings import Finding, Report

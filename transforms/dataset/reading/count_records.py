@@ -17,8 +17,8 @@ from ...format.wording.printable import counted, printable_path
 from ...observers.figures import Level
 from ...observers.tally import Tally
 from ..commit.accounting import count_file
-from ..generations.manifest_files import list_generations, locate_shard
-from ..generations.opened_generation import OpenedGeneration
+from ..storage.manifest_files import list_generations, locate_shard
+from ..storage.opened_generation import OpenedGeneration
 from ..stage.run_lock import hold_sidecars
 from ..storage.contract import Storage
 from ..storage.local_storage import LocalStorage

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import UsageError
-from ...format.buffers.arrow_memory import offsets_of
+from ...format.batches.arrow_memory import offsets_of
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import Add

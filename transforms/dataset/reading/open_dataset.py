@@ -38,8 +38,8 @@ from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
 from ...observers.figures import Statistics
 from ...stores.store_url import is_store_url
-from ..generations.opened_generation import OpenedGeneration, locate_shards, open_generation
-from ..generations.statistics_file import read_stats
+from ..storage.opened_generation import OpenedGeneration, locate_shards, open_generation
+from ..storage.statistics_file import read_stats
 from ..rows.arrays import ArrayReader
 from ..rows.numbered_rows import NumberedRows, decoded, joined
 from ..rows.numpy_columns import NumpyColumns, Values, joined_columns

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import DamageError, UsageError
-from ...format.buffers.payloads import Payloads
+from ...format.tfrecord.payloads import Payloads
 from ...format.examples.decode_examples import ExampleDecoder, ExampleError
 from ...format.examples.example_proto import parse_example
 from ...format.manifest.details import ColumnEntry
@@ -28,7 +28,7 @@ from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable, printable_path
-from ..generations.opened_generation import OpenedGeneration
+from ..storage.opened_generation import OpenedGeneration
 from .record_access import RecordAccess
 
 Labels = Mapping[str, Sequence[str]]

@@ -25,8 +25,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import DamageError, UsageError
-from ...format.buffers.checksum import crc32c, crc32c_of_lengths, crc32c_of_pieces, mask, mask_each
-from ...format.buffers.payloads import Payloads
+from ...format.tfrecord.checksum import crc32c, crc32c_of_lengths, crc32c_of_pieces, mask, mask_each
+from ...format.tfrecord.payloads import Payloads
 from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import index_path
 from ...format.sidecars.sidecar_files import offsets_in
@@ -35,7 +35,7 @@ from ...format.wording.hints import Command
 from ...format.wording.printable import counted, printable_path
 from ...stores.object_reader import ObjectReader
 from ...stores.store_url import is_store_url
-from ..generations.opened_generation import OpenedGeneration
+from ..storage.opened_generation import OpenedGeneration
 from ..storage.object_storage import storage_at
 from ..storage.record_file import RecordRun, offsets_of, open_regular, scan_opened
 

@@ -22,10 +22,10 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from ...errors import InputError, ShardmillWarning, UsageError
-from ...format.buffers.payloads import Payloads
+from ...format.tfrecord.payloads import Payloads
 from ...format.wording.printable import printable_path
 from ...stores.store_url import is_store_url
-from ..generations.opened_generation import open_generation
+from ..storage.opened_generation import open_generation
 from .epoch import (
     BLOCKS_IN_WINDOW,
     I64,

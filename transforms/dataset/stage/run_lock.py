@@ -18,7 +18,7 @@ from typing import Final
 from ...errors import TargetError
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.wording.printable import printable_path
-from ..generations.manifest_files import check_own_folders
+from ..storage.manifest_files import check_own_folders
 from ..storage.contract import Storage
 from .spec import DatasetSpec
 

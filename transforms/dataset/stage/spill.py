@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from ...errors import DamageError, RunError
 from ...format.batches.rows import Frames
-from ...format.buffers.arrow_memory import array_of
-from ...format.buffers.checksum import add_digests, split_mix
+from ...format.batches.arrow_memory import array_of
+from ...format.tfrecord.checksum import add_digests, split_mix
 from ...format.splits import shard_plan
 from ...format.splits.shard_plan import CutPoint, CutTable, Part, SplitParts
 from ..storage.contract import PartFile

@@ -16,7 +16,7 @@ from ...format.batches.observers import Summaries
 from ...format.batches.rows import EntryCounts
 from ...format.manifest.naming import is_set_aside, is_split_name
 from ...format.splits.shard_plan import CutTable, Part, SplitParts
-from ..generations.manifest_files import check_regular, read_file
+from ..storage.manifest_files import check_regular, read_file
 from ..storage.contract import Storage
 
 NO_TASK = -1

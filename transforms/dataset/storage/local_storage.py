@@ -16,7 +16,7 @@ from io import BufferedReader
 from typing import ClassVar, Final
 
 from ...errors import InputError, TargetError, UnseenError
-from ...format.buffers.checksum import crc32c
+from ...format.tfrecord.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.splits.shard_plan import PartRange
 from ...format.wording.printable import nearest, printable_path

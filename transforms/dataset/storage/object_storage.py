@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ...format.buffers.checksum import crc32c
+from ...format.tfrecord.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.splits.shard_plan import PartRange
 from ...stores.object_reader import ObjectReader, read_ahead

@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import DamageError, InputError, UsageError
-from ...format.buffers.checksum import crc32c
-from ...format.buffers.payloads import Payloads
+from ...format.tfrecord.checksum import crc32c
+from ...format.tfrecord.payloads import Payloads
 from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES, frame_records
 from ...format.tfrecord.gzip_members import (
     Form,

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..buffers.views import I64
+from .views import I64
 from ..schema.schema import Kind
 from .rejects import CellProblem, Place, Reject
 

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DamageError
-from ..buffers.payloads import Payloads
-from ..buffers.views import varint
+from ..tfrecord.payloads import Payloads
+from ..batches.views import varint
 from ..schema.arrow_types import WIDEST_FIXED_LIST, arrow_type_of
 from ..schema.schema import Feature, Schema
 from ..wording.printable import printable

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batches.rows import FeatureColumn, Frames
-from ..buffers.views import (
+from ..batches.views import (
     I64,
     INLINE_BYTES,
     Views,

@@ -18,10 +18,10 @@ import pyarrow as pa
 from ..batches.observers import IMAGE_FORMATS, READ, ReadRange, merged, narrowed_summary
 from ..batches.rejects import Reject
 from ..batches.rows import Block, EntryCounts, Frames, Narrowing, Rows
-from ..buffers.arrow_memory import take_rows
-from ..buffers.checksum import record_digests
-from ..buffers.payloads import Payloads
-from ..buffers.views import I64
+from ..batches.arrow_memory import take_rows
+from ..tfrecord.checksum import record_digests
+from ..tfrecord.payloads import Payloads
+from ..batches.views import I64
 from ..columns.feature_column import columns_of
 from ..schema.schema import Schema
 from ..splits.by_column import FolderSplits

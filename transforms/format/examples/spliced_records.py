@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batches.rows import Frames
-from ..buffers.checksum import U32, crc32c, crc32c_each, cut, mask_each, record_digests
-from ..buffers.payloads import Payloads
-from ..buffers.views import I64, Views, gather, inline_views, reference_views
+from ..tfrecord.checksum import U32, crc32c, crc32c_each, cut, mask_each, record_digests
+from ..tfrecord.payloads import Payloads
+from ..batches.views import I64, Views, gather, inline_views, reference_views
 from ..tfrecord.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
-from ..buffers.payloads import gather_pieces
-from ..buffers.views import MAX_VARINT_BYTES, varint
+from ..tfrecord.payloads import gather_pieces
+from ..batches.views import MAX_VARINT_BYTES, varint
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import Form, form_of
 from ..schema.schema import Feature

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyarrow import types
 
 from ..batches.rejects import CellError, CellProblem
-from ..buffers.arrow_memory import array_of, valid_mask
-from ..buffers.views import I64
+from ..batches.arrow_memory import array_of, valid_mask
+from ..batches.views import I64
 from ..columns.lists import lists_of
 from ..columns.numbers import int64_values
 from ..schema.arrow_checks import has_unit

@@ -27,8 +27,8 @@ from pyarrow import types
 
 from ...errors import SchemaError
 from ..batches.rejects import CellError, CellProblem
-from ..buffers.arrow_memory import array_of
-from ..buffers.views import I64
+from ..batches.arrow_memory import array_of
+from ..batches.views import I64
 from ..columns.lists import lists_of, plain_array
 from ..schema.arrow_checks import run_values
 from ..schema.column_types import is_string

@@ -12,7 +12,7 @@ from pyarrow import types
 
 from ...errors import RunError, SchemaError
 from ..batches.rejects import CellError
-from ..buffers.views import I64
+from ..batches.views import I64
 from ..manifest.naming import is_split_name
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import column_type, is_binary, is_string

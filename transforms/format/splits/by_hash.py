@@ -29,7 +29,7 @@ import pyarrow as pa
 from ...errors import UsageError
 from ..batches.observers import Summaries, notes_summary
 from ..batches.rows import FeatureColumn
-from ..buffers.views import I64
+from ..batches.views import I64
 from ..schema.schema import Schema
 from ..wording.printable import printable
 from .splitter import Assigned, Candidates, Splitter, scalar_feature, where_present

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ...errors import RunError, SchemaError, UsageError
 from ..batches.observers import DEALT
-from ..buffers.views import I64
+from ..batches.views import I64
 from ..manifest.naming import set_aside
 from ..schema.column_types import column_type
 from ..schema.schema import Schema

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from ...errors import SchemaError
 from ..batches.rejects import CellError
 from ..batches.rows import FeatureColumn
-from ..buffers.views import I64
+from ..batches.views import I64
 from ..schema.schema import Feature, Schema
 from ..wording.hints import Add
 from ..wording.printable import NoColumnError, nearest_name, printable

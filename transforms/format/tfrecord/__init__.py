@@ -1,1 +1,1 @@
-"""The TFRecord file format: frame records, find and check them in bytes, search behind damage; plain or gzip."""
+"""The TFRecord file format: CRC32C, frame records, find and check them, search behind damage; plain or gzip."""

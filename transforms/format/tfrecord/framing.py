@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batches.rows import Frames
-from ..buffers.checksum import (
+from .checksum import (
     U32,
     add_digests,
     crc32c_each,
@@ -27,7 +27,7 @@ from ..buffers.checksum import (
     mask_each,
     record_digests,
 )
-from ..buffers.views import BUFFER_LIMIT, I64, Views, gather, inline_views, reference_views
+from ..batches.views import BUFFER_LIMIT, I64, Views, gather, inline_views, reference_views
 
 HEADER_BYTES: Final = 12
 FOOTER_BYTES: Final = 4

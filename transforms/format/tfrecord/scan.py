@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from crc32c import crc32c
 
-from ..buffers.checksum import crc32c_of_lengths, mask, mask_each, unmask_each
-from ..buffers.payloads import Payloads
+from .checksum import crc32c_of_lengths, mask, mask_each, unmask_each
+from .payloads import Payloads
 from .framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 
 # Find records again where the walk from one to the next is broken.

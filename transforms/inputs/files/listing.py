@@ -23,7 +23,7 @@ from typing import Final
 
 from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError, SourceError
-from ...format.buffers.checksum import crc32c
+from ...format.tfrecord.checksum import crc32c
 from ...format.wording.printable import printable_path, shell_path
 from ..contract.source import Listing, SourceEntry, Traits
 from .formats import has_suffix

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.buffers.arrow_memory import binary_array
+from ...format.batches.arrow_memory import binary_array
 from ...format.nested.keys import is_any_list
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path

@@ -19,7 +19,7 @@ from pyarrow import types
 
 from ...errors import SchemaError, UsageError
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.buffers.arrow_memory import array_of, int_array, text_array
+from ...format.batches.arrow_memory import array_of, int_array, text_array
 from ...format.columns.lists import lists_of
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.batches.rejects import CellProblem
-from ...format.buffers.arrow_memory import array_of, bitmap_of
+from ...format.batches.arrow_memory import array_of, bitmap_of
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule

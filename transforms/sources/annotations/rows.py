@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...format.buffers.arrow_memory import array_of, bitmap_of, raw_values, text_array
+from ...format.batches.arrow_memory import array_of, bitmap_of, raw_values, text_array
 from ...format.wording.hints import Set
 from ...format.wording.printable import counted
 from ...inputs.contract.source import ParallelMap, SourceEntry

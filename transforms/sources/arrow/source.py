@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...errors import SchemaError, SourceError
 from ...format.batches.rows import RowOrigin, Rows
-from ...format.buffers.arrow_memory import raw_values, valid_mask
+from ...format.batches.arrow_memory import raw_values, valid_mask
 from ...format.schema.arrow_checks import check_batch, fix_of_value, storage_column
 from ...format.wording.printable import printable
 from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...format.buffers.arrow_memory import array_of, beginning_of, binary_array, raw_values, true_mask
+from ...format.batches.arrow_memory import array_of, beginning_of, binary_array, raw_values, true_mask
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import NUMBER, cell_bytes

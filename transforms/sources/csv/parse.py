@@ -19,8 +19,8 @@ from pyarrow import csv
 
 from ...errors import SourceError
 from ...format.batches.rejects import CellError, CellProblem, Reject
-from ...format.buffers.arrow_memory import beginning_of, binary_array
-from ...format.buffers.views import BUFFER_LIMIT
+from ...format.batches.arrow_memory import beginning_of, binary_array
+from ...format.batches.views import BUFFER_LIMIT
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, printable

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SourceError
-from ...format.buffers.arrow_memory import array_of, beginning_of, binary_array, true_mask
+from ...format.batches.arrow_memory import array_of, beginning_of, binary_array, true_mask
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError
-from ...format.buffers.arrow_memory import array_of, true_mask
+from ...format.batches.arrow_memory import array_of, true_mask
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ...inputs.contract.source import Listing, SourceEntry, Traits

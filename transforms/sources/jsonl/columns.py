@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SchemaError
-from ...format.buffers.arrow_memory import true_mask
+from ...format.batches.arrow_memory import true_mask
 from ...format.nested.flatten import JSON, refuse_unsupported, without_json
 from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_types import feature_of

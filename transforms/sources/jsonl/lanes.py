@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from ...format.buffers.arrow_memory import binary_array, raw_values, valid_mask
+from ...format.batches.arrow_memory import binary_array, raw_values, valid_mask
 from ...limits.turns import ROW_BYTES, taking_turns
 from ..text.lines import I64, MOST_VALUES, Lines
 from ..text.open_text import Cut, is_utf8

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.buffers.arrow_memory import raw_values, valid_mask
-from ...format.buffers.views import I64
+from ...format.batches.arrow_memory import raw_values, valid_mask
+from ...format.batches.views import I64
 from ...format.columns.numbers import BadValues
 from ...format.nested.fit_times import fit_times
 from ...format.schema.column_types import DEFAULT_UNIT, UNITS, is_binary

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 
 from ...errors import SchemaError
 from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
-from ...format.buffers.arrow_memory import (
+from ...format.batches.arrow_memory import (
     array_of,
     binary_array,
     bitmap_of,

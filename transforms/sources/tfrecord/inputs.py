@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from ...dataset.generations.manifest_files import locate_shard, read_manifest
-from ...dataset.generations.opened_generation import OpenedGeneration
+from ...dataset.storage.manifest_files import locate_shard, read_manifest
+from ...dataset.storage.opened_generation import OpenedGeneration
 from ...errors import InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.wording.hints import Command

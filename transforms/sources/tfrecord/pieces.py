@@ -26,8 +26,8 @@ from ...errors import SourceError
 from ...format.batches.observers import ReadRange
 from ...format.batches.rejects import CellError, Place, Reject
 from ...format.batches.rows import Narrowing, RowOrigin
-from ...format.buffers.arrow_memory import take_rows
-from ...format.buffers.payloads import Payloads
+from ...format.batches.arrow_memory import take_rows
+from ...format.tfrecord.payloads import Payloads
 from ...format.examples.decode_examples import NO_EXAMPLE, ExampleDecoder
 from ...format.examples.framed_rows import FramedRows, empty_batch
 from ...format.schema.schema import Schema

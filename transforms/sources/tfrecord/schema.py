@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ...dataset.storage.record_file import RecordRun
 from ...errors import SchemaError
-from ...format.buffers.payloads import Payloads
+from ...format.tfrecord.payloads import Payloads
 from ...format.examples.decode_examples import ExampleDecoder
 from ...format.examples.example_proto import feature_values, iter_features, other_message, parse_example
 from ...format.manifest.details import ColumnEntry

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.generations.manifest_files import list_history
+from shardmill.transforms.dataset.storage.manifest_files import list_history
 from shardmill.transforms.errors import InputError
 
 from ..commit.test_append_commit import add

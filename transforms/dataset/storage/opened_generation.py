@@ -27,9 +27,9 @@ from ...format.wording.hints import Command
 from ...format.wording.printable import printable_path
 from ...stores.object_reader import ObjectReader
 from ...stores.store_url import is_store_url
-from ..storage.contract import FileStatus, Storage
-from ..storage.object_storage import storage_at
-from ..storage.record_file import open_regular
+from .contract import FileStatus, Storage
+from .object_storage import storage_at
+from .record_file import open_regular
 from .manifest_files import list_generations, locate_shard, numbers_in, read_file, read_manifest
 
 

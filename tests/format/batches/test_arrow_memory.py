@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.buffers.arrow_memory import (
+from shardmill.transforms.format.batches.arrow_memory import (
     array_of,
     beginning_of,
     binary_array,

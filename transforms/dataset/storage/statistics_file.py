@@ -16,7 +16,7 @@ from ...format.wording.hints import Command
 from ...observers.figures import Statistics
 from ...observers.stats_files import STATS_JSON, STATS_TFDV, StatsProblem, parse_stats, statistics_file, stats_json
 from ...observers.tally import Tally
-from ..storage.object_storage import storage_at
+from .object_storage import storage_at
 from .manifest_files import read_file
 
 _LIMIT: Final = 1 << 30

@@ -39,8 +39,8 @@ from ...format.manifest.strict_json import (
 from ...format.wording.hints import Command, Foreign
 from ...format.wording.printable import printable_path, shell_path
 from ...stores.store_url import is_store_url
-from ..storage.local_storage import linked_folder, no_such_path
-from ..storage.object_storage import storage_at
+from .local_storage import linked_folder, no_such_path
+from .object_storage import storage_at
 
 LINE_LIMIT: Final = 64 << 20
 """Bytes: a rejected row of 100,000 columns, all bad, has a line of 30 MB."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .views import BUFFER_LIMIT, I64, concatenate, reference_views
+from ..batches.views import BUFFER_LIMIT, I64, concatenate, reference_views
 
 U8 = npt.NDArray[np.uint8]
 
