@@ -137,6 +137,15 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
             assert heading in slugs, target
 
 
+@pytest.mark.parametrize("page", sorted([README, REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]), ids=str)
+def test_a_module_that_a_page_names_is_there(page: Path) -> None:
+    said = page.read_text().replace("not `pipelines/convert.py`", "")
+    folders = ("pipelines", "transforms", "tests", "docs", "benchmarks")
+    there = [path.as_posix() for folder in folders for path in (REPO / folder).rglob("*.py")]
+    for name in re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", said):
+        assert any(path.endswith(f"/{name}") for path in there), name
+
+
 def headings(page: Path, level: int) -> list[str]:
     return re.findall(rf"^{'#' * level} (.*)$", page.read_text(), re.MULTILINE)
 

@@ -147,7 +147,8 @@ FLAGS: Final = (
         "records", "input.records", "KIND", "example, or opaque for records that are not Examples.", "merge"
     ),
     Flag(
-        "format", "input.format", "NAME", "csv, parquet, images, numpy, tfrecord, jsonl, arrow or txt.",
+        "format", "input.format", "NAME",
+        "csv, parquet, images, numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, boxes, tar or zip.",
         "convert append init", panel=_INPUT,
     ),
     Flag(

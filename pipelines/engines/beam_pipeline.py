@@ -34,7 +34,7 @@ def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
 
     It is Beam's FnApiRunner with threads, chosen by class: Beam's own bare `DirectRunner` would first try to download a
     program at run time, and results would depend on the network. Its data streams are flushed by size (see
-    `beam_streams`).
+    `flush_by_size`).
     """
     quiet_beam()
     import apache_beam as beam

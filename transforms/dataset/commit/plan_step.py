@@ -473,7 +473,7 @@ def shard_crc(shard: PlannedShard) -> int:
 def leave_out(spec: DatasetSpec, result: TaskResult, left: LeftOut) -> TaskResult:
     """Return the result of a task without some of its records; splits that keep all of theirs are as they were.
 
-    The parts of the others are written once more, without the records (`stage/new_parts`).
+    The parts of the others are written once more, without the records (`new_parts`).
     """
     splits = dict(result.splits)
     for name, numbers in left.records.items():
