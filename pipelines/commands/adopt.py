@@ -10,7 +10,7 @@ from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ..runs.adopt import FileFacts, adopt_files
-from ..workers.worker_processes import count_workers
+from ..workers.worker_count import count_workers
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen

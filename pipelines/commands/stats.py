@@ -40,7 +40,7 @@ from ...transforms.sources.tfrecord.options import TfrecordInput
 from ...transforms.sources.tfrecord.pieces import RecordsPiece
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..screens.summary_screen import MOST_FEATURES, name_text
-from ..workers.worker_processes import count_workers
+from ..workers.worker_count import count_workers
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen

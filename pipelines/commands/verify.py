@@ -17,7 +17,7 @@ from ...transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts
 from ...transforms.errors import DamageError
 from ...transforms.format.wording.printable import counted, escaped, printable_path
 from ...transforms.format.wording.sizes import format_size
-from ..workers.worker_processes import count_workers
+from ..workers.worker_count import count_workers
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen

@@ -21,7 +21,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
@@ -34,6 +34,7 @@ from ...transforms.inputs.contract.source import ParallelMap, Task
 from ...transforms.limits.turns import share_turns, turns_path
 from ...transforms.tasks.task_files import TaskStaging
 from .process_start import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory
+from .worker_count import count_workers, threads
 
 if TYPE_CHECKING:
     from loky.process_executor import ProcessPoolExecutor
@@ -49,21 +50,6 @@ R = TypeVar("R")
 
 _running: Final[dict[str, WorkerProcesses]] = {}
 """The pools of this process, by token: an engine pickles the functions it is given, within this one process."""
-
-
-def count_workers(workers: int | str) -> int:
-    """Return the number of threads: as given, or for `auto` the processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if workers == "auto" else int(workers)
-
-
-def threads(workers: int) -> ParallelMap:
-    """Return a parallel map over threads: Arrow, numpy and zlib release the GIL in what planning calls."""
-
-    def run(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:  # noqa: ARG001
-        with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, items))
-
-    return run
 
 
 PROCESSES_FROM_BYTES: Final = 128 << 20
