@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.compare_records import compare_records
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.format.manifest.manifest import (
     Manifest,

@@ -24,7 +24,6 @@ from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.engine_choice import workers_of
 from shardmill.pipelines.runs.resume import take_over
 from shardmill.transforms.dataset.commit.target import prepare_target
-from shardmill.transforms.dataset.storage.manifest_files import list_history
 from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -32,6 +31,7 @@ from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
+from shardmill.transforms.dataset.storage.manifest_files import list_history
 from shardmill.transforms.elements import StageTasks
 from shardmill.transforms.format.batches.observers import IMAGE_FORMATS
 from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, TaskEnd

@@ -29,7 +29,7 @@ from .dataset.stage.task_result import TaskResult
 from .errors import UsageError
 from .format.batches.rows import Block, Rows
 from .format.examples.encode_rows import RowEncoder
-from .format.manifest.details import ColumnEntry
+from .format.manifest.manifest import ColumnEntry
 from .format.schema.schema import Schema
 from .format.wording.printable import printable
 from .inputs.contract.source import Task

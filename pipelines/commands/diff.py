@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
+from ...transforms.dataset.reading.compare import Difference, FigureDifference, Side, compare
 from ...transforms.dataset.storage.manifest_files import read_manifest
 from ...transforms.dataset.storage.opened_generation import OpenedGeneration
-from ...transforms.dataset.reading.compare import Difference, FigureDifference, Side, compare
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, printable
 from ...transforms.format.wording.sizes import format_size

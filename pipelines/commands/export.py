@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ...transforms.dataset.storage.manifest_files import read_manifest
 from ...transforms.dataset.storage.incomplete_file import check_new, new_file, new_folder
+from ...transforms.dataset.storage.manifest_files import read_manifest
 from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import UsageError
 from ...transforms.format.manifest.manifest import Manifest

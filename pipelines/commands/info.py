@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from ...transforms.dataset.storage.manifest_files import Overview, first_record_file, read_overview
 from ...transforms.dataset.integrity.garbage import staged_by_dead_runs
 from ...transforms.dataset.stage.run_lock import is_held
+from ...transforms.dataset.storage.manifest_files import Overview, first_record_file, read_overview
 from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.dataset.storage.record_file import read_record_batches
 from ...transforms.errors import InputError

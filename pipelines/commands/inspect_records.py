@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ...transforms.dataset.storage.opened_generation import open_generation
 from ...transforms.dataset.rows.record_access import RecordAccess, RecordStream
 from ...transforms.dataset.storage.object_storage import storage_at
+from ...transforms.dataset.storage.opened_generation import open_generation
 from ...transforms.dataset.storage.record_file import RecordRun, read_record_batches
 from ...transforms.errors import InputError, UsageError
 from ...transforms.format.examples.example_proto import (

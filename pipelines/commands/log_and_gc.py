@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from ...transforms.dataset.storage.manifest_files import GenerationInfo, list_history
 from ...transforms.dataset.integrity.garbage import GarbageReport, collect_garbage
 from ...transforms.dataset.reading.make_index import MadeIndex, make_indexes
+from ...transforms.dataset.storage.manifest_files import GenerationInfo, list_history
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.hints import Add, Command
 from ...transforms.format.wording.printable import counted, escaped, printable, printable_path

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from ...transforms.dataset.storage.opened_generation import open_generation
-from ...transforms.dataset.storage.statistics_file import read_stats, statistics_files
 from ...transforms.dataset.reading.count_records import FileCount, count_records, counts_of, write_statistics
 from ...transforms.dataset.storage.incomplete_file import check_new, new_file
+from ...transforms.dataset.storage.opened_generation import open_generation
+from ...transforms.dataset.storage.statistics_file import read_stats, statistics_files
 from ...transforms.errors import DamageError, SchemaError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Feature, Schema

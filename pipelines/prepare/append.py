@@ -24,9 +24,8 @@ from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Add, Command, set_constant
 from ...transforms.format.wording.printable import NoColumnError, first_names, printable, printable_path
 from ...transforms.inputs.contract.call import typed_path
-from ...transforms.inputs.contract.dataset_schema import DatasetSchema
 from ...transforms.inputs.contract.selection import UNITE, refuse_columns
-from ...transforms.inputs.contract.source import Listing, Survey
+from ...transforms.inputs.contract.source import DatasetSchema, Listing, Survey
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.recipe.source import RecipeSource
 from ...transforms.sources.registry.conform import survey_under

@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ...transforms.dataset.commit.accounting import REFUSAL_FILE
-from ...transforms.dataset.storage.manifest_files import read_file
 from ...transforms.dataset.integrity.garbage import staging_folders
 from ...transforms.dataset.stage.run_lock import is_held
 from ...transforms.dataset.stage.spec import tool_versions
 from ...transforms.dataset.stage.task_result import count_results, read_done_tasks
 from ...transforms.dataset.storage.contract import Storage
+from ...transforms.dataset.storage.manifest_files import read_file
 from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import DamageError, SourceError
-from ...transforms.format.manifest.details import column_documents, take_columns
+from ...transforms.format.manifest.manifest import column_documents, take_columns
 from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.hints import Set

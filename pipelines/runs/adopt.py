@@ -20,11 +20,11 @@ from functools import partial
 from typing import Final
 
 from ...transforms.dataset.commit.commit_generation import Documents
-from ...transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.stage.run_lock import hold_sidecars
 from ...transforms.dataset.stage.spec import tool_versions
 from ...transforms.dataset.storage.contract import Storage
 from ...transforms.dataset.storage.local_storage import LocalStorage
+from ...transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.storage.record_file import (
     I64,
     RecordRun,
@@ -34,9 +34,8 @@ from ...transforms.dataset.storage.record_file import (
     tell_form,
 )
 from ...transforms.errors import DamageError, InputError, SchemaError, TargetError, UsageError
-from ...transforms.format.tfrecord.checksum import add_digests, crc32c, record_digests
-from ...transforms.format.manifest.details import Details
 from ...transforms.format.manifest.manifest import (
+    Details,
     Manifest,
     RejectSummary,
     RowCounts,
@@ -57,6 +56,7 @@ from ...transforms.format.manifest.naming import (
 )
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.sidecars.sidecar_files import index_data, sidecar_files
+from ...transforms.format.tfrecord.checksum import add_digests, crc32c, record_digests
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, printable, printable_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES

@@ -18,8 +18,8 @@ from ...transforms.dataset.commit.append_commit import conflict_with
 from ...transforms.dataset.commit.commit_generation import APPEND_TRIES, WriteOutcome
 from ...transforms.dataset.commit.publish import finish_publish
 from ...transforms.dataset.commit.target import prepare_folder
-from ...transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.stage.run_lock import hold_run, is_held
+from ...transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import CommitError, UsageError
 from ...transforms.format.manifest.manifest import Manifest

@@ -21,10 +21,10 @@ from ...transforms.dataset.commit.commit_generation import WriteOutcome, empty_w
 from ...transforms.dataset.commit.publish import write_generation
 from ...transforms.dataset.commit.source_list import read_notes
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
-from ...transforms.dataset.storage.statistics_file import read_stats
 from ...transforms.dataset.integrity.garbage import staged_by_dead_runs
 from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.dataset.stage.spec import DatasetSpec
+from ...transforms.dataset.storage.statistics_file import read_stats
 from ...transforms.errors import DamageError, TooManyRejects, UnseenError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.splits.by_column import FolderSplits

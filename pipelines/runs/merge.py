@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
+from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.dataset.storage.manifest_files import read_manifest
 from ...transforms.dataset.storage.opened_generation import OpenedGeneration
 from ...transforms.dataset.storage.statistics_file import read_tally
-from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.errors import DamageError, RunError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.observers.tally import Tally

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from ...transforms.dataset.commit.source_list import read_rejects
-from ...transforms.dataset.storage.manifest_files import GenerationInfo, lineage, list_history, read_manifest
 from ...transforms.dataset.reading.open_dataset import Dataset
+from ...transforms.dataset.storage.manifest_files import GenerationInfo, lineage, list_history, read_manifest
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Schema
 from ...transforms.observers.figures import Statistics

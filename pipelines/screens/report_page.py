@@ -1,27 +1,542 @@
-"""The whole page: what is shown, in `page.html`; light and dark as the reader's system is."""
+"""The page of `report`, in `page.html`: splits, shards, where the dataset is from, the features with their histograms.
+
+It is light or dark as the reader's system is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import statistics as medians
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Final
 
+from markupsafe import Markup, escape
+
 from ...transforms.format.batches.observers import PICTURES
-from ...transforms.format.wording.printable import counted
+from ...transforms.format.schema.schema import Feature, Schema
+from ...transforms.format.wording.printable import counted, printable
 from ...transforms.format.wording.sizes import format_size
+from ...transforms.observers.figures import Bucket, FeatureFigures, SplitFigures, Statistics
+from ...transforms.observers.time_words import TimeWords
 from .report_facts import Rejects, ReportFacts
-from .report_sections import (
-    Table,
-    class_balance,
-    differences_table,
-    features_of,
-    lineage_table,
-    made_by,
-    number,
-    shard_sizes,
-    shown,
-    splits_table,
-)
+
+# Figures as the page shows them, with their exact values beside them; the template escapes all that is no `Markup`.
+
+
+NOTHING: Final = "-"
+
+LONGEST: Final = 200
+
+_EXACT: Final = Markup('<data value="{}">{}</data>')
+_BAR: Final = Markup('{} <span class=bar aria-hidden=true><i style="width:{:.1f}%"></i></span>')
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the page; the first cell of a row is its head, and cells from `numbers_from` on are at the right."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers_from: int = 1
+
+
+def shown(value: object, longest: int = LONGEST) -> str:
+    r"""Return a value without control characters, and not too long.
+
+    >>> shown("a\tb"), shown("abcdef", 4)
+    ('a�b', 'abc…')
+    """
+    text = str(value)
+    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    return "".join(c if c.isprintable() or c == " " else "�" for c in text)
+
+
+def number(value: float | None) -> str:
+    """Return a figure: whole numbers as they are, others with four digits and the exact value beside them.
+
+    >>> number(12345), str(number(0.123456)), number(None)
+    ('12,345', '<data value="0.123456">0.1235</data>', '-')
+    """
+    if value is None:
+        return NOTHING
+    if isinstance(value, int):
+        return f"{value:,}"
+    return _EXACT.format(repr(value), f"{value:,.4g}") if math.isfinite(value) else str(value)
+
+
+def number_in_words(value: float | None, words: Callable[[float], str]) -> str:
+    """Return a figure in words, its exact value beside them.
+
+    >>> str(number_in_words(19753, lambda days: "2024-01-31"))
+    '<data value="19753">2024-01-31</data>'
+    """
+    return NOTHING if value is None else _EXACT.format(repr(value), shown(words(value)))
+
+
+def share(part: int, whole: int) -> str:
+    """Return a part as per cent of a whole.
+
+    >>> share(1, 8), share(0, 0)
+    ('12.5 %', '-')
+    """
+    if not whole:
+        return NOTHING
+    percent = 100 * part / whole
+    return f"{percent:.2g} %" if 0 < percent < 1 else f"{percent:.3g} %"
+
+
+def share_bar(part: int, whole: int) -> str:
+    return _BAR.format(share(part, whole), 100 * part / whole if whole else 0)
+
+
+def joined(between: str, parts: Sequence[str]) -> str:
+    """Return parts as one; those that are no `Markup` are escaped."""
+    return escape(between).join(parts)
+
+
+# Charts as paths of SVG: the template draws them, with words for those who do not see them.
+
+
+WIDTH: Final = 240
+HEIGHT: Final = 56
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: what it shows in words, its path, the values at both ends, and its width; `mark` is a path of a line."""
+
+    words: str
+    path: str
+    low: str
+    high: str
+    width: int = WIDTH
+    height: int = HEIGHT
+    mark: str = ""
+
+
+def histogram(buckets: Sequence[Bucket], words: str, show: Callable[[float], str] = "{:,.4g}".format) -> Chart | None:
+    """Return a histogram, None of no values; `words` say what it is of, and `show` gives the words for a value."""
+    highest = max((bucket.count for bucket in buckets), default=0)
+    low, high = (buckets[0].low, buckets[-1].high) if buckets else (0.0, 0.0)
+    if not highest or not low < high:
+        return None
+    path = []
+    for bucket in buckets:
+        left, right = ((edge - low) / (high - low) * WIDTH for edge in (bucket.low, bucket.high))
+        top = HEIGHT - bucket.count / highest * HEIGHT
+        if bucket.count:
+            path.append(f"M{left:.0f} {HEIGHT}V{top:.1f}H{max(right - 1, left + 1):.0f}V{HEIGHT}z")
+    most = max(buckets, key=lambda one: one.count)
+    fullest = f"the fullest of {len(buckets)} parts from {show(most.low)} to {show(most.high)}"
+    label = f"{words}: {show(low)} to {show(high)}, {fullest}"
+    return Chart(label, "".join(path), show(low), show(high))
+
+
+def sizes(values: Sequence[int], target: int, words: str, bins: int = 40) -> Chart:
+    """Return how many shards have which size, with a line at the target, if it is not 0; sizes are bytes."""
+    top = max(*values, target, 1)
+    counts = [0] * bins
+    for value in values:
+        counts[min(value * bins // (top + 1), bins - 1)] += 1
+    highest, width = max(counts), WIDTH * 2
+    step = width / bins
+    path = "".join(
+        f"M{at * step:.1f} {HEIGHT}v{-count / highest * HEIGHT:.1f}h{step - 1:.1f}V{HEIGHT}z"
+        for at, count in enumerate(counts)
+        if count
+    )
+    mark = f"M{target / (top + 1) * width:.1f} 0V{HEIGHT}" if target else ""
+    return Chart(words, path, "0", format_size(top), width, mark=mark)
+
+
+def splits_table(facts: ReportFacts) -> Table:
+    manifest = facts.manifest
+    records = sum(split.records for split in manifest.splits.values())
+    rows = [
+        [
+            shown(name),
+            number(split.records),
+            share_bar(split.records, records),
+            number(len(split.shards)),
+            format_size(split.bytes),
+            format_size(split.bytes // split.records) if split.records else NOTHING,
+        ]
+        for name, split in manifest.splits.items()
+    ]
+    head = ["split", "records", "share", "shards", "bytes", "bytes a record"]
+    return Table("Records, shards and bytes of each split", head, rows)
+
+
+def shard_sizes(facts: ReportFacts) -> dict[str, Chart]:
+    """Return the sizes of the shards beside the size that was asked for; of files that were adopted none was."""
+    manifest, asked = facts.manifest, not facts.manifest.details.adopted
+    charts = {}
+    for name, split in manifest.splits.items():
+        held = sorted(shard.bytes for shard in split.shards)
+        if held:
+            median = format_size(int(medians.median(held)))
+            words = f"{counted(len(held), 'shard')} of {name}: {format_size(held[0])} to {format_size(held[-1])}"
+            words += f", median {median}" + (f"; asked for: {format_size(manifest.shard_size)}" if asked else "")
+            charts[name] = sizes(held, manifest.shard_size if asked else 0, words)
+    return charts
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """How often each class of a label occurs; `left` are not in the table, `missing` is where there is none."""
+
+    name: str
+    table: Table
+    left: int
+    missing: str
+
+
+def class_balance(found: Statistics | None, most: int = 50) -> list[Classes]:
+    """Return how often each class of a label occurs in each split; `most` are shown, the most frequent ones."""
+    splits = [] if found is None else list(found.splits.values())
+    labels = [name for name, one in splits[0].features.items() if one.classes is not None] if splits else []
+    return [_classes(label, splits, most) for label in labels]
+
+
+def _classes(label: str, splits: Sequence[SplitFigures], most: int) -> Classes:
+    figures = {split.name: split.features[label] for split in splits if label in split.features}
+    counts = {name: dict(one.classes or {}) for name, one in figures.items()}
+    totals: dict[str, int] = {}
+    for classes in counts.values():
+        for name, count in classes.items():
+            totals[name] = totals.get(name, 0) + count
+    order = sorted(totals, key=lambda name: (-totals[name], name))
+    rows = [
+        [shown(name) or "(empty)", *_cells([(of.get(name, 0), sum(of.values())) for of in counts.values()])]
+        for name in order[:most]
+    ]
+    head = ["class", *(part for name in counts for part in (shown(name), "share"))]
+    missing = ", ".join(f"{counted(one.missing, 'record')} of {name}" for name, one in figures.items() if one.missing)
+    return Classes(label, Table(f"Classes of {label} by split", head, rows), max(len(order) - most, 0), missing)
+
+
+def _cells(counts: list[tuple[int, int]]) -> list[str]:
+    return [cell for count, total in counts for cell in (number(count), share_bar(count, total))]
+
+
+def differences_table(facts: ReportFacts) -> Table | None:
+    found = [] if facts.statistics is None else differences(facts.statistics)
+    if facts.statistics is None or not found:
+        return None
+    times = {feature.name: TimeWords.of(feature) for feature in facts.manifest.schema or ()}
+    rows = [
+        [
+            shown(one.feature),
+            shown(one.words),
+            f"{shown(one.one)} and {shown(one.other)}",
+            number(one.size) if math.isfinite(one.size) else _two_values(facts.statistics, one, times[one.feature]),
+        ]
+        for one in found
+    ]
+    return Table("The greatest differences between two splits", ["feature", "what differs", "between", "by"], rows, 3)
+
+
+def _two_values(statistics: Statistics, one: Difference, time: TimeWords | None) -> str:
+    figures = (statistics.splits[split].features[one.feature].numbers for split in (one.one, one.other))
+    values = [found.min for found in figures if found is not None and found.min is not None]
+    shown_values = [number(value) if time is None else number_in_words(value, time.value) for value in values]
+    return joined(" and ", shown_values)
+
+
+def lineage_table(facts: ReportFacts) -> Table:
+    rows = [
+        [
+            number(one.generation),
+            shown(one.operation or one.problem or ""),
+            shown(one.created),
+            number(one.records),
+            number(one.total_records),
+            number(one.rejected),
+            shown(f"{one.source_format}, {counted(one.files, 'file')}, {format_size(one.source_bytes)}"),
+        ]
+        for one in reversed(facts.history)
+    ]
+    head = ["generation", "operation", "created", "records added", "records in all", "rejected", "made of"]
+    return Table("The generations of the dataset, the latest first", head, rows, 3)
+
+
+def made_by(facts: ReportFacts) -> dict[str, str]:
+    manifest, run = facts.manifest, facts.manifest.run
+    tools = ", ".join(f"{name} {version}" for name, version in run.tool.items())
+    return {
+        "made by": f"{tools}, on {run.runner}",
+        "schema": manifest.schema_fingerprint or "plain bytes",
+        "config": _unless_none(manifest.config_fingerprint),
+        "sources": _unless_none(run.source_fingerprint),
+    }
+
+
+def _unless_none(fingerprint: str) -> str:
+    """Return a fingerprint, or that there is none: then all its digits are zeros."""
+    return fingerprint if fingerprint.removeprefix("sha256:").strip("0") else "none: the files were adopted"
+
+
+SHOWN: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The greatest difference of one kind between two splits of a feature, from 0 on; `words` say what it is."""
+
+    feature: str
+    size: float
+    one: str
+    other: str
+    words: str
+
+
+def differences(statistics: Statistics) -> list[Difference]:
+    """Return the greatest difference of each feature and kind, the greatest first.
+
+    Of means it is in standard deviations (of the split that has the greater one), and infinite where each split has one
+    value alone; of classes the greatest difference of a class's share, known as the L-infinity distance, and of missing
+    values that of their shares. Texts are as classes are, where they are counted exactly in both splits.
+    """
+    found: list[Difference] = []
+    splits = [split for split in statistics.splits.values() if split.records]
+    for name in splits[0].features if splits else ():
+        pairs = [(a, b) for a, b in combinations(splits, 2) if name in a.features and name in b.features]
+        each = [
+            Difference(name, size, a.name, b.name, words)
+            for a, b in pairs
+            for size, words in _between(a.features[name], b.features[name])
+            if size > 0
+        ]
+        kinds = {one.words.partition(":")[0] for one in each}
+        found += [max((d for d in each if d.words.startswith(kind)), key=lambda d: d.size) for kind in kinds]
+    return sorted(found, key=lambda one: (-one.size, one.feature, one.words))[:SHOWN]
+
+
+def _between(one: FeatureFigures, other: FeatureFigures) -> list[tuple[float, str]]:
+    found = []
+    if one.classes is not None and other.classes is not None:
+        totals = [sum(figures.classes.values()) for figures in (one, other) if figures.classes is not None]
+        if all(totals):
+            shares = {
+                name: one.classes.get(name, 0) / totals[0] - other.classes.get(name, 0) / totals[1]
+                for name in {**one.classes, **other.classes}
+            }
+            name = max(shares, key=lambda name: (abs(shares[name]), name))
+            found.append((abs(shares[name]), f"class: share of {name}"))
+    elif one.numbers is not None and other.numbers is not None:
+        means = one.numbers.mean, other.numbers.mean
+        spread = max(one.numbers.deviation or 0.0, other.numbers.deviation or 0.0)
+        if means[0] is not None and means[1] is not None and spread > 0:
+            found.append((abs(means[0] - means[1]) / spread, "mean: in standard deviations"))
+        elif means[0] != means[1] and None not in means and min(one.values, other.values) > 1:
+            found.append((math.inf, "mean: constant in each split"))
+    else:
+        shares_of_texts = [*_texts(one, other), *_texts(other, one)]
+        found += [max(shares_of_texts)] if shares_of_texts else []
+    missing = [figures.missing / max(figures.missing + figures.present, 1) for figures in (one, other)]
+    found.append((abs(missing[0] - missing[1]), "missing: share of records"))
+    return found
+
+
+def _texts(one: FeatureFigures, other: FeatureFigures) -> Iterator[tuple[float, str]]:
+    """Yield by how much, at least, the share of a text is greater in the first split; rare texts are not stated."""
+    exact = all(figures.distinct is not None and figures.distinct.exact for figures in (one, other))
+    if not exact or not one.values or not other.values:
+        return
+    known = {text.value: text.count for text in other.top}
+    whole = other.distinct is not None and other.distinct.count == len(known)
+    others = 0 if whole else min(known.values())
+    for text in one.top:
+        size = text.count / one.values - known.get(text.value, others) / other.values
+        yield size, f"value: share of {printable(text.value)}"
+
+
+MOST_CARDS: Final = 100
+"""Features that have a part of their own; of more, all are in one table, so that the page stays small."""
+
+_TOP: Final = 10
+
+Cell = Callable[[FeatureFigures, TimeWords | None], str]
+
+
+def _distinct(one: FeatureFigures, _: TimeWords | None) -> str:
+    if one.distinct is None:
+        return ""
+    return f"{'' if one.distinct.exact else 'about '}{number(one.distinct.count)}"
+
+
+def _of_records(name: str) -> Cell:
+    return lambda one, _: number(getattr(one, name))
+
+
+def _of_numbers(name: str) -> Cell:
+    """Return the cell of a figure of numbers; those of labels are in the class balance."""
+
+    def cell(one: FeatureFigures, time: TimeWords | None) -> str:
+        if one.numbers is None or one.classes is not None:
+            return ""
+        value = getattr(one.numbers, name)
+        if time is None or name in ("nan", "infinite"):
+            return number(value)
+        if name == "zeros":
+            return number(value) if time.has_zero else ""
+        return number_in_words(value, time.span if name == "deviation" else time.value)
+
+    return cell
+
+
+def _of_lengths(part: str, name: str) -> Cell:
+    def cell(one: FeatureFigures, _: TimeWords | None) -> str:
+        found = getattr(one, part)
+        return "" if found is None else number(getattr(found, name))
+
+    return cell
+
+
+COLUMNS: Final[dict[str, Cell]] = {
+    "present": _of_records("present"),
+    "missing": _of_records("missing"),
+    "missing, share": lambda one, _: share(one.missing, one.missing + one.present),
+    "values": _of_records("values"),
+    "min": _of_numbers("min"),
+    "max": _of_numbers("max"),
+    "mean": _of_numbers("mean"),
+    "deviation": _of_numbers("deviation"),
+    "zeros": _of_numbers("zeros"),
+    "not a number": _of_numbers("nan"),
+    "infinite": _of_numbers("infinite"),
+    "shortest list": _of_lengths("lengths", "min"),
+    "longest list": _of_lengths("lengths", "max"),
+    "mean length": _of_lengths("lengths", "mean"),
+    "empty lists": _of_lengths("lengths", "empty"),
+    "least bytes": _of_lengths("sizes", "min"),
+    "most bytes": _of_lengths("sizes", "max"),
+    "mean bytes": _of_lengths("sizes", "mean"),
+    "empty values": _of_lengths("sizes", "empty"),
+    "distinct": _distinct,
+}
+"""The figures of a feature in a split, by the words above them."""
+
+_ALWAYS: Final = ("present", "missing", "missing, share")
+_UNLESS_ZERO: Final = {"not a number": "0", "infinite": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is shown of a feature in one split: a chart with words below it, or its frequent values."""
+
+    split: str
+    chart: Chart | None = None
+    words: str = ""
+    top: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A feature: its type, the figures of each split, and charts."""
+
+    name: str
+    type: str
+    table: Table
+    charts: Sequence[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """All features: a card each, or one table."""
+
+    cards: Sequence[Card] = ()
+    table: Table | None = None
+
+
+def features_of(statistics: Statistics | None, schema: Schema | None) -> Features | None:
+    """Return the figures of all features, split by split; None of plain bytes."""
+    if statistics is None or schema is None:
+        return None
+    splits = list(statistics.splits.values())
+    names = list(dict.fromkeys(name for split in splits for name in split.features))
+    features = {one.name: one for one in schema}
+    if len(names) > MOST_CARDS:
+        return Features(table=_one_table(names, splits, features))
+    return Features([_card(features[name], splits) for name in names])
+
+
+def _type_of(feature: Feature) -> str:
+    if not feature.shape:
+        return feature.type
+    return f"{feature.type} {'list' if feature.shape == (-1,) else ' x '.join(map(str, feature.shape))}"
+
+
+def _card(feature: Feature, splits: list[SplitFigures]) -> Card:
+    name, time = feature.name, TimeWords.of(feature)
+    found = {split.name: split.features[name] for split in splits if name in split.features}
+    columns = _columns_of([(one, time) for one in found.values()])
+    rows = [[shown(split), *(COLUMNS[column](one, time) for column in columns)] for split, one in found.items()]
+    figures = Table(f"Figures of {name} by split", ["split", *columns], rows)
+    return Card(name, _type_of(feature), figures, list(_charts(name, found, time)))
+
+
+def _columns_of(figures: list[tuple[FeatureFigures, TimeWords | None]]) -> list[str]:
+    cells = {column: [cell(one, time) for one, time in figures] for column, cell in COLUMNS.items()}
+    return [
+        column
+        for column, found in cells.items()
+        if column in _ALWAYS or any(cell and cell != _UNLESS_ZERO.get(column) for cell in found)
+    ]
+
+
+def _charts(name: str, found: dict[str, FeatureFigures], time: TimeWords | None) -> Iterator[Part]:
+    show = "{:,.4g}".format if time is None else time.value
+    for split, one in found.items():
+        drawn = histogram(one.histogram, f"{name} in {split}", show) if one.classes is None else None
+        if drawn is not None:
+            yield Part(split, drawn, _quantiles(one, time))
+        elif one.top and one.classes is None:
+            yield Part(split, top=_top(one, time))
+        if one.image is not None:
+            formats = ", ".join(f"{kind} {count:,}" for kind, count in one.image.formats.items())
+            sides = [
+                _SIDES.format(side, number(figures.min), number(figures.max), number(figures.mean))
+                for side, figures in (("width", one.image.width), ("height", one.image.height))
+                if figures is not None
+            ]
+            yield Part(split, words=joined("", [f"Pictures: {shown(formats)}", *sides]))
+
+
+_SIDES: Final = Markup(", {} {} to {} (mean {})")
+_TENTHS: Final = Markup("About a tenth is up to {}, half up to {}, nine tenths up to {}")
+
+
+def _quantiles(one: FeatureFigures, time: TimeWords | None) -> str:
+    if len(one.quantiles) != 11:
+        return ""
+    values = (one.quantiles[1], one.quantiles[5], one.quantiles[9])
+    return _TENTHS.format(*(number(value) if time is None else number_in_words(value, time.value) for value in values))
+
+
+def _top(one: FeatureFigures, time: TimeWords | None) -> list[tuple[str, str]]:
+    about = "" if one.distinct is None or one.distinct.exact else "about "
+    return [(_value(top.value, time), f"{about}{number(top.count)}") for top in one.top[:_TOP]]
+
+
+def _value(value: float | str, time: TimeWords | None) -> str:
+    return repr(value) if time is None or isinstance(value, str) else time.value(value)
+
+
+def _one_table(names: list[str], splits: list[SplitFigures], features: Mapping[str, Feature]) -> Table:
+    times = {name: TimeWords.of(features[name]) for name in names}
+    columns = _columns_of([(split.features[name], times[name]) for split in splits for name in split.features])
+    rows = []
+    for name in names:
+        for split in splits:
+            if name in split.features:
+                cells = [COLUMNS[column](split.features[name], times[name]) for column in columns]
+                rows.append([shown(name), shown(_type_of(features[name])), shown(split.name), *cells])
+    return Table("Figures of all features by split", ["feature", "type", "split", *columns], rows, 3)
+
 
 LIGHT: Final = {
     "page": "#ffffff", "text": "#1a1c1e", "quiet": "#55606b", "line": "#c9d1d9", "link": "#0b5cad",

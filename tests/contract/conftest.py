@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.format.wording.printable import counted
 
 from ..command_line import Screen

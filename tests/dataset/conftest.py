@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from crc32c import crc32c
 from shardmill.transforms.dataset.storage.record_file import write_records
-from shardmill.transforms.format.tfrecord.checksum import record_digests
 from shardmill.transforms.format.manifest.manifest import Manifest, RowCounts, ShardEntry, SourceSummary, SplitEntry
 from shardmill.transforms.format.manifest.naming import shard_file_name
 from shardmill.transforms.format.schema.schema import Schema
 from shardmill.transforms.format.sidecars.sidecar_files import sidecar_files
+from shardmill.transforms.format.tfrecord.checksum import record_digests
 
 from ..manifests import manifest_with
 

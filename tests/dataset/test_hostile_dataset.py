@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from shardmill.transforms.dataset.commit.publish import finish_publish
 from shardmill.transforms.dataset.commit.source_list import read_notes
-from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_json_lines
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.run_lock import hold_run
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
+from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_json_lines
 from shardmill.transforms.errors import DamageError, TargetError
 from shardmill.transforms.format.manifest.manifest import RunInfo, SourceSummary
 from shardmill.transforms.format.schema.schema import Feature, Schema

@@ -15,9 +15,9 @@ from typing import Any
 
 from children import copy, in_children, load, load_command, run, undisturbed
 from scenarios import APPEND, CREATE, write_csv
-from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 
 WRITERS = 8
 ROWS = 25

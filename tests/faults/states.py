@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
+from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from shardmill.transforms.errors import ShardmillError
 
 _HALF_WRITTEN = re.compile(r"\.[^/]+\.([0-9a-f]{32}|[0-9a-f]{12}\.incomplete)")

@@ -13,8 +13,8 @@ from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.runs import merge as merging
 from shardmill.transforms import read, write
 from shardmill.transforms.dataset.commit import publish
-from shardmill.transforms.dataset.storage.manifest_files import list_generations
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.storage.manifest_files import list_generations
 from shardmill.transforms.format.batches.rows import TaskEnd
 from shardmill.transforms.tasks.task_files import TaskStaging
 

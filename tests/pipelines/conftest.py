@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from shardmill.transforms.dataset.storage.record_file import write_records
-from shardmill.transforms.format.tfrecord.checksum import crc32c
 from shardmill.transforms.format.manifest.manifest import (
     RowCounts,
     RunInfo,
@@ -14,6 +13,7 @@ from shardmill.transforms.format.manifest.manifest import (
     SplitEntry,
 )
 from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.tfrecord.checksum import crc32c
 
 from ..examples import example_from_values
 from ..manifests import manifest_with

@@ -11,9 +11,16 @@ import pytest
 from shardmill.transforms.errors import UsageError
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.format.schema.schema import Schema
-from shardmill.transforms.inputs.contract.dataset_schema import DatasetSchema
 from shardmill.transforms.inputs.contract.selection import EVERY_COLUMN
-from shardmill.transforms.inputs.contract.source import Frozen, Listing, ParallelMap, Source, Survey, Task
+from shardmill.transforms.inputs.contract.source import (
+    DatasetSchema,
+    Frozen,
+    Listing,
+    ParallelMap,
+    Source,
+    Survey,
+    Task,
+)
 from shardmill.transforms.recipe.function import MapBatches, UserStep, as_step
 from shardmill.transforms.recipe.step import Column, Step, StepByType
 

@@ -9,8 +9,8 @@ from shardmill.transforms.dataset.commit.append_commit import append_to
 from shardmill.transforms.dataset.commit.commit_generation import Commit, commit_generation
 from shardmill.transforms.dataset.commit.plan_step import Plan, assemble_shard, plan_dataset
 from shardmill.transforms.dataset.commit.publish import finish_publish
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 
 from ..dataset.commit.test_commit_generation import spec_of, stage_all, write
 

@@ -15,8 +15,8 @@ import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.dataset.commit import publish
 from shardmill.transforms.dataset.commit.publish import finish_publish
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.errors import ShardmillError
 

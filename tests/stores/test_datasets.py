@@ -15,16 +15,16 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.runs.merge import plan_merge
-from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.integrity import garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.stage import spill as spiller
+from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, StoreAccessError, TargetError, TooManyRejects, UsageError
-from shardmill.transforms.format.tfrecord.checksum import crc32c
 from shardmill.transforms.format.manifest import parts as manifest_parts
 from shardmill.transforms.format.splits import shard_plan
+from shardmill.transforms.format.tfrecord.checksum import crc32c
 
 from .. import followed_hints
 from .conftest import ROWS, S3_TOO, Bucket, Local, files_of

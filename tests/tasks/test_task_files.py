@@ -22,8 +22,8 @@ from shardmill.pipelines.runs.convert import begun, run_prepared
 from shardmill.pipelines.runs.engine_choice import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import RunError, UnseenError
 from shardmill.transforms.inputs.contract.source import Piece, Source, Task, map_in_turn
 from shardmill.transforms.read import ReadRows, pick_source

@@ -18,11 +18,11 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from shardmill.pipelines.engines.beam_options import ParsedOptions
 from shardmill.transforms import EncodeExamples, ReadRows, WriteShards
 from shardmill.transforms.dataset.commit.publish import finish_publish
-from shardmill.transforms.dataset.storage.manifest_files import list_generations
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.dataset.stage.spill import Shuffle
+from shardmill.transforms.dataset.storage.manifest_files import list_generations
 from shardmill.transforms.elements import StageTasks
 from shardmill.transforms.tasks.task_files import TaskStaging
 

@@ -22,9 +22,9 @@ from shardmill.pipelines import convert
 from shardmill.pipelines.cli import main
 from shardmill.transforms import EncodeExamples, ReadRows, WriteShards, write_records
 from shardmill.transforms.dataset.commit.publish import finish_publish
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import CommitError, RunError, SchemaError, TargetError, UsageError
 from shardmill.transforms.format.batches.rows import Rows, TaskEnd
 from shardmill.transforms.format.examples.encode_rows import RowEncoder

@@ -19,9 +19,9 @@ from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.window import FixedWindows
 from shardmill.transforms import EncodeExamples, write
 from shardmill.transforms.dataset.commit.commit_generation import read_outcome
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.elements import flush_by_size
 from shardmill.transforms.errors import TargetError, TooManyRejects, UsageError
 from shardmill.transforms.format.batches.rejects import CellError, Place, Reject

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import SchemaError
+from ..format.batches.arrow_memory import take_rows
 from ..format.batches.observers import Finding, LeftOut, Observation, Observer, Seen, Went
 from ..format.batches.rows import Frames, Origin
-from ..format.batches.arrow_memory import take_rows
 from ..format.examples.encode_rows import RowEncoder
 from ..format.schema.schema import Schema
 from ..format.wording.printable import nearest_name, printable

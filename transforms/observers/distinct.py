@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..format.batches.arrow_memory import array_of, binary_array
-from ..format.batches.views import Views, binary_array_of, lengths_of
+from ..format.batches.arrow_memory import Views, array_of, binary_array, binary_array_of, lengths_of
 from .figures import Distinct, ValueCount
 
 # 64-bit hashes of many values at once: equal values have equal hashes, on any machine and in any batch.

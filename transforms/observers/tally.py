@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ..format.batches.arrow_memory import binary_array_of, words_of
 from ..format.batches.observers import Observation, Observer, Seen
 from ..format.batches.rows import FeatureColumn
-from ..format.batches.views import binary_array_of, words_of
 from ..format.schema.column_types import column_type
 from ..format.schema.schema import Feature, Schema
 from .counts import Lengths, Numbers

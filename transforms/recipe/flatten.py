@@ -10,7 +10,7 @@ from pyarrow import types
 
 from ..errors import SchemaError
 from ..format.batches.rejects import CellProblem
-from ..format.manifest.details import ColumnEntry
+from ..format.manifest.manifest import ColumnEntry
 from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column, refuse_unsupported, without_json
 from ..format.nested.keys import (
     FLAT_VALUES,

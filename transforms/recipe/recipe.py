@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import SchemaError
+from ..format.batches.arrow_memory import take_rows
 from ..format.batches.rejects import CellProblem, Place, warning_at
 from ..format.batches.rows import Notes, Origin, Rows
-from ..format.batches.arrow_memory import take_rows
 from ..format.wording.hints import set_column
 from ..format.wording.printable import printable
 from ..inputs.contract.source import Listing

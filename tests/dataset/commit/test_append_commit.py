@@ -24,12 +24,12 @@ from shardmill.transforms.dataset.commit.publish import (
 )
 from shardmill.transforms.dataset.commit.source_list import HeldSource, read_held_sources
 from shardmill.transforms.dataset.commit.target import prepare_folder, prepare_target
-from shardmill.transforms.dataset.storage import opened_generation
-from shardmill.transforms.dataset.storage.manifest_files import lineage, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
+from shardmill.transforms.dataset.storage import opened_generation
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
+from shardmill.transforms.dataset.storage.manifest_files import lineage, read_manifest
 from shardmill.transforms.errors import CommitError, DamageError, TargetError
 from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry
 from shardmill.transforms.format.manifest.naming import index_path

@@ -26,13 +26,13 @@ from shardmill.transforms.dataset.commit.publish import (
     write_generation,
 )
 from shardmill.transforms.dataset.commit.target import prepare_target, replacing_what_is_there
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import CommitError, RunError, TargetError, TooManyRejects, UsageError
 from shardmill.transforms.format.batches.observers import narrowed_summary, notes_summary
 from shardmill.transforms.format.batches.rejects import CellError, Place, Reject

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.compare_records import RecordDifference, _count, compare_records
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import DamageError
 from shardmill.transforms.observers.groups import DIGEST
 

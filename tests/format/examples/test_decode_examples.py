@@ -11,11 +11,11 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.format.tfrecord.payloads import Payloads
 from shardmill.transforms.format.examples.decode_examples import ExampleDecoder, ExampleError
 from shardmill.transforms.format.examples.example_proto import Example
 from shardmill.transforms.format.schema.arrow_types import arrow_type_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.tfrecord.framing import Payloads
 
 from ...examples import decode_examples, example_from_values
 from ...tiers import examples

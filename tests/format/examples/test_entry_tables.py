@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.batches.views import concatenate, varint
+from shardmill.transforms.format.batches.arrow_memory import concatenate, varint
 from shardmill.transforms.format.examples import example as module
 from shardmill.transforms.format.examples.example import EntryPrefixes, entry_prefix
 

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from shardmill.transforms.format.batches.arrow_memory import reference_views
+from shardmill.transforms.format.examples.example import NEUTRAL, frame_in_place
 from shardmill.transforms.format.tfrecord.checksum import crc32c
-from shardmill.transforms.format.batches.views import reference_views
-from shardmill.transforms.format.examples.spliced_records import NEUTRAL, frame_in_place
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
 

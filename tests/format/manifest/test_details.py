@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format.manifest.details import ColumnEntry, Details
+from shardmill.transforms.format.manifest.manifest import ColumnEntry, Details
 from shardmill.transforms.format.manifest.parser import parse_manifest
 
 from ...manifests import manifest_with

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, UsageError
+from shardmill.transforms.format.batches.arrow_memory import I64
 from shardmill.transforms.format.batches.rows import FeatureColumn
-from shardmill.transforms.format.batches.views import I64
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Feature, Schema

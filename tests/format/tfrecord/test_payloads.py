@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.tfrecord.payloads import Payloads, gather_pieces
+from shardmill.transforms.format.tfrecord.framing import Payloads, gather_pieces
 
 RECORDS = [b"", b"a", b"x" * 12, b"y" * 13, b"z" * 300]
 

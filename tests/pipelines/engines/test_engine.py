@@ -24,8 +24,8 @@ from shardmill.pipelines.runs.convert import begun, run_prepared
 from shardmill.pipelines.runs.engine_choice import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome
-from shardmill.transforms.dataset.storage.manifest_files import list_generations
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.storage.manifest_files import list_generations
 from shardmill.transforms.errors import RunError, UsageError
 from shardmill.transforms.format.manifest.manifest import SplitEntry
 

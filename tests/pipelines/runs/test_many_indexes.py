@@ -9,7 +9,7 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.format.manifest.details import MOST_NAMED, shortened
+from shardmill.transforms.format.manifest.manifest import MOST_NAMED, shortened
 from shardmill.transforms.format.manifest.naming import index_path
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert, open_dataset
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.storage.direct_file import AlignedBuffer
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.record_file import read_records, write_records
-from shardmill.transforms.format.tfrecord.checksum import add_digests
 from shardmill.transforms.format.manifest.manifest import Manifest
+from shardmill.transforms.format.tfrecord.checksum import add_digests
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
 from ...command_line import Screen, Shardmill

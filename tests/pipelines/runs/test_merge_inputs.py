@@ -18,8 +18,8 @@ from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.outcomes.summary import Summary
 from shardmill.pipelines.runs.merge import plan_merge
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.record_file import read_records, write_records
 from shardmill.transforms.errors import RunError, SchemaError, TooManyRejects
 from shardmill.transforms.format.tfrecord.checksum import add_digests, crc32c, mask, record_digests

@@ -23,8 +23,8 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.commit import commit_generation
-from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from shardmill.transforms.errors import TooManyRejects
 
 from ...tiers import but_some_thorough

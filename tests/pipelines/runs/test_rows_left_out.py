@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines import convert, open_dataset
-from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.record_file import write_records
 
 from ...command_line import Screen, Shardmill

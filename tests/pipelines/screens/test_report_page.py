@@ -19,8 +19,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
-from shardmill.pipelines.screens.report_page import DARK, LIGHT
-from shardmill.pipelines.screens.report_sections import MOST_CARDS, differences
+from shardmill.pipelines.screens.report_page import DARK, LIGHT, MOST_CARDS, differences
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.statistics_file import read_stats
 from shardmill.transforms.observers.figures import FeatureFigures, Statistics

@@ -20,9 +20,9 @@ from shardmill.pipelines.config.remembered import remembered
 from shardmill.pipelines.prepare.from_config import config_fingerprint, conversion_of
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.pipelines.runs.merge import plan_merge
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import ConfigError, SchemaError, TooManyRejects, UsageError
 from shardmill.transforms.pictures.codec import Codec
 

@@ -10,8 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import DataError, SchemaError, UsageError
-from shardmill.transforms.sources.memory.rows import tables_of_rows
-from shardmill.transforms.sources.memory.tables import memory_table
+from shardmill.transforms.sources.memory.tables import memory_table, tables_of_rows
 
 
 def table(data: object) -> pa.Table:

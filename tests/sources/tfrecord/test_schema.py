@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from shardmill.transforms.errors import SchemaError
-from shardmill.transforms.format.tfrecord.payloads import Payloads
 from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.tfrecord.framing import Payloads
 from shardmill.transforms.recognise.evidence.names import split_in_name
 from shardmill.transforms.sources.tfrecord.schema import Observation, observe_together
 

@@ -19,12 +19,12 @@ from ...errors import CommitError, RunError, ShardmillError, TooManyRejects
 from ...format.batches.observers import NOTES, READ, ReadRange, notes_in, ranges_in
 from ...format.batches.rejects import may_be_left_out
 from ...format.batches.rows import EntryCounts, Notes
-from ...format.tfrecord.checksum import crc32c_combine
 from ...format.columns.feature_column import columns_of
 from ...format.examples.decode_examples import ExampleDecoder, ExampleError
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import staged_file
 from ...format.schema.schema import Schema
+from ...format.tfrecord.checksum import crc32c_combine
 from ...format.wording.hints import Add
 from ...observers.distinct import keys_of_rows
 from ...observers.figures import Level

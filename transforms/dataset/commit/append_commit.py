@@ -18,14 +18,14 @@ from typing import Any, Final
 
 from ...errors import DamageError
 from ...format.batches.rows import Narrowing
-from ...format.tfrecord.checksum import add_digests
 from ...format.manifest.manifest import Manifest, SplitEntry
 from ...format.manifest.naming import INDEX_FOLDER, index_path, shard_file_name, staged_file, staged_sidecar
 from ...format.manifest.parts import LIMITS
 from ...format.sidecars.sidecar_files import groups_of
+from ...format.tfrecord.checksum import add_digests
 from ...format.wording.printable import printable_path
-from ..storage.manifest_files import PartCache, list_generations, read_file, read_manifest
 from ..stage.spec import AppendTo, DatasetSpec
+from ..storage.manifest_files import PartCache, list_generations, read_file, read_manifest
 from .plan_step import ShardJob
 from .source_list import read_held_sources
 

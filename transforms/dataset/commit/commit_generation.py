@@ -14,18 +14,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ...errors import CommitError, DamageError
-from ...format.manifest.details import Details
-from ...format.manifest.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
+from ...format.manifest.manifest import Details, Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
 from ...format.manifest.naming import generation_file, index_path, staged_file, staged_sidecar
 from ...format.manifest.parts import LIMITS, ManifestLimits, parse_part
 from ...format.sidecars.sidecar_files import sidecar_files
 from ...format.wording.sizes import format_size
 from ...observers.tally import Tally
-from ..storage.manifest_files import PartCache, is_replaced, list_generations, read_manifest
-from ..storage.statistics_file import read_tally, statistics_files
 from ..stage.spec import AppendTo, DatasetSpec
 from ..stage.task_result import TaskResult
 from ..storage.contract import Storage
+from ..storage.manifest_files import PartCache, is_replaced, list_generations, read_manifest
+from ..storage.statistics_file import read_tally, statistics_files
 from .accounting import Refusal, RefusalKind, read_counted
 from .append_commit import conflict_with, continued, image_formats_in_all, renumber
 from .plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal

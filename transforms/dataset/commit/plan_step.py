@@ -26,7 +26,6 @@ from ...format.batches.observers import (
 )
 from ...format.batches.rejects import rejects_allowed
 from ...format.batches.rows import FeatureColumn, Narrowing
-from ...format.tfrecord.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.columns.feature_column import columns_of
 from ...format.examples.decode_examples import ExampleDecoder
 from ...format.examples.framed_rows import frames_in_place
@@ -36,6 +35,7 @@ from ...format.schema.schema import Schema
 from ...format.sidecars.sidecar_files import index_data, offsets_in
 from ...format.splits.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, SplitParts, plan_shards
 from ...format.splits.splitter import TOO_MANY_SPLITS, Candidates, Settlement, Settling
+from ...format.tfrecord.checksum import add_digests, crc32c_combine, crc32c_range
 from ..stage.spec import JOIN_TWO, OWN_PIPELINE, DatasetSpec
 from ..stage.split_stager import OFFSETS, PART
 from ..stage.task_result import NO_TASK, TaskResult

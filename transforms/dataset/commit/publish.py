@@ -22,11 +22,11 @@ from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths, staged_file, staged_sidecar
 from ...format.sidecars.sidecar_files import in_publishing_order
 from ...format.wording.hints import Add
-from ..storage.manifest_files import check_own_folders, is_replaced, lineage, list_generations, read_manifest
 from ..stage.run_lock import hold_if_dead, hold_sidecars
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import TaskResult
 from ..storage.contract import FileStatus, Storage
+from ..storage.manifest_files import check_own_folders, is_replaced, lineage, list_generations, read_manifest
 from ..storage.object_storage import ObjectStorage, storage_at
 from .accounting import Refusal
 from .commit_generation import Commit, WriteOutcome, commit_generation, plan_generation, read_decision

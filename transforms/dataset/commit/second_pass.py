@@ -24,9 +24,9 @@ import pyarrow as pa
 from ...errors import DamageError
 from ...format.batches.observers import LeftOut
 from ...format.batches.rows import Frames
-from ...format.tfrecord.checksum import add_digests, record_digests, unmask_each
 from ...format.examples.framed_rows import frames_in_place
 from ...format.splits.shard_plan import MOST_SHARDS, Part, SplitParts, plan_tasks
+from ...format.tfrecord.checksum import add_digests, record_digests, unmask_each
 from ...format.tfrecord.framing import FRAME_BYTES
 from ..stage.spec import DatasetSpec
 from ..stage.spill import (

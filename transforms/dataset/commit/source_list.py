@@ -26,8 +26,8 @@ from typing import Any
 from ...format.batches.rows import EntryCounts
 from ...format.manifest.manifest import Manifest
 from ...format.wording.printable import printable_path
-from ..storage.manifest_files import lineage, read_manifest, read_reject_lines, read_source_lines
 from ..stage.spec import EntryInfo
+from ..storage.manifest_files import lineage, read_manifest, read_reject_lines, read_source_lines
 from ..storage.object_storage import storage_at
 from .accounting import Accounts
 

@@ -10,8 +10,8 @@ from ...errors import TargetError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.parts import is_part_path
 from ...format.wording.printable import printable
-from ..storage.manifest_files import copy_in_part, lineage, list_generations
 from ..stage.spec import NO_FINGERPRINT, DatasetSpec
+from ..storage.manifest_files import copy_in_part, lineage, list_generations
 from ..storage.object_storage import ObjectStorage
 from .publish import finish_publish
 

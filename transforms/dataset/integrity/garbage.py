@@ -27,6 +27,8 @@ from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths, shard_name_pattern
 from ...format.manifest.parts import LIMITS, is_part_path, parts_named_in
 from ...format.wording.printable import printable_path
+from ..stage.run_lock import hold_if_dead, is_held
+from ..storage.contract import FileStatus, Storage
 from ..storage.manifest_files import (
     PartCache,
     check_own_folders,
@@ -35,8 +37,6 @@ from ..storage.manifest_files import (
     read_manifest,
     replacements,
 )
-from ..stage.run_lock import hold_if_dead, is_held
-from ..storage.contract import FileStatus, Storage
 from ..storage.object_storage import storage_at
 
 WEEK_SECONDS: Final = 7 * 86400

@@ -24,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...format.tfrecord.checksum import crc32c, unmask
-from ...format.tfrecord.payloads import Payloads
-from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
+from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, Payloads
 from ...format.tfrecord.gzip_members import Form, InflateLimits, inflate
 from ...format.tfrecord.scan import (
     LARGEST_RECORD_BYTES,

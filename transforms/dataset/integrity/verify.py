@@ -19,7 +19,6 @@ from itertools import groupby, islice, pairwise
 from typing import Final
 
 from ...errors import DamageError, InputError
-from ...format.tfrecord.checksum import add_digests
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import (
     INDEX_FOLDER,
@@ -31,10 +30,12 @@ from ...format.manifest.naming import (
 )
 from ...format.manifest.parts import is_part_path
 from ...format.sidecars.sidecar_files import groups_of, sidecar_files
+from ...format.tfrecord.checksum import add_digests
 from ...format.wording.hints import Command
 from ...format.wording.printable import printable, printable_path
 from ...observers.stats_files import STATS_FILES, STATS_JSON
 from ...stores.store_url import is_store_url
+from ..storage.contract import Storage
 from ..storage.manifest_files import (
     PartCache,
     check_regular,
@@ -44,10 +45,9 @@ from ..storage.manifest_files import (
     read_reject_lines,
     read_source_lines,
 )
+from ..storage.object_storage import storage_at
 from ..storage.opened_generation import OpenedGeneration, ShardPlace, locate_shards
 from ..storage.statistics_file import read_tally, statistics_files
-from ..storage.contract import Storage
-from ..storage.object_storage import storage_at
 from .findings import Finding, Report
 from .verify_shard import ShardCheck, ShardFacts, verify_shard, verify_size
 

@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import DamageError, InputError
-from ...format.tfrecord.checksum import add_digests, crc32c, record_digests
 from ...format.examples.decode_examples import ExampleDecoder
 from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import INDEX_FOLDER, IndexKind
 from ...format.schema.schema import Schema
 from ...format.sidecars.sidecar_files import index_data
+from ...format.tfrecord.checksum import add_digests, crc32c, record_digests
 from ...format.tfrecord.framing import FRAME_BYTES
 from ...format.tfrecord.scan import WRONG_DATA
 from ...format.wording.printable import printable_path
-from ..storage.manifest_files import check_regular, read_file
 from ..storage.contract import FileStatus
+from ..storage.manifest_files import check_regular, read_file
 from ..storage.object_storage import storage_at
 from ..storage.record_file import RecordRun, open_regular, read_record_batches
 from .findings import Finding

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...observers.groups import DIGEST, digests_of_values
-from ..storage.opened_generation import OpenedGeneration
 from ..rows.record_access import RecordAccess, RecordStream
+from ..storage.opened_generation import OpenedGeneration
 from ..storage.record_file import RecordRun, read_record_batches
 
 IN_MEMORY: Final = 1 << 22

@@ -17,12 +17,12 @@ from ...format.wording.printable import counted, printable_path
 from ...observers.figures import Level
 from ...observers.tally import Tally
 from ..commit.accounting import count_file
-from ..storage.manifest_files import list_generations, locate_shard
-from ..storage.opened_generation import OpenedGeneration
 from ..stage.run_lock import hold_sidecars
 from ..storage.contract import Storage
 from ..storage.local_storage import LocalStorage
+from ..storage.manifest_files import list_generations, locate_shard
 from ..storage.object_storage import storage_at
+from ..storage.opened_generation import OpenedGeneration
 
 Run = Callable[[Callable[["FileCount"], Tally], Iterable["FileCount"]], Iterable[Tally]]
 """`map`, or what applies a function in several processes and returns the results in order."""

@@ -17,16 +17,15 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import DamageError, UsageError
-from ...format.tfrecord.payloads import Payloads
 from ...format.examples.decode_examples import ExampleDecoder, ExampleError
 from ...format.examples.example_proto import parse_example
-from ...format.manifest.details import ColumnEntry
-from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.manifest.manifest import ColumnEntry, Manifest, ShardEntry
 from ...format.nested.assemble import Disagreement, assemble
 from ...format.nested.keys import MASK, as_stored, type_of_document
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import Feature, Schema
+from ...format.tfrecord.framing import Payloads
 from ...format.wording.printable import printable, printable_path
 from ..storage.opened_generation import OpenedGeneration
 from .record_access import RecordAccess

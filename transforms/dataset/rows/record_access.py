@@ -25,18 +25,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import DamageError, UsageError
-from ...format.tfrecord.checksum import crc32c, crc32c_of_lengths, crc32c_of_pieces, mask, mask_each
-from ...format.tfrecord.payloads import Payloads
 from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import index_path
 from ...format.sidecars.sidecar_files import offsets_in
-from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
+from ...format.tfrecord.checksum import crc32c, crc32c_of_lengths, crc32c_of_pieces, mask, mask_each
+from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, Payloads
 from ...format.wording.hints import Command
 from ...format.wording.printable import counted, printable_path
 from ...stores.object_reader import ObjectReader
 from ...stores.store_url import is_store_url
-from ..storage.opened_generation import OpenedGeneration
 from ..storage.object_storage import storage_at
+from ..storage.opened_generation import OpenedGeneration
 from ..storage.record_file import RecordRun, offsets_of, open_regular, scan_opened
 
 # Files that are read at places all over them: the most recently used ones stay open.

@@ -22,7 +22,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from ...errors import InputError, ShardmillWarning, UsageError
-from ...format.tfrecord.payloads import Payloads
+from ...format.tfrecord.framing import Payloads
 from ...format.wording.printable import printable_path
 from ...stores.store_url import is_store_url
 from ..storage.opened_generation import open_generation

@@ -18,8 +18,8 @@ from typing import Final
 from ...errors import TargetError
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.wording.printable import printable_path
-from ..storage.manifest_files import check_own_folders
 from ..storage.contract import Storage
+from ..storage.manifest_files import check_own_folders
 from .spec import DatasetSpec
 
 _FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW

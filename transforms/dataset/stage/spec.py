@@ -15,8 +15,8 @@ from typing import Any, Final, Literal
 from ...errors import UsageError
 from ...format.batches.observers import Observer
 from ...format.batches.rejects import rejects_allowed
-from ...format.manifest.details import ColumnEntry
 from ...format.manifest.manifest import OWN_PIPELINE as OWN_PIPELINE
+from ...format.manifest.manifest import ColumnEntry
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, IndexKind, check_shard_name
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import Settling

@@ -16,8 +16,8 @@ from ...format.batches.observers import Summaries
 from ...format.batches.rows import EntryCounts
 from ...format.manifest.naming import is_set_aside, is_split_name
 from ...format.splits.shard_plan import CutTable, Part, SplitParts
-from ..storage.manifest_files import check_regular, read_file
 from ..storage.contract import Storage
+from ..storage.manifest_files import check_regular, read_file
 
 NO_TASK = -1
 """The task of records that came from none, in a user's own pipeline; their attempt is then what names them."""

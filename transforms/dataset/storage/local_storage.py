@@ -16,9 +16,9 @@ from io import BufferedReader
 from typing import ClassVar, Final
 
 from ...errors import InputError, TargetError, UnseenError
-from ...format.tfrecord.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.splits.shard_plan import PartRange
+from ...format.tfrecord.checksum import crc32c
 from ...format.wording.printable import nearest, printable_path
 from ...stores.store_url import places
 from .contract import FileStatus, Storage

@@ -14,9 +14,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ...format.tfrecord.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.splits.shard_plan import PartRange
+from ...format.tfrecord.checksum import crc32c
 from ...stores.object_reader import ObjectReader, read_ahead
 from ...stores.object_store import ObjectInfo, ObjectStore, Upload, store_at
 from ...stores.piece_sender import at_once, finished_later

@@ -28,9 +28,9 @@ from ...format.wording.printable import printable_path
 from ...stores.object_reader import ObjectReader
 from ...stores.store_url import is_store_url
 from .contract import FileStatus, Storage
+from .manifest_files import list_generations, locate_shard, numbers_in, read_file, read_manifest
 from .object_storage import storage_at
 from .record_file import open_regular
-from .manifest_files import list_generations, locate_shard, numbers_in, read_file, read_manifest
 
 
 @dataclass(frozen=True, slots=True)

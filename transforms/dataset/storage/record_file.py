@@ -24,8 +24,7 @@ import pyarrow as pa
 
 from ...errors import DamageError, InputError, UsageError
 from ...format.tfrecord.checksum import crc32c
-from ...format.tfrecord.payloads import Payloads
-from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES, frame_records
+from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES, Payloads, frame_records
 from ...format.tfrecord.gzip_members import (
     Form,
     InflateError,

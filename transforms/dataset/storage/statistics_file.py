@@ -16,8 +16,8 @@ from ...format.wording.hints import Command
 from ...observers.figures import Statistics
 from ...observers.stats_files import STATS_JSON, STATS_TFDV, StatsProblem, parse_stats, statistics_file, stats_json
 from ...observers.tally import Tally
-from .object_storage import storage_at
 from .manifest_files import read_file
+from .object_storage import storage_at
 
 _LIMIT: Final = 1 << 30
 """Bytes: 20,000 features in ten splits, with all that can be counted, take some 300 MB."""

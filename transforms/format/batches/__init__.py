@@ -1,1 +1,1 @@
-"""What flows from reading to encoding to staging: rows, blocks of encoded records, and rejects; the memory they are in."""
+"""What flows from reading to encoding to staging, and its memory: rows, blocks of encoded records, and rejects."""

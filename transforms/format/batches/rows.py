@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .views import I64
 from ..schema.schema import Kind
+from .arrow_memory import I64
 from .rejects import CellProblem, Place, Reject
 
 Notes = dict[tuple[int, str], int]

@@ -19,10 +19,19 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...errors import SchemaError
+from ..batches.arrow_memory import (
+    BUFFER_LIMIT,
+    I64,
+    Views,
+    inline_views,
+    offsets_of,
+    raw_values,
+    reference_views,
+    valid_mask,
+    words_of,
+)
 from ..batches.rejects import CellError, CellProblem
 from ..batches.rows import FeatureColumn, Narrowing
-from ..batches.arrow_memory import offsets_of, raw_values, valid_mask
-from ..batches.views import BUFFER_LIMIT, I64, Views, inline_views, reference_views, words_of
 from ..schema.column_types import Form, column_type, form_of, is_string
 from ..schema.schema import Feature, Schema
 from ..wording.hints import Set, set_column

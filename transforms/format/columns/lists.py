@@ -18,8 +18,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...errors import SchemaError
-from ..batches.arrow_memory import array_of, offsets_of, raw_values, valid_mask
-from ..batches.views import I64
+from ..batches.arrow_memory import I64, array_of, offsets_of, raw_values, valid_mask
 from ..schema.arrow_checks import meaning
 from ..schema.arrow_types import is_list
 from ..schema.schema import Feature

@@ -12,10 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
+from ..batches.arrow_memory import I64, bits, raw_values, valid_mask
 from ..batches.rejects import TYPE_IS_THE_DATASETS, UNIT_IS_THE_DATASETS, CellError
 from ..batches.rows import Narrowing
-from ..batches.arrow_memory import bits, raw_values, valid_mask
-from ..batches.views import I64
 from ..schema.column_types import DEFAULT_UNIT, UNITS
 from ..schema.schema import Feature
 from ..wording.hints import set_column

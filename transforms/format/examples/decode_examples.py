@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DamageError
-from ..tfrecord.payloads import Payloads
-from ..batches.views import varint
+from ..batches.arrow_memory import varint
 from ..schema.arrow_types import WIDEST_FIXED_LIST, arrow_type_of
 from ..schema.schema import Feature, Schema
+from ..tfrecord.framing import Payloads
 from ..wording.printable import printable
 from .example import map_key_order
 from .example_proto import ExampleMessage, feature_values, other_message, parse_example

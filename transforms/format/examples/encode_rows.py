@@ -23,6 +23,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...errors import RunError, SchemaError, UsageError
+from ..batches.arrow_memory import BUFFER_LIMIT, I64, array_of, joined_arrays, take_rows, true_mask
 from ..batches.observers import (
     IMAGE_FORMATS,
     Observer,
@@ -36,8 +37,6 @@ from ..batches.observers import (
 )
 from ..batches.rejects import CellError, CellProblem, Reject
 from ..batches.rows import Block, FeatureColumn, Frames, Narrowing, RowOrigin, Rows
-from ..batches.arrow_memory import array_of, joined_arrays, take_rows, true_mask
-from ..batches.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, absent_column, feature_column
 from ..schema.schema import Feature, Kind, Schema
 from ..splits.by_column import FolderSplits, settling

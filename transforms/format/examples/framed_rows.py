@@ -15,18 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..batches.arrow_memory import I64, take_rows
 from ..batches.observers import IMAGE_FORMATS, READ, ReadRange, merged, narrowed_summary
 from ..batches.rejects import Reject
 from ..batches.rows import Block, EntryCounts, Frames, Narrowing, Rows
-from ..batches.arrow_memory import take_rows
-from ..tfrecord.checksum import record_digests
-from ..tfrecord.payloads import Payloads
-from ..batches.views import I64
 from ..columns.feature_column import columns_of
 from ..schema.schema import Schema
 from ..splits.by_column import FolderSplits
 from ..splits.splitter import Candidates, OneSplit, Splitter
-from ..tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
+from ..tfrecord.checksum import record_digests
+from ..tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, Payloads
 
 _NOTHING: Final = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.null(), 1 << 40, [None])], ["record"])
 """More rows than any batch has, in no memory at all (`pa.nulls` would fill a bit for each)."""

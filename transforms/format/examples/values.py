@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
-from ..tfrecord.payloads import gather_pieces
-from ..batches.views import MAX_VARINT_BYTES, varint
+from ..batches.arrow_memory import MAX_VARINT_BYTES, varint
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import Form, form_of
 from ..schema.schema import Feature
+from ..tfrecord.framing import gather_pieces
 
 # Walk many serialized Examples in lock-step: one cursor a record, one feature after the other.
 #

@@ -14,8 +14,8 @@ from ..schema.column_types import is_kept_as, types_of_kind
 from ..schema.schema import Feature, Pixels, Schema
 from ..wording.hints import Command
 from ..wording.printable import printable
-from .details import ALL_INDEXES, lengthened, take_details
 from .manifest import (
+    ALL_INDEXES,
     FORMAT,
     FORMAT_VERSION,
     Manifest,
@@ -25,6 +25,8 @@ from .manifest import (
     ShardEntry,
     SourceSummary,
     SplitEntry,
+    lengthened,
+    take_details,
 )
 from .naming import (
     DATASET_NAME,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from ..batches.views import I64
+from ..batches.arrow_memory import I64
 from .flatten import from_scaled
 from .keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, grid_of, is_any_list, is_scalar
 

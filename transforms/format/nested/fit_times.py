@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from ..batches.arrow_memory import I64, array_of, valid_mask
 from ..batches.rejects import CellError, CellProblem
-from ..batches.arrow_memory import array_of, valid_mask
-from ..batches.views import I64
 from ..columns.lists import lists_of
 from ..columns.numbers import int64_values
 from ..schema.arrow_checks import has_unit

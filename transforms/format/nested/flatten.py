@@ -26,9 +26,8 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
+from ..batches.arrow_memory import I64, array_of
 from ..batches.rejects import CellError, CellProblem
-from ..batches.arrow_memory import array_of
-from ..batches.views import I64
 from ..columns.lists import lists_of, plain_array
 from ..schema.arrow_checks import run_values
 from ..schema.column_types import is_string

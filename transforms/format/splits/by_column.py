@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import RunError, SchemaError
+from ..batches.arrow_memory import I64
 from ..batches.rejects import CellError
-from ..batches.views import I64
 from ..manifest.naming import is_split_name
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import column_type, is_binary, is_string

@@ -27,9 +27,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import UsageError
+from ..batches.arrow_memory import I64
 from ..batches.observers import Summaries, notes_summary
 from ..batches.rows import FeatureColumn
-from ..batches.views import I64
 from ..schema.schema import Schema
 from ..wording.printable import printable
 from .splitter import Assigned, Candidates, Splitter, scalar_feature, where_present

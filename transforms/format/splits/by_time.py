@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
+from ..batches.arrow_memory import I64
 from ..batches.rejects import CellError
 from ..batches.rows import FeatureColumn
-from ..batches.views import I64
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import is_binary, is_string
 from ..schema.schema import Feature, Schema

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import RunError, SchemaError, UsageError
+from ..batches.arrow_memory import I64
 from ..batches.observers import DEALT
-from ..batches.views import I64
 from ..manifest.naming import set_aside
 from ..schema.column_types import column_type
 from ..schema.schema import Schema

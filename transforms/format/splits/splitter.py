@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SchemaError
+from ..batches.arrow_memory import I64
 from ..batches.rejects import CellError
 from ..batches.rows import FeatureColumn
-from ..batches.views import I64
 from ..schema.schema import Feature, Schema
 from ..wording.hints import Add
 from ..wording.printable import NoColumnError, nearest_name, printable

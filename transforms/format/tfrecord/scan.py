@@ -25,8 +25,7 @@ import numpy.typing as npt
 from crc32c import crc32c
 
 from .checksum import crc32c_of_lengths, mask, mask_each, unmask_each
-from .payloads import Payloads
-from .framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
+from .framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, Payloads
 
 # Find records again where the walk from one to the next is broken.
 #

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
+from ...format.batches.arrow_memory import raw_values, valid_mask
 from ...format.batches.rejects import CellError, CellProblem
 from ...format.batches.rows import Rows
-from ...format.batches.arrow_memory import raw_values, valid_mask
 from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_checks import PERIOD, common_type, meaning, promoted_type

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...format.batches.rejects import CellError, CellProblem
 from ...format.batches.arrow_memory import binary_array
+from ...format.batches.rejects import CellError, CellProblem
 from ...format.nested.keys import is_any_list
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path

@@ -19,8 +19,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...errors import SchemaError
-from ...format.batches.rejects import CellError, CellProblem
 from ...format.batches.arrow_memory import binary_array
+from ...format.batches.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.wording.hints import set_column

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError, UsageError
-from ...format.batches.rejects import CellError, CellProblem
 from ...format.batches.arrow_memory import array_of, int_array, text_array
+from ...format.batches.rejects import CellError, CellProblem
 from ...format.columns.lists import lists_of
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type

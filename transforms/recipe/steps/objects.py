@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
-from ...format.batches.rejects import CellError
 from ...format.batches.arrow_memory import array_of, raw_values, true_mask
+from ...format.batches.rejects import CellError
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, is_scalar, stored_type
 from ...format.schema.arrow_types import OBJECT_CLASSES

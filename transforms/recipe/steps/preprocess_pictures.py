@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SchemaError
-from ...format.batches.rejects import CellProblem
 from ...format.batches.arrow_memory import array_of, bitmap_of
+from ...format.batches.rejects import CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule

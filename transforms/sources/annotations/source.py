@@ -20,8 +20,18 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
-from ...inputs.contract.dataset_schema import DatasetSchema
-from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, Source, SourceEntry, Survey, Task, Traits
+from ...inputs.contract.source import (
+    DatasetSchema,
+    Frozen,
+    Listing,
+    ParallelMap,
+    Piece,
+    Source,
+    SourceEntry,
+    Survey,
+    Task,
+    Traits,
+)
 from ...inputs.files.listing import entry_name, list_entries, list_file
 from ...inputs.files.open_file import check_stamp
 from ...inputs.files.skipped_names import is_other_file

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...format.batches.arrow_memory import array_of, binary_array, raw_values, text_array, true_mask
 from ...format.batches.rejects import CellError, CellProblem, Place, Reject
 from ...format.batches.rows import Rows
-from ...format.batches.arrow_memory import array_of, binary_array, raw_values, text_array, true_mask
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ...recognise.pictures.layout import FolderRole, Layout, role_of

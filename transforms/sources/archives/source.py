@@ -23,8 +23,18 @@ from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Foreign, Set, set_column
 from ...format.wording.printable import counted, first_names, printable, printable_path
 from ...inputs.contract.call import typed_path
-from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
-from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
+from ...inputs.contract.source import (
+    DatasetSchema,
+    Frozen,
+    Listing,
+    ParallelMap,
+    Piece,
+    SourceEntry,
+    Survey,
+    Task,
+    Traits,
+    refuse_others,
+)
 from ...inputs.files.open_file import files_of, is_object
 from ...limits.turns import ROW_BYTES, Turn
 from ...recipe.steps.label import numbers_note

@@ -18,9 +18,8 @@ import pyarrow as pa
 from pyarrow import csv
 
 from ...errors import SourceError
+from ...format.batches.arrow_memory import BUFFER_LIMIT, beginning_of, binary_array
 from ...format.batches.rejects import CellError, CellProblem, Reject
-from ...format.batches.arrow_memory import beginning_of, binary_array
-from ...format.batches.views import BUFFER_LIMIT
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, printable

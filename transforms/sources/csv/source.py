@@ -14,9 +14,18 @@ from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import NoColumnError
-from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
 from ...inputs.contract.selection import apart_warning, capitals_warnings, files_apart, lacking_files, refuse_columns
-from ...inputs.contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
+from ...inputs.contract.source import (
+    DatasetSchema,
+    Frozen,
+    Listing,
+    ParallelMap,
+    SourceEntry,
+    Survey,
+    Task,
+    Traits,
+    refuse_others,
+)
 from ...inputs.files.open_file import files_of
 from ...limits.turns import ROW_BYTES, taking_turns
 from ..registry.file_source import TableSource

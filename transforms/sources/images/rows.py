@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...format.batches.rejects import Place
 from ...format.batches.arrow_memory import array_of, text_array
+from ...format.batches.rejects import Place
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable_path
 from ...inputs.contract.selection import EVERY_COLUMN, Selection

@@ -20,8 +20,7 @@ from ...errors import UsageError
 from ...format.batches.rejects import Reject, warning_at
 from ...format.batches.rows import Notes, Rows
 from ...format.schema.schema import Choice
-from ...inputs.contract.dataset_schema import DatasetSchema
-from ...inputs.contract.source import Frozen, Listing, ParallelMap, Survey, Task
+from ...inputs.contract.source import DatasetSchema, Frozen, Listing, ParallelMap, Survey, Task
 from ...inputs.files.open_file import is_object
 from ...limits.turns import ROW_BYTES, taking_turns
 from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck

@@ -20,9 +20,8 @@ from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import NoColumnError, printable
-from ...inputs.contract.dataset_schema import DatasetSchema
 from ...inputs.contract.selection import Selection, as_one_column, exclude_columns, same_but_capitals
-from ...inputs.contract.source import Frozen
+from ...inputs.contract.source import DatasetSchema, Frozen
 from ..text.cast import as_cast, declared_type, text_type
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.open_text import TextPiece

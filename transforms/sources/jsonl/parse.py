@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
 from ...format.batches.arrow_memory import array_of, binary_array, bitmap_of, raw_values, true_mask, valid_mask
+from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import cast_column, holds_integer

@@ -18,8 +18,17 @@ from ...format.batches.rows import Rows
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import nearest_name
-from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
-from ...inputs.contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
+from ...inputs.contract.source import (
+    DatasetSchema,
+    Frozen,
+    Listing,
+    ParallelMap,
+    SourceEntry,
+    Survey,
+    Task,
+    Traits,
+    refuse_others,
+)
 from ...inputs.files.open_file import files_of
 from ..registry.file_source import FileSource
 from ..text.lines import LineSizes, line_pieces, read_lines

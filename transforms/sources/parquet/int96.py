@@ -22,9 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ...format.batches.arrow_memory import I64, raw_values, valid_mask
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.batches.arrow_memory import raw_values, valid_mask
-from ...format.batches.views import I64
 from ...format.columns.numbers import BadValues
 from ...format.nested.fit_times import fit_times
 from ...format.schema.column_types import DEFAULT_UNIT, UNITS, is_binary

@@ -23,15 +23,14 @@ import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.batches.rejects import NEW_DATASET
-from ...format.manifest.details import ColumnEntry
+from ...format.manifest.manifest import ColumnEntry
 from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_checks import common_type, in_unit, meaning, promoted_type, without_nulls
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema, same_feature
 from ...format.wording.printable import printable
-from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
-from ...inputs.contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
+from ...inputs.contract.source import DatasetSchema, Listing, ParallelMap, Source, Survey, UnitedFrozen, refuse_others
 from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of, in_splits
 from ...recipe.step import Column

@@ -15,7 +15,7 @@ from ...recognise.rules import recognise
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ...inputs.contract.dataset_schema import DatasetSchema
+    from ...inputs.contract.source import DatasetSchema
     from .options import Options, TableOptions
 
 

@@ -35,7 +35,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
-from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.batches.arrow_memory import (
     array_of,
     binary_array,
@@ -45,11 +44,12 @@ from ...format.batches.arrow_memory import (
     true_mask,
     valid_mask,
 )
+from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type, natural_type
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
-from ...inputs.contract.dataset_schema import DatasetSchema
+from ...inputs.contract.source import DatasetSchema
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"

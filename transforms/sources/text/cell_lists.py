@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
-from ...format.batches.rejects import CellProblem
 from ...format.batches.arrow_memory import array_of, raw_values, text_array, true_mask
+from ...format.batches.rejects import CellProblem
 from ...format.schema.arrow_types import is_list
 from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SourceError
+from ...format.batches.arrow_memory import BUFFER_LIMIT
 from ...format.batches.rejects import Place
-from ...format.batches.views import BUFFER_LIMIT
 from ...format.wording.hints import Set
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_file, open_unbuffered, read_blocks

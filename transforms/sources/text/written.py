@@ -34,8 +34,7 @@ from ...format.schema.column_types import DEFAULT_UNIT, column_type, natural_typ
 from ...format.schema.schema import ColumnRule, Feature, Schema, same_feature
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable, quoted
-from ...inputs.contract.dataset_schema import DatasetSchema, refuse_others
-from ...inputs.contract.source import Frozen, Survey, Task
+from ...inputs.contract.source import DatasetSchema, Frozen, Survey, Task, refuse_others
 from ...recipe.step import Column, Step, Stepped, as_text, is_text, with_column
 from ...tasks.planning import first_pieces
 from .cast import cast_column, declared_type, number_options, problem_of, type_noun

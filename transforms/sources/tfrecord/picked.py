@@ -24,13 +24,11 @@ from pyarrow import types
 
 from ...dataset.rows.numbered_rows import SourceColumns
 from ...errors import InputError, UsageError
-from ...format.buffers.arrow_memory import true_mask
-from ...format.buffers.views import I64
+from ...format.batches.arrow_memory import I64, true_mask
 from ...format.nested.flatten import stored
 from ...format.nested.keys import stored_type
 from ...format.schema.arrow_types import type_words
-from ...format.wording.nearest import NoColumnError
-from ...format.wording.printable import counted, printable
+from ...format.wording.printable import NoColumnError, counted, printable
 from ...inputs.contract.source import Frozen
 from ...recipe.step import Column
 from ...recipe.steps.where import Where

@@ -23,16 +23,15 @@ import pyarrow as pa
 
 from ...dataset.storage.record_file import ChecksummedFile, RecordRun, scan_file
 from ...errors import SourceError
+from ...format.batches.arrow_memory import take_rows
 from ...format.batches.observers import ReadRange
 from ...format.batches.rejects import CellError, Place, Reject
 from ...format.batches.rows import Narrowing, RowOrigin
-from ...format.batches.arrow_memory import take_rows
-from ...format.tfrecord.payloads import Payloads
 from ...format.examples.decode_examples import NO_EXAMPLE, ExampleDecoder
 from ...format.examples.framed_rows import FramedRows, empty_batch
 from ...format.schema.schema import Schema
 from ...format.splits.shard_plan import CUTS_PER_SHARD, shards_of_a_task
-from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
+from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES, Payloads
 from ...format.tfrecord.gzip_members import sniff_form
 from ...format.tfrecord.scan import WRONG_DATA, Damage, find_headers, is_record_header
 from ...format.wording.hints import Command, Set

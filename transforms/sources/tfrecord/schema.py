@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 
 from ...dataset.storage.record_file import RecordRun
 from ...errors import SchemaError
-from ...format.tfrecord.payloads import Payloads
 from ...format.examples.decode_examples import ExampleDecoder
 from ...format.examples.example_proto import feature_values, iter_features, other_message, parse_example
-from ...format.manifest.details import ColumnEntry
+from ...format.manifest.manifest import ColumnEntry
 from ...format.schema.column_types import is_kept_as
 from ...format.schema.schema import Feature, Kind, Schema, differing_features, schemas_side_by_side
 from ...format.sidecars.tfds import labels_file_name
+from ...format.tfrecord.framing import Payloads
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
 from ...recognise.evidence.tfds import FEATURES, StatedFeature

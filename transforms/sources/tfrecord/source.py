@@ -21,14 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...format.batches.rows import Rows
-from ...format.decode.decode_examples import ExampleDecoder
-from ...format.manifest.details import ColumnEntry
+from ...format.examples.decode_examples import ExampleDecoder
+from ...format.manifest.manifest import ColumnEntry
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import DEFAULT_SPLIT
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
-from ...inputs.contract.dataset_schema import DatasetSchema
-from ...inputs.contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
+from ...inputs.contract.source import DatasetSchema, Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ...inputs.files.listing import entry_name
 from ...inputs.files.open_file import check_stamp
 from ...recognise.evidence.tfds import missing_files, stated_of
