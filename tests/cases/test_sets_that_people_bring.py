@@ -122,6 +122,46 @@ TABLES = {
         {"d/test/labels.csv": "file,label\n0.jpg,1\n"},
         [{"test": 1}],
     ),
+    "tables of splits beside folders of their pictures": (
+        pictures("d/train_images/0.jpg", "d/val_images/1.jpg"),
+        {"d/train_labels.csv": "file,label\n0.jpg,1\n", "d/val_labels.csv": "file,label\n1.jpg,1\n"},
+        [{"train": 1}, {"val": 1}],
+    ),
+    "tables of splits beside one folder of pictures": (
+        pictures("d/images/0.jpg", "d/images/1.jpg"),
+        {"d/train_labels.csv": "file,label\n0.jpg,1\n", "d/val_labels.csv": "file,label\n1.jpg,1\n"},
+        [{"train": 1}, {"val": 1}],
+    ),
+    "a table of one part of a challenge": (
+        pictures("d/S-2017_Validation_Data/0.jpg", "d/S-2017_Training_Data/1.jpg"),
+        {"d/S-2017_Validation_Part3_GroundTruth.csv": "file,label\n0,1\n"},
+        [{"validation": 1}],
+    ),
+    "a table of words that mean a split, beside pictures of all": (
+        pictures("d/images/0.jpg"),
+        {"d/val_labels.csv": "file,label\n0.jpg,1\n"},
+        [{"train": 1}],
+    ),
+    "a table of words that mean another split than those of the pictures": (
+        pictures("d/train_images/0.jpg"),
+        {"d/val_labels.csv": "file,label\n0.jpg,1\n"},
+        [{"train": 1}],
+    ),
+    "a table and a folder whose words hold that of a split": (
+        pictures("d/attest_images/0.jpg"),
+        {"d/attest_labels.csv": "file,label\n0.jpg,1\n"},
+        [{"train": 1}],
+    ),
+    "a table in the folder of pictures, whose words are no split": (
+        pictures("d/testimony/0.jpg"),
+        {"d/testimony/testimony.csv": "file,label\n0.jpg,1\n"},
+        [{"train": 1}],
+    ),
+    "a table of train beside the folder of its pictures": (
+        pictures("d/train_images/0.jpg"),
+        {"d/train_labels.csv": "file,label\n0.jpg,1\n"},
+        [{"train": 1}],
+    ),
 }
 
 
@@ -139,6 +179,16 @@ def test_tables_that_name_pictures_below_are_read_by_the_commands_that_are_propo
         assert (done.code, " image " in done.out) == (0, True), done.err
         found.append(counts_of(words[words.index("-o") + 1]))
     assert found == counts
+
+
+def test_the_command_for_a_table_beside_pictures_keeps_the_split_that_was_given(shardmill: Shardmill) -> None:
+    make({**pictures("d/Some_Data/0.jpg"), "d/Some_Data/rows.csv": "file,label\n0.jpg,1\n"})
+    given = ["--set", "input.format=images", "--set", "output.split=training"]
+    screen = shardmill("convert", "d/Some_Data", "-o", "out", *given)
+    assert (screen.code, counts_of("out")) == (0, {"training": 1}), screen.err
+    (words,) = (found for found in commands_in(screen.out) if "d/Some_Data/rows.csv" in found)
+    done = shardmill(*words)
+    assert (done.code, " image " in done.out, counts_of("out")) == (0, True, {"training": 1}), done.err
 
 
 DOCUMENTS = {

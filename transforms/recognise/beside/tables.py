@@ -89,6 +89,8 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
     for (column, root, suffix), tables in alike.items():
         together = not root and len({os.path.dirname(one) for one in tables}) == len(tables)
         groups += [(column, root, suffix, group) for group in ([tables] if together else [[one] for one in tables])]
+    splits = [split_in_words(os.path.splitext(os.path.basename(group[0]))[0]) for *_, group in groups]
+    are_apart = all(splits) and len({*splits}) == len(splits) > 1
     for column, root, suffix, group in groups:
         options: list[Add] = [set_column(column, "image", "path")]
         options += [Set("schema.files_root", root)] if root else []
@@ -96,10 +98,7 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         header, row = rows_in(os.fsencode(group[0]))[:2]
         options += written_as(row[header.index(column)] + suffix)
         options += [Add("--no-header")] if header == [*names_of_cells(row)] else []
-        stem = os.path.splitext(os.path.basename(group[0]))[0]
-        words = (row[header.index(column)].rpartition("/")[0].partition("/")[0], stem, _folder_name(group[0]))
-        split = next(filter(None, map(split_of_folder, (*words, os.path.basename(root)))), "")
-        options += [Set("output.split", split)] if len(group) == 1 and split not in ("", "train") else []
+        options += _of_split(group, row[header.index(column)], root, are_apart=are_apart, around=around)
         names, its, are = ("names", "its", "is") if len(group) == 1 else ("name", "their", "are")
         shown = " and ".join(map(printable_path, group)) if len(group) < 3 else first_names(group, 2)
         what = f'{shown} {names} pictures in {its} column "{printable(column)}"'
@@ -108,6 +107,22 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         each = "" if not any(_names_one_again(one, column) for one in group) else ", a record for each row, so that a "
         each += "picture in several rows comes several times" if each else ""
         yield f"{what}, and {are} not read; to read {its} rows{each}: {read}"
+
+
+def _of_split(group: Sequence[str], value: str, root: str, *, are_apart: bool, around: Around) -> list[Set]:
+    """Return the option for the split that was given, or that one table states.
+
+    Words mean a split in tables that `are_apart`, and where the folder of the pictures has such words too.
+    """
+    given = [one for one in around.call.given if one.key == "output.split"]
+    if given or len(group) > 1:
+        return given
+    stem = os.path.splitext(os.path.basename(group[0]))[0]
+    names = (value.rpartition("/")[0].partition("/")[0], stem, _folder_name(group[0]), os.path.basename(root))
+    meant = split_in_words(stem)
+    is_meant = are_apart or meant == split_in_words(names[-1])
+    split = next(filter(None, map(split_of_folder, names)), meant if is_meant else None)
+    return [Set("output.split", split)] if split not in (None, "train") else []
 
 
 def _by_partition(tables: Sequence[bytes], around: Around) -> tuple[list[bytes], list[str]]:
