@@ -65,6 +65,7 @@ from .pictures.layout import (
     without_images,
     without_words,
 )
+from .pictures.masks import NamesIn, refuse_masks
 from .splits.find import OFF, UNUSED, find_splits
 from .splits.seen import CLEAR, UNSURE, Seen, by_annotated_folders, by_lists
 from .strangers.files import MOST_HEADS, content_twice, pictures_twice, refuse_strangers
@@ -205,6 +206,7 @@ class PictureFolders:
     more: int
     pairs: Sequence[tuple[bytes, bytes]]
     names: Callable[[int], Sequence[bytes]]
+    names_in: NamesIn
     smallest: Callable[[int], Sequence[SourceEntry]]
 
     def hints(self, call: Call) -> list[str]:
@@ -238,6 +240,8 @@ def recognise_pictures(
     """
     if how.looks:
         refuse_unread_in_a_store(_around(found, Meaning("flat", ()), how, how.call), said)
+        if layout == "auto" and "labels" not in said:
+            refuse_masks(found.below, found.paths, found.names_in, how.call)
     given = how.wanted not in (None, "none")
     own = layout != "auto" and not given
     below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in found.below]

@@ -124,8 +124,14 @@ class ImageListing(Listing):
             more=self.more,
             pairs=self.sidecars,
             names=self.images.some_names,
+            names_in=self.names_in,
             smallest=self.smallest,
         )
+
+    def names_in(self, folder: int, count: int) -> list[bytes]:
+        """Return the first names in a folder."""
+        rows = np.flatnonzero(self.images.folders == folder)[:count]
+        return [one.as_py() for one in self.images.take(rows).names]
 
     def smallest(self, count: int) -> list[SourceEntry]:
         """Return the smallest pictures on a disk that are not empty, each as an entry."""
@@ -239,18 +245,27 @@ def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignor
 
 def mask_warning(images: ImageTable, ignored: Sequence[str]) -> tuple[str, ...]:
     """Return what to say of masks among the pictures: names such as `1_mask.png`, with `1.jpg` in the same folder."""
-    masks = images.take(np.flatnonzero(true_mask(pc.match_substring(images.names, b"_mask"))))
+    found = {word: masks for word in _OF_MASKS if len(masks := _masks_by(word, images))}
+    if not found:
+        return ()
+    total = sum(map(len, found.values()))
+    count = "1 picture looks like a mask" if total == 1 else f"{total:,} pictures look like masks"
+    leave = Set("input.ignore", [*ignored, *(f"*{word.decode()}*" for word in found)])
+    shown = printable_path(next(iter(found.values()))[0].name)
+    return (f"{count} of the picture beside, such as {shown}; to leave masks out: {leave}",)
+
+
+def _masks_by(word: bytes, images: ImageTable) -> ImageTable:
+    """Return the pictures with a word in their names, none where one of the first has no picture beside."""
+    masks = images.take(np.flatnonzero(true_mask(pc.match_substring(images.names, word))))
     for mask in masks[:_LOOKED_AT]:
         beside = images.names.filter(array_of(images.folders == mask.folder))
-        if not pc.any(pc.starts_with(beside, mask.name.rpartition(b"_mask")[0] + b".")).as_py():
-            return ()
-    if not len(masks):
-        return ()
-    count = "1 picture looks like a mask" if len(masks) == 1 else f"{len(masks):,} pictures look like masks"
-    leave = Set("input.ignore", [*ignored, "*_mask*"])
-    return (f"{count} of the picture beside, such as {printable_path(masks[0].name)}; to leave masks out: {leave}",)
+        if not pc.any(pc.starts_with(beside, mask.name.rpartition(word)[0] + b".")).as_py():
+            return masks[:0]
+    return masks
 
 
+_OF_MASKS: Final = (b"_mask", b"_segmentation", b"_superpixels", b"_groundtruth")
 _LOOKED_AT: Final = 8
 
 

@@ -1,0 +1,186 @@
+"""Folders of masks beside folders of pictures: each file has the name of a picture, and they are no classes.
+
+    Input/7.jpg, GroundTruth/7_segmentation.png    words that only masks have end their names
+    images/7.png, 1st_manual/7.png                 words of folders
+    a/7.jpg, b/7.png                               each of one size, b/ gray and a/ in colours
+    cat/7.jpg, dog/7.jpg                           classes: numbers alone are no sign
+
+Of at most a few folders the names are compared, and of a few pairs the headers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations, takewhile
+from typing import Final
+
+from ...errors import UsageError
+from ...format.wording.hints import Set
+from ...format.wording.printable import first_names, printable, printable_path
+from ...inputs.contract.call import Call, typed_path
+from ...inputs.files.open_file import is_object
+from ...pictures.check import READABLE_FORMATS, ImageCheck
+from ...pictures.facts import ImageProblem
+from ..evidence.names import split_of_folder
+
+_OF_MASKS: Final = re.compile(
+    r"(?<![a-z])(?:masks?|ground[_ -]?truths?|gts?|segmentations?|segs?|annotations?|annots?|labels?|targets?|manual|"
+    r"superpixels?|silhouettes?)(?![a-z])"
+)
+_OF_PICTURES: Final = re.compile(
+    r"(?<![a-z])(?:images?|imgs?|inputs?|originals?|photos?|pictures?|data|rgb|raw)(?![a-z])"
+)
+_MOST_FOLDERS: Final = 16
+_MOST_NAMES: Final = 1 << 14
+_COMPARED: Final = 64
+_HEADERS: Final = 16
+_LEAST: Final = 3
+_LARGEST: Final = 1 << 26
+_GRAY: Final = ("1", "L", "P", "I;16", "LA")
+_SHOWN: Final = 4
+
+NamesIn = Callable[[int, int], Sequence[bytes]]
+"""The first names of the files in a folder, at most so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder by its path below the root, and its files by their names without suffix and `end`, which all have."""
+
+    number: int
+    parts: tuple[str, ...]
+    path: bytes
+    end: str
+    files: dict[str, bytes]
+
+
+def refuse_masks(below: Sequence[bytes], paths: Sequence[bytes], names_in: NamesIn, call: Call) -> None:
+    """Raise `UsageError` where folders hold masks of the pictures in others."""
+    if not 1 < len(below) <= _MOST_FOLDERS:
+        return
+    folders = [_folder_of(number, *both, names_in) for number, both in enumerate(zip(below, paths, strict=True))]
+    masks = dict(_masks_among(folders))
+    if not masks:
+        return
+    levels = {one.number: len(inner) for one, _, _, inner in masks.values()}
+    pictures = dict[str, str | None]()
+    for one in folders:
+        if one.number not in masks:
+            level = levels.get(one.number, 0)
+            parts = one.parts[: len(one.parts) - level]
+            pictures[os.fsdecode(_above(one.path, level))] = next(filter(None, map(split_of_folder, parts)), None)
+    other, mask, name, _ = next(iter(masks.values()))
+    shown = first_names([printable("/".join(folders[number].parts)) for number in masks], _SHOWN)
+    first = f"{printable_path(mask.files[name])} beside {printable_path(other.files[name])}"
+    commands = " && ".join(_commands(pictures, call))
+    holds, is_ = ("holds", "it is no class") if len(masks) == 1 else ("hold", "they are no classes")
+    raise UsageError(
+        f"it is unclear what the folders mean: {shown} {holds} a file for each picture of other folders, as masks do "
+        f"({first}), so {is_}; to read the pictures alone: {commands}\n"
+        f"or read both from a table, metadata.csv with the columns file_name and mask_file_name\n"
+        f"or, where all are pictures with classes: {Set('input.layout', 'label')}"
+    )
+
+
+def _commands(splits: Mapping[str, str | None], call: Call) -> Iterator[str]:
+    """Yield the command that reads all places, or one for each, where each is in the folder of a split."""
+    if len(splits) == 1 or not all(splits.values()):
+        yield str(call.reading([typed_path(one) for one in splits]))
+        return
+    for place, split in splits.items():
+        options = [] if split == "train" else [Set("output.split", split)]
+        yield str(call.apart(str(split)).reading([typed_path(place)], *options))
+
+
+def _above(path: bytes, levels: int) -> bytes:
+    return path.rstrip(b"/").rsplit(b"/", levels)[0] if levels else path
+
+
+def _folder_of(number: int, below: bytes, path: bytes, names_in: NamesIn) -> _Folder:
+    stems = {os.fsdecode(one).rpartition(".")[0] or os.fsdecode(one): one for one in names_in(number, _MOST_NAMES)}
+    ends = takewhile(lambda signs: len({*signs}) == 1, zip(*(one[::-1] for one in stems), strict=False))
+    common = "".join(signs[0] for signs in ends)[::-1]
+    sign = re.search(r"[._-](?=.*[A-Za-z]{2})", common)
+    end = common[sign.start() :] if sign is not None and len(stems) > 1 else ""
+    parts = tuple(os.fsdecode(below).strip("/").split("/"))
+    return _Folder(number, parts, path, end, {one[: len(one) - len(end)]: name for one, name in stems.items()})
+
+
+def _masks_among(folders: Sequence[_Folder]) -> Iterator[tuple[int, tuple[_Folder, _Folder, str, tuple[str, ...]]]]:
+    """Yield each folder of masks with that of its pictures, a name of both, and what is below both alike."""
+    found = set[int]()
+    for other, mask in permutations(folders, 2):
+        if len(other.parts) != len(mask.parts) or other.number in found or mask.number in found:
+            continue
+        few, many = sorted((other, mask), key=lambda one: len(one.files))
+        some = [*few.files][:_COMPARED]
+        both = [name for name in some if name in many.files]
+        apart = [at for at, names in enumerate(zip(other.parts, mask.parts, strict=True)) if names[0] != names[1]]
+        if len(both) < _LEAST or len(both) < _NEARLY * len(some) or not apart:
+            continue
+        if _are_masks(other, mask, both, apart):
+            found.add(mask.number)
+            yield mask.number, (other, mask, both[0], mask.parts[apart[-1] + 1 :])
+
+
+_NEARLY: Final = 0.9
+
+
+def _are_masks(other: _Folder, mask: _Folder, both: Sequence[str], apart: Sequence[int]) -> bool:
+    mine, its = (_words("_".join(one.parts[at] for at in apart)) for one in (mask, other))
+    ends_so = bool(_OF_MASKS.search(_words(mask.end))) and not other.end
+    is_named = bool(_OF_MASKS.search(mine)) and not _OF_MASKS.search(its)
+    if any(re.search("masks?", one) for one in (its, other.end.lower())):
+        return False  # with_mask and without_mask are classes
+    if is_named and _OF_PICTURES.search(its):
+        return True
+    has_end = bool(mask.end) and not other.end and mask.end.strip("._-").lower() not in mine
+    return _look_alike(other, mask, both, sure=not ends_so, gray=not (is_named or has_end))
+
+
+def _look_alike(other: _Folder, mask: _Folder, both: Sequence[str], *, sure: bool, gray: bool) -> bool:
+    """Return whether pairs have one size each; to be `sure` not all may have the same, or masks are of another kind.
+
+    A kind is `gray`, where pictures have colours, or else also one without loss, where pictures are JPEGs.
+    """
+    step = len(both) // _HEADERS + 1
+    sizes, are_gray, are_exact = set(), True, True
+    for name in both[::step]:
+        facts = (
+            _facts_of(os.path.join(other.path, other.files[name])),
+            _facts_of(os.path.join(mask.path, mask.files[name])),
+        )
+        if facts[0] is None or facts[1] is None or facts[0][:2] != facts[1][:2]:
+            return not sure and None in facts
+        are_gray = are_gray and facts[1][2] in _GRAY and facts[0][2] not in _GRAY
+        are_exact = are_exact and facts[0][3] == "jpeg" != facts[1][3]
+        sizes.add(facts[0][:2])
+        if gray and not are_gray:
+            return False
+    return not sure or are_gray or len(sizes) > 1 or are_exact
+
+
+@cache
+def _checker() -> ImageCheck:
+    return ImageCheck("header", READABLE_FORMATS)
+
+
+def _facts_of(path: bytes) -> tuple[int, int, str, str] | None:
+    """Return the size, colours and format of a picture on a disk, None where its header cannot be read."""
+    if is_object(path) or not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
+        return None
+    try:
+        with open(path, "rb") as file:
+            facts = _checker().check(file.read())
+    except (OSError, ImageProblem):
+        return None  # reading it says what is wrong
+    return facts.width, facts.height, facts.colorspace, facts.format
+
+
+def _words(name: str) -> str:
+    """Return a name in lower case, with a sign between the words of `GroundTruth`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
