@@ -164,6 +164,9 @@ _PROCESSES_FROM_BYTES: Final = 96 << 20
 """From here on two worker processes are faster than one: each takes half a second to start."""
 
 
+_PROPOSED: Final = re.compile(r"(; such records have no schema; to keep them|, or make a new dataset of all)[^\n]*")
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """What is shown: the figures, the schema that they are of, and the generation of a dataset."""
@@ -243,7 +246,7 @@ def _of_files(path: str, level: Level) -> _Shown:
     try:
         survey = source.survey(listing, map_in_turn)
     except SchemaError as error:  # it proposes an option of merge: plain bytes have no figures
-        raise SchemaError(re.split("; such records|, or make a new dataset", str(error))[0]) from error
+        raise SchemaError(_PROPOSED.sub("", str(error))) from error
     frozen = survey.frozen
     if frozen.opaque:
         raise UsageError(f"{printable_path(path)}: its records are no Examples, so that nothing can be counted")

@@ -37,7 +37,7 @@ from ...transforms.recipe.steps.where import Where
 from ...transforms.recognise.evidence.names import FileSplits
 from ...transforms.sources.annotations.source import KINDS
 from ...transforms.sources.registry.format import keep_step
-from ...transforms.sources.registry.options import Options
+from ...transforms.sources.registry.options import Options, TableOptions
 from ...transforms.sources.registry.settings import Limits, Settings
 from ...transforms.sources.text.cell_lists import CellLists
 from ...transforms.sources.text.written import Written
@@ -146,7 +146,7 @@ def _settings(config: Config, call: Call, wanted: str | None, latest: Manifest |
         splits = FileSplits(None if looks else "none", looks=looks, pictures=() if looks else None, call=call)
     else:
         said = "the rule of split" if wanted is None and anew else "" if wanted is None else f"output.split ({wanted})"
-        known, may_differ = wanted_splits(options.splits), hasattr(options, "columns_differ")
+        known, may_differ = wanted_splits(options.splits), isinstance(options, TableOptions)
         pictures, root = config.picture_folders or None, config.schema_.files_root
         begin = "" if pictures is None or root is None else os.path.join(config.base, root)
         splits = FileSplits(

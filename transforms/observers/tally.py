@@ -227,11 +227,13 @@ class Tally:
                     feature.distinct.estimate()
 
     def is_like(self, other: Tally) -> bool:
-        kinds = [
-            {(name, tally.kind, tally.lengths is None, tally.choices is None) for name, tally in split.features.items()}
-            for split in (*self.splits.values(), *other.splits.values())
-        ]
-        return self.level == other.level and all(one == kinds[0] for one in kinds)
+        kinds: dict[str, tuple[object, ...]] = {}
+        for split in (*self.splits.values(), *other.splits.values()):
+            for name, tally in split.features.items():
+                own = tally.kind, tally.lengths is None, tally.choices is None
+                if kinds.setdefault(name, own) != own:
+                    return False
+        return self.level == other.level
 
     @property
     def records(self) -> dict[str, int]:

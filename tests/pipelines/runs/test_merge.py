@@ -287,3 +287,36 @@ def test_convert_reads_tfrecord_files_on_its_engine(tmp_path: Path) -> None:
     assert records_of(tmp_path / "c") == records_of(a)
     assert list(read_records(tmp_path / "c/train-00000.tfrecord")) == records_of(a)
     made(tmp_path / "c")
+
+
+def test_datasets_of_other_columns_are_merged_where_that_is_asked_for_with_nulls_for_those_that_one_lacks(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    a = dataset(tmp_path / "a", range(20))
+    pq.write_table(pa.table({"id": [20, 21], "tip": [1.5, None]}), "b.parquet")
+    convert({"input": {"paths": ["b.parquet"]}}, output="b")
+    write_records("c.tfrecord", [example(id=22, note="x")])
+    option = "--set input.columns_differ=union"
+    refused = shardmill("merge", "a", "b", "c.tfrecord", "-o", "all", "-q")
+    assert (refused.code, f"to keep the columns of all, null where one lacks them: {option}\n" in refused.err) == (
+        2,
+        True,
+    )
+    assert shardmill("merge", "a", "b", "c.tfrecord", "-o", "all", *option.split(), "-q").code == 0
+    manifest = made("all")
+    assert manifest.schema is not None
+    assert [(one.name, one.nullable) for one in manifest.schema] == [
+        ("id", False), ("note", True), ("text", True), ("tip", True),
+    ]  # fmt: skip
+    assert records_of(tmp_path / "all")[:20] == records_of(a)
+    rows = open_dataset("all").to_arrow()
+    assert rows["tip"].to_pylist() == [None] * 20 + [1.5, None, None]
+    assert rows["note"].to_pylist() == [None] * 22 + [b"x"]
+    assert shardmill("merge", "a", "b", "-o", "two", *option.split(), "-q").code == 0
+    stats = open_dataset("two").stats
+    assert stats is not None
+    assert stats.splits["train"].features["tip"].missing == 21
+    pq.write_table(pa.table({"id": ["x"]}), "d.parquet")
+    convert({"input": {"paths": ["d.parquet"]}}, output="d")
+    refused = shardmill("merge", "a", "d", "-o", "x", *option.split(), "-q")
+    assert (refused.code, "re-typed" in refused.err, "union" in refused.err) == (2, True, False)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from ..registry.options import InputPath, Options, check_where
+from ..registry.options import ColumnsDiffer, InputPath, Options, check_where
 
 
 class TfrecordInput(Options):
@@ -14,5 +14,6 @@ class TfrecordInput(Options):
 
     format: Literal["tfrecord"] = "tfrecord"
     records: Literal["example", "opaque"] = "example"
+    columns_differ: ColumnsDiffer = "refuse"
     drop: InputPath | None = None
     drop_where: Annotated[str, AfterValidator(check_where)] | None = None

@@ -30,6 +30,7 @@ from ...format.sidecars.tfds import labels_file_name
 from ...format.tfrecord.framing import Payloads
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...inputs.contract.selection import UNITE
 from ...recognise.evidence.tfds import FEATURES, StatedFeature
 from .inputs import InputDataset
 
@@ -279,24 +280,40 @@ def stated_by(dataset: InputDataset) -> Stated:
     return Stated(dataset.name, manifest.schema, manifest.labels, manifest.columns)
 
 
-def agree_on_schema(datasets: Sequence[Stated]) -> Schema:
-    """Raise `SchemaError` where two of the datasets differ, or one has no schema."""
+def agree_on_schema(datasets: Sequence[Stated], *, unite: bool | None = None) -> Schema:
+    """Raise `SchemaError` where two of the datasets differ, or one has no schema.
+
+    Those that `unite` may lack features of each other: these may be null. None: they cannot, as in an append.
+    """
     agreed = _schema_of(datasets[0])
     for dataset in datasets[1:]:
         other = _schema_of(dataset)
         marked = differing_features(agreed, other)
+        if unite:
+            marked = {name: how for name, how in marked.items() if how == "re-typed"}
         if marked:
-            raise _differ(datasets[0].name, agreed, dataset.name, other, marked)
+            raise _differ(datasets[0].name, agreed, dataset.name, other, marked, unites=unite is not None)
+        agreed, other = united(agreed, other), united(other, agreed)
         agreed = _with_nullable(agreed, {feature.name for feature in other if feature.nullable})
         agreed = Schema(tuple(map(_with_pixels_of_both, agreed, other)))
     return agreed
 
 
-def agree_on_columns(datasets: Sequence[Stated]) -> tuple[ColumnEntry, ...]:
+def united(schema: Schema, other: Schema) -> Schema:
+    """Return a schema with the features of another that it lacks; what is in one of them alone may be null."""
+    ours, theirs = ({feature.name: feature for feature in one} for one in (schema, other))
+    both = ours.keys() & theirs.keys()
+    found = [one if name in both else replace(one, nullable=True) for name, one in sorted((theirs | ours).items())]
+    return Schema(tuple(found))
+
+
+def agree_on_columns(datasets: Sequence[Stated], *, unite: bool = False) -> tuple[ColumnEntry, ...]:
     """Return nothing if no dataset states columns. Raises `SchemaError` where two say different things of one."""
     agreed: dict[str, ColumnEntry] = {}
     for dataset in datasets:
         found = {column.name: column for column in dataset.columns}
+        if unite:
+            found, agreed = agreed | found, found | agreed
         if dataset is not datasets[0] and found != agreed:
             name = next(name for name in {**agreed, **found} if agreed.get(name) != found.get(name))
             shown = [f"{one[name].type}" if name in one else "not stated" for one in (agreed, found)]
@@ -343,7 +360,9 @@ def agree_on_classes(name: str, schema: Schema, labels: Labels, observations: Se
                 )
 
 
-def agree_with_files(name: str, schema: Schema | None, observations: Sequence[Observation]) -> Schema:
+def agree_with_files(
+    name: str, schema: Schema | None, observations: Sequence[Observation], *, unites: bool = False
+) -> Schema:
     """Return the schema of files, or that of the dataset `name` if their records can be of it.
 
     Raises `SchemaError` where two files differ in the kind of a feature, or a file has other features than the dataset,
@@ -361,7 +380,7 @@ def agree_with_files(name: str, schema: Schema | None, observations: Sequence[Ob
         if schema is not None and one.records:
             conflicts = _conflicts(schema, one.schema())
             if conflicts:
-                raise _differ(name, schema, one.name, one.schema(), conflicts)
+                raise _differ(name, schema, one.name, one.schema(), conflicts, unites=unites)
     return schema if schema is not None else observe_together(observations, name).schema()
 
 
@@ -412,6 +431,13 @@ def _with_pixels_of_both(one: Feature, other: Feature) -> Feature:
     return one if one.pixels is None else replace(one, pixels=one.pixels.joined(other.pixels))
 
 
-def _differ(left_name: str, left: Schema, right_name: str, right: Schema, marked: dict[str, str]) -> SchemaError:
+def _differ(
+    left_name: str, left: Schema, right_name: str, right: Schema, marked: dict[str, str], *, unites: bool = False
+) -> SchemaError:
     table = schemas_side_by_side(left, right, (left_name, right_name), marked=marked)
-    return SchemaError(f"{right_name} has another schema than {left_name}; {_FIX}\n{table}")
+    unite = (
+        ""
+        if "re-typed" in marked.values() or not unites
+        else f"; to keep the columns of all, null where one lacks them: {UNITE}"
+    )
+    return SchemaError(f"{right_name} has another schema than {left_name}; {_FIX}{unite}\n{table}")

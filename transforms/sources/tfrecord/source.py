@@ -49,6 +49,7 @@ from .schema import (
     hold_no_examples,
     places_of,
     stated_by,
+    united,
     with_types,
 )
 
@@ -196,7 +197,8 @@ class TfrecordSource(FileSource):
         datasets = [*([self.dataset] if self.dataset else []), *stated]
         beside = [Stated(name, None, labels) for name, labels in inputs.stated.folders.items()]
         labels = agree_on_labels([*datasets, *beside])
-        known = agree_on_schema(datasets) if datasets else None
+        unite = self.options.columns_differ == "union"
+        known = agree_on_schema(datasets, unite=None if self.dataset is not None else unite) if datasets else None
         types = inputs.stated.types | dict.fromkeys(labels, "label")
         observed = run(partial(self._observe, types=types), foreign, heavy=True)
         counted = [(file, one.records + one.bad) for file, one in zip(foreign, observed, strict=True)]
@@ -206,7 +208,12 @@ class TfrecordSource(FileSource):
             return replace(_OPAQUE, said=tuple(said))
         if self.dataset is not None:
             known = self.dataset.schema
-        schema = agree_with_files(datasets[0].name if datasets else "these files", known, observed)
+        elif known is not None and unite:
+            for one in observed:
+                known = united(known, one.schema()) if one.records else known
+        schema = agree_with_files(
+            datasets[0].name if datasets else "these files", known, observed, unites=not self.dataset
+        )
         if not datasets:
             schema, labels, untyped = with_types(schema, observed, inputs.stated.features)
             said += untyped
@@ -217,7 +224,7 @@ class TfrecordSource(FileSource):
         unproven = {file.entry.path for file, one in zip(foreign, observed, strict=True) if datasets or one.bad}
         loose = {index for index, one in enumerate(stated) if allows_more(one, schema)}
         unproven |= {file.entry.path for file in inputs.files if file.dataset in loose}
-        columns = agree_on_columns(datasets)
+        columns = agree_on_columns(datasets, unite=unite)
         return _Agreement(schema, labels, frozenset(unproven), columns=columns, said=tuple(said))
 
     def _observe(self, file: InputFile, types: Mapping[str, str]) -> Observation:
