@@ -382,9 +382,8 @@ class Forecast:
             yield f"Time:   {cpu}, as measured here; how long that takes, the cluster decides"
         else:
             yield f"Time:   about {_time(self.seconds)} with {counted(self.workers, 'worker')}; {cpu}"
-        if self.free_bytes is not None and self.free_bytes < self.disk_bytes:
-            needed = f"{format_size(self.disk_bytes)} needed, {format_size(self.free_bytes)} free"
-            yield f"Disk:   too little room for {printable_path(path)}: {needed}"
+        if line := room_line(path, self.disk_bytes, self.free_bytes):
+            yield f"Disk:   {line}"
 
     def reject_line(self) -> str:
         about = f"Expected in all: {'' if self.share == 1 else 'about '}{counted(self.rejects, 'reject')}"
@@ -393,6 +392,13 @@ class Forecast:
         few = not self.share or may_be_left_out(self.rejects, round(self.rows / self.share))
         fix = f"; to allow them: {Add('--max-rejects', str(self.rejects))}" if few else ""
         return f"{about}, and max_rejects allows {self.allowed:,}: the run would fail{fix}"
+
+
+def room_line(path: str, needed: int, free: int | None) -> str:
+    """Return that a disk has too little room for a dataset; nothing where it has enough, or nobody knows."""
+    if free is None or free >= needed:
+        return ""
+    return f"too little room for {printable_path(path)}: {format_size(needed)} needed, {format_size(free)} free"
 
 
 def _percent(share: float) -> str:

@@ -40,6 +40,7 @@ from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE
 from ..screens.watching import watch_of
 from .engine_choice import engine_of, workers_of
+from .forecast import room_notes
 from .python_api import What, called, warn_of
 from .resume import look_ahead, take_over
 
@@ -160,7 +161,8 @@ def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = Non
     spec = prepared.spec
     if watch is None:
         return nullcontext()
-    return watch(os.path.join(spec.path, spec.staging), (*prepared.notes, *prepared.cautions), count)
+    notes = (*prepared.notes, *prepared.cautions, *room_notes(prepared))
+    return watch(os.path.join(spec.path, spec.staging), notes, count)
 
 
 def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:

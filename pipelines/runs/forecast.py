@@ -25,11 +25,12 @@ from ...transforms.errors import RunError
 from ...transforms.format.batches.observers import NOTES, WARNED, Summaries, merged, notes_in, warnings_check
 from ...transforms.format.batches.rejects import Reject, rejects_allowed
 from ...transforms.format.batches.rows import Block, Frames
+from ...transforms.inputs.contract.call import typed_path
 from ...transforms.inputs.contract.source import LazyPieces, Piece, Task
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.stores.store_url import is_store_url
 from ...transforms.tasks.planning import Amount, Estimate, Plan, amounts_of, first_pieces, sum_amounts
-from ..outcomes.summary import Forecast, picture_warnings
+from ..outcomes.summary import Forecast, picture_warnings, room_line
 from ..prepare.prepared import Prepared
 from ..workers.worker_processes import WorkerProcesses
 
@@ -82,7 +83,7 @@ def forecast(
     left = 1 - done / max(len(plan.tasks), 1)
     cpu = _cpu_seconds(prepared, sample, whole) * left
     seconds = None if elsewhere else _seconds(prepared, workers, cpu)
-    needed = _disk_bytes(prepared, whole)
+    needed = _disk_bytes(prepared, whole.bytes)
     made = Forecast(
         rows=sample.rows,
         places=len(sample.places),
@@ -175,9 +176,17 @@ def _seconds(prepared: Prepared, workers: WorkerProcesses, cpu: float) -> float:
     return start + cpu / at_once
 
 
-def _disk_bytes(prepared: Prepared, whole: _Whole) -> int:
+def room_notes(prepared: Prepared) -> tuple[str, ...]:
+    """Return that the disk of a run has less room than what is left of it is expected to take, if so."""
+    tasks, free = len(prepared.plan.tasks), _free_bytes(prepared.spec.path)
+    left = prepared.plan.estimate.bytes * tasks / max(tasks + len(prepared.done), 1)
+    line = room_line(typed_path(prepared.spec.path), _disk_bytes(prepared, left), free)
+    return (f"{line}; make room, or the run may fill the disk and fail",) if line else ()
+
+
+def _disk_bytes(prepared: Prepared, whole: float) -> int:
     """Return the most room that a run takes at once: records that are written twice are there twice."""
-    return round(whole.bytes * (1 if prepared.spec.order == "task" else 2))
+    return round(whole * (1 if prepared.spec.order == "task" else 2))
 
 
 def _free_bytes(path: str) -> int | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -309,3 +311,16 @@ def test_a_run_that_is_done_and_only_to_be_committed_has_no_forecast(shardmill: 
     plan = json.loads(shardmill("convert", "a.jsonl", "-o", "out", "--dry-run", "--json").out)
     assert plan["done_before"] == plan["tasks"] == 1
     assert "forecast" not in plan
+
+
+def test_a_run_says_that_its_disk_has_too_little_room_before_it_writes(
+    tmp_path: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("a.csv").write_text("id,name\n" + "1,abcdefgh\n" * 2000)
+    free = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    assert screen.code == 0, screen.err
+    assert re.search(r"too little room for out: [0-9.]+ KiB needed, 1000 B free; make room, or the run may", screen.err)
+    assert "too little room" not in shardmill("rebuild", "out", "-o", "new", "-q").err
+    assert "too little room" in shardmill("rebuild", "out", "-o", "other").err
