@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from ...transforms.pictures.check import tell_image_format
 from ...transforms.pictures.facts import ImageProblem
 from ...transforms.pictures.pillow_decode import PILLOW_NAMES, opened
 from ..outcomes.splits_and_order import rule_text
+
+T = TypeVar("T")
 
 # A few pictures of each split, small, with their boxes, classes and captions.
 
@@ -183,8 +185,19 @@ class ReportFacts:
         return "" if rule is None else rule_text(rule)
 
 
+def _in_order(splits: Mapping[str, T]) -> dict[str, T]:
+    """Return splits as they are used: for training, for validation, for tests, and then the others."""
+    places = {name: place for place, names in enumerate(_ORDER) for name in names}
+    return dict(sorted(splits.items(), key=lambda item: (places.get(item[0], len(_ORDER)), item[0])))
+
+
+_ORDER: Final = (("train", "training"), ("val", "valid", "validation", "dev", "eval"), ("test", "testing"))
+
+
 def gather_facts(path: str, statistics: Statistics | None, generation: int | None = None) -> ReportFacts:
     manifest = read_manifest(path, generation)
+    manifest = replace(manifest, splits=_in_order(manifest.splits))
+    statistics = None if statistics is None else replace(statistics, splits=_in_order(statistics.splits))
     history = [one for one in list_history(path) if one.generation <= manifest.generation]
     recent = list(islice(lineage(path, manifest), _GENERATIONS))
     checks = [(one.generation, one.details.checks) for one in recent if one.details.checks]

@@ -282,6 +282,10 @@ def _unless_none(fingerprint: str) -> str:
 SHOWN: Final = 15
 
 
+_SMALL: Final = 0.1
+"""Means that are so close, in standard deviations, differ as those of any two samples do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The greatest difference of one kind between two splits of a feature, from 0 on; `words` say what it is."""
@@ -296,9 +300,10 @@ class Difference:
 def differences(statistics: Statistics) -> list[Difference]:
     """Return the greatest difference of each feature and kind, the greatest first.
 
-    Of means it is in standard deviations (of the split that has the greater one), and infinite where each split has one
-    value alone; of classes the greatest difference of a class's share, known as the L-infinity distance, and of missing
-    values that of their shares. Texts are as classes are, where they are counted exactly in both splits.
+    Of means it is in standard deviations (of the split that has the greater one), from a tenth on, and infinite where
+    each split has one value alone; of classes the greatest difference of a class's share, known as the L-infinity
+    distance, and of missing values that of their shares. Texts are as classes are, where they are counted exactly in
+    both splits.
     """
     found: list[Difference] = []
     splits = [split for split in statistics.splits.values() if split.records]
@@ -308,7 +313,7 @@ def differences(statistics: Statistics) -> list[Difference]:
             Difference(name, size, a.name, b.name, words)
             for a, b in pairs
             for size, words in _between(a.features[name], b.features[name])
-            if size > 0
+            if size > (_SMALL if words.startswith("mean: in") else 0)
         ]
         kinds = {one.words.partition(":")[0] for one in each}
         found += [max((d for d in each if d.words.startswith(kind)), key=lambda d: d.size) for kind in kinds]
@@ -494,7 +499,7 @@ def _charts(name: str, found: dict[str, FeatureFigures], time: TimeWords | None)
         drawn = histogram(one.histogram, f"{name} in {split}", show) if one.classes is None else None
         if drawn is not None:
             yield Part(split, drawn, _quantiles(one, time))
-        elif one.top and one.classes is None:
+        elif one.top and one.classes is None and not _are_all_different(one):
             yield Part(split, top=_top(one, time))
         if one.image is not None:
             formats = ", ".join(f"{kind} {count:,}" for kind, count in one.image.formats.items())
@@ -515,6 +520,11 @@ def _quantiles(one: FeatureFigures, time: TimeWords | None) -> str:
         return ""
     values = (one.quantiles[1], one.quantiles[5], one.quantiles[9])
     return _TENTHS.format(*(number(value) if time is None else number_in_words(value, time.value) for value in values))
+
+
+def _are_all_different(one: FeatureFigures) -> bool:
+    """Return whether no value comes more often than others, as of ids."""
+    return one.distinct is not None and one.distinct.count >= (1.0 if one.distinct.exact else 0.95) * one.values
 
 
 def _top(one: FeatureFigures, time: TimeWords | None) -> list[tuple[str, str]]:

@@ -238,6 +238,22 @@ def test_what_differs_most_between_splits_comes_first(page_of: PageOf, out: Path
     assert max(shares) in [difference.size for difference in found]
 
 
+def test_splits_stand_as_they_are_used_and_small_differences_and_values_that_come_once_are_not_shown(
+    page_of: PageOf, tmp_path: Path
+) -> None:
+    rows = [
+        {"id": f"u{i}", "x": float(i % 100) + (0.5 if i % 3 else 0), "plan": "ab"[i % 2], "part": part}
+        for i, part in enumerate(["test", "val", "train"] * 100)
+    ]
+    convert(data=rows, output=tmp_path / "out", split={"column": "part"}, stats=True)
+    text, page = page_of(tmp_path / "out")
+    _, *splits = page.tables["Records, shards and bytes of each split"]
+    assert [row[0] for row in splits] == ["train", "val", "test"]
+    _, *found = page.tables.get("The greatest differences between two splits", [[]])
+    assert "x" not in [row[0] for row in found]
+    assert "u17" not in text
+
+
 def test_a_number_that_is_another_constant_in_each_split_comes_before_all_else(page_of: PageOf, tmp_path: Path) -> None:
     n = 100
     table = pa.table(
