@@ -49,6 +49,7 @@ def config_schema() -> dict[str, Any]:
     for name in _FILLED_IN:
         parts[name].pop("required", None)
     _any_null(root["properties"]["name"])
+    parts["SchemaConfig"]["properties"]["columns"]["type"] = ["object", "null"]  # all lines below may be comments
     aliases = {name: [alias for alias, meant in RUNNER_ALIASES.items() if meant == name] for name in runners}
     root["properties"]["input"] = _by_word("format", keys, may_be_null=True)
     root["properties"]["runner"] = _by_word("name", by_runner, aliases)

@@ -280,11 +280,16 @@ class ColumnConfig(_Section):
         return self.file is not None or self.image == "path"
 
 
+def _not_null(value: object) -> object:
+    """Return no columns where all lines below the key are comments."""
+    return {} if value is None else value
+
+
 class SchemaConfig(_Section):
     """How columns get their types."""
 
     infer: Literal["auto", "full", "none"] = "auto"
-    columns: dict[str, ColumnConfig] = {}
+    columns: Annotated[dict[str, ColumnConfig], BeforeValidator(_not_null)] = {}
     constants: dict[str, str | bool | int | float] = {}
     classes: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
     boxes: Literal["reject", "clip"] = "reject"

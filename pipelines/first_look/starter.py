@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 import yaml
 
 from ...transforms.errors import RunError, TargetError
@@ -20,16 +19,15 @@ from ...transforms.format.examples.example_proto import feature_values, iter_fea
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, escaped, more, printable
-from ...transforms.inputs.contract.source import Source, Survey, Task
 from ...transforms.inputs.files.formats import FORMATS
 from ...transforms.stores.store_url import is_store_url
-from ...transforms.tasks.planning import first_pieces
 from ..commands.inspect_records import shown_value
 from ..config import load
 from ..config.load import load_config, split_set
 from ..outcomes.reject_groups import group_rejects, rejects_text
 from ..prepare.convert import prepare
 from ..prepare.from_config import conversion_of
+from ..prepare.proposals import Looked, Proposal, columns_of, look_at_rows, proposals_of
 from ..runs.forecast import take_sample
 from ..screens.summary_screen import MOST_FEATURES, name_text, schema_table
 from ..workers.worker_processes import WorkerProcesses
@@ -171,7 +169,20 @@ def starter_text(
         for part in path:
             value = value[part]
         text = _set_in_text(text, path, value)
-    return text
+    return _with_proposals(text, loaded.schema_.model_dump(mode="json", exclude_unset=True), look.proposals)
+
+
+def _with_proposals(text: str, schema: Mapping[str, Any], proposals: Sequence[Proposal]) -> str:
+    """Return a config with a comment for each proposal, which is a key of its column once the sign is taken away."""
+    lines, columns = text.splitlines(), schema.get("columns", {})
+    at = next((at for at, line in enumerate(lines) if line.startswith("  columns:")), None)
+    proposals = [one for one in proposals if one.column not in columns]
+    if at is None or not proposals or "schema:" not in lines[:at]:
+        return text
+    own = [f"    {_flow(name)}: {_flow(rule)}" for name, rule in columns.items()]
+    proposed = [f"    # {_flow(one.column)}: {_flow(dict(one.keys))}  # {escaped(one.evidence)}" for one in proposals]
+    head = "  columns:                    # without the sign of a comment a line is read"
+    return "\n".join([*lines[:at], head, *own, *proposed, *lines[at + 1 :]]) + "\n"
 
 
 def _split_line(key: str | None) -> str:
@@ -283,7 +294,7 @@ _SHARES: Final = (1, 2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Findings: the `columns` of a table, a `key` whose values all differ, lines for the head, and `max_rejects`.
+    """Findings: the `columns` of a table, a `key` whose rows belong together, lines for the head, and `max_rejects`.
 
     `example` is the first column of the type that the format gives an example of, if it gives one and there is one.
     """
@@ -291,6 +302,7 @@ class Look:
     columns: tuple[str, ...] = ()
     example: str | None = None
     key: str | None = None
+    proposals: tuple[Proposal, ...] = ()
     lines: tuple[str, ...] = ()
     max_rejects: str = "0"
     why_rejects: str = 'rows that may be rejected: a number, or "1%"'
@@ -301,16 +313,15 @@ def look_at(config: Config) -> Look:
         prepared = prepare(_conversion_of(config), workers)
     sample = take_sample(prepared)
     survey = prepared.plan.survey
-    columns, key, example = tuple[str, ...](), None, None
+    columns, looked, example = tuple[str, ...](), Looked(False, {}, {}, None), None
     form = FORMATS[config.input.format].load() if config.input is not None else None
     if form is not None and form.shows_columns:
-        stated = tuple(column.name for column in survey.frozen.columns)
-        columns = stated or tuple(choice.column for choice in survey.choices)
-        key = _key_in(prepared.source, survey, columns)
+        columns, looked = columns_of(survey), look_at_rows(prepared)
         of_type = (one.name for one in survey.fields if str(one.type) == form.example_type)
         example = next((name for name in of_type if name in columns), None)
     share, why = _allowed(sample)
-    return Look(columns, example, key, tuple(_lines(prepared, sample)), share, why)
+    proposals = tuple(proposals_of(looked, survey.detected))
+    return Look(columns, example, looked.key, proposals, tuple(_lines(prepared, sample)), share, why)
 
 
 def _conversion_of(config: Config) -> Conversion:
@@ -388,20 +399,3 @@ def _allowed(sample: Sample) -> tuple[str, str]:
     needed = 100 * rejected * (1 if sample.whole else 2) / rows
     share = next((one for one in _SHARES if one >= needed), 100)
     return f"{share}%", f"{rejected:,} of {counted(rows, 'row')} {'was' if rejected == 1 else 'were'}; 0 allows none"
-
-
-def _key_in(source: Source, survey: Survey, columns: Sequence[str]) -> str | None:
-    """Return the first column of integers or text whose values are all there and all different, `id` before others."""
-    pieces = first_pieces(survey)[:1]
-    batches = (rows.batch for rows in source.read(Task(0, tuple(pieces)), survey.frozen) if rows.batch.num_rows)
-    batch = next(batches, None) if pieces else None
-    if batch is None:
-        return None
-    unique = []
-    for name in columns:
-        values = batch.column(name) if name in batch.schema.names else None
-        if values is None or not (pa.types.is_integer(values.type) or pa.types.is_string(values.type)):
-            continue
-        if batch.num_rows > 1 and not values.null_count and len(values.unique()) == batch.num_rows:
-            unique.append(name)
-    return min(unique, key=lambda name: not re.search(r"(?i)(^|_)(id|key|uuid)$", name), default=None)

@@ -30,6 +30,7 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.splits.by_column import FolderSplits
 from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.inputs.contract.call import typed_path
+from ...transforms.inputs.files.formats import FORMATS
 from ..engines.engine import Engine
 from ..outcomes.reject_groups import read_head, rejects_text
 from ..outcomes.splits_and_order import added_records, order_note, share_warnings, shuffle_note
@@ -37,6 +38,7 @@ from ..outcomes.summary import Count, PlanReport, Submitted, Summary, Watch, ove
 from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
+from ..prepare.proposals import lines_of_proposals
 from ..prepare.staged_plan import PLAN_FILE
 from ..screens.watching import watch_of
 from .engine_choice import engine_of, workers_of
@@ -154,7 +156,11 @@ def _run_left(left: Prepared, engine: Engine, processes: WorkerProcesses) -> Sub
 def dry_run(conversion: Conversion) -> PlanReport:
     """Return what a conversion would do; nothing is written."""
     with workers_of(conversion.runner) as workers:
-        return look_ahead(prepare(conversion, workers), workers, elsewhere=conversion.runner.elsewhere)
+        prepared = prepare(conversion, workers)
+        report = look_ahead(prepared, workers, elsewhere=conversion.runner.elsewhere)
+    if conversion.input is None or not FORMATS[conversion.input.format].load().shows_columns:
+        return report
+    return replace(report, detected=(*report.detected, *lines_of_proposals(prepared, conversion.named)))
 
 
 def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:

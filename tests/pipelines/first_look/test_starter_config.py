@@ -89,14 +89,15 @@ def test_sources_that_are_not_there_or_of_no_known_kind_are_input_errors(
 @pytest.mark.parametrize(
     ("rows", "key"),
     [
-        (["zip,order_id,n", "1,7,1", "2,8,2"], "key: order_id}"),
-        (["name,n", "Ada,1", "Bob,1"], "key: name}"),
+        (["zip,order_id,n", "1,7,1", "2,7,2", "3,8,3"], "key: order_id}"),
+        (["name,Patient", "Ada,x1", "Bob,x1", "Eve,x2"], "key: Patient}"),
+        (["zip,order_id,n", "1,7,1", "2,8,2"], "val: 0.1}}"),
         (["n,x", "1,0.5", "1,1.5"], "val: 0.1}}"),
-        (["id", "7"], "val: 0.1}}"),
-        (["id,x", "1,1", ",2"], "key: x}"),
+        (["user_id", "7"], "val: 0.1}}"),
+        (["user_id,x", "1,1", "1,1", ",2"], "val: 0.1}}"),
     ],
 )
-def test_the_key_of_a_split_is_a_column_whose_values_differ_or_none(
+def test_the_key_of_a_split_is_a_column_whose_equal_values_belong_together_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], key: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

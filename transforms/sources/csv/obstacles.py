@@ -138,7 +138,7 @@ def find_obstacles(
         {word.decode(): place(int(row)) for word, row in firsts.items()},
         _commas(odd.filter(array_of(comma)), lambda row: place(int(rows[comma][row]))),
         bool(sign) and any(sign + word + sign in text for word in counts),
-        sum(count for word, count in counts.items() if not _means_null(word.decode())),
+        sum(count for word, count in counts.items() if not means_null(word.decode())),
     )
 
 
@@ -172,7 +172,7 @@ def obstacle_notes(
         note = _word_note(few, null_values, call)
         words = [item for _, one in few for item in one.words.items()]
         firsts = len(words) == len(few) and all(place.endswith(" row 1") for _, place in words)
-        firsts = firsts and not all(_means_null(word) for word, _ in words)
+        firsts = firsts and not all(means_null(word) for word, _ in words)
         also = f"; if that row is no data, such as units, leave it out: {without_first}"
         notes.append(f"{note}{also}" if without_first and firsts else note)
     return tuple(notes)
@@ -180,7 +180,7 @@ def obstacle_notes(
 
 def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], null_values: Sequence[str]) -> str:
     words = _words([one for _, one, _ in found])
-    nulls = [word for word in words if _means_null(word)]
+    nulls = [word for word in words if means_null(word)]
     typos = ", ".join(shown for word, shown in words.items() if word not in nulls)
     what = "a decimal comma" if sign == "decimal" else "commas between thousands"
     what = what if "," in found[0][2].shown.partition('" (')[0] else "points between thousands"
@@ -199,7 +199,7 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], null_
 
 def _word_note(found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str], call: PandasCall) -> str:
     words = _words([one for _, one in found])
-    nulls = [word for word in words if _means_null(word)]
+    nulls = [word for word in words if means_null(word)]
     typos = [word for word in words if word not in nulls]
     fixes = []
     if nulls and any(one.quoted for _, one in found):
@@ -220,7 +220,7 @@ def _words(found: Sequence[Obstacles]) -> dict[str, str]:
     return {word: f'"{printable(word)}" ({places[word]})' for word in sorted(places)}
 
 
-def _means_null(word: str) -> bool:
+def means_null(word: str) -> bool:
     return word.lower() in _NULLS
 
 
@@ -328,10 +328,10 @@ def look_at_escaped_nulls(column: pa.Array, text: bytes, delimiter: int, place: 
 def look_at_bools(column: pa.Array, place: Callable[[int], str]) -> Look | None:
     """Return the first cell that means null in a column of true and false alone, as R writes `NA` beside `TRUE`."""
     head = {bytes(cell).lower() for cell in column.slice(0, _LOOKED_AT_OF_TEXT).drop_null().to_pylist()}
-    if not head & _BOOLS or not all(cell in _BOOLS or _means_null(cell.decode("latin-1")) for cell in head):
+    if not head & _BOOLS or not all(cell in _BOOLS or means_null(cell.decode("latin-1")) for cell in head):
         return None
     others = [one for one in column.drop_null().unique().to_pylist() if one.lower() not in _BOOLS]
-    if len(others) != 1 or not _means_null(others[0].decode("latin-1")):
+    if len(others) != 1 or not means_null(others[0].decode("latin-1")):
         return None
     row = pc.index(column, binary_array(others)[0]).as_py()
     return Look(BOOLS, f'"{printable(others[0])}" ({place(row)})', others[0].decode("latin-1"))
@@ -508,7 +508,7 @@ def quotes_are_text(text: bytes, dialect: Dialect) -> bool:
         for column, cell in enumerate(line.split(bytes([dialect.delimiter]))):
             if cell[:1] != quote:
                 if column not in bare and cell and not _FIGURES.fullmatch(cell):
-                    bare |= set() if _means_null(cell.decode("latin-1")) else {column}
+                    bare |= set() if means_null(cell.decode("latin-1")) else {column}
             elif len(cell) > 1 and cell.endswith(quote):
                 if 2 * quote in cell[1:-1]:
                     return False

@@ -337,14 +337,16 @@ def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Fea
     """
     options: list[Set] = []
     for name, cells in values.items():
-        reads = (one for one in _candidates(name, cells, features[name]) if _reads(one, cells))
-        found = list(islice(reads, 2))
-        if not found:
-            continue
-        unclear = len(found) > 1 and bool(found[0].formats)  # 1/2 is a day of January, or of February
-        keys = _keys(found[0]) | ({"format": "FORM"} if unclear else {})
+        found = [*islice(ways_to_read(cells, features[name]), 2)]
+        unclear = len(found) > 1 and "format" in found[0]  # 1/2 is a day of January, or of February
+        keys = (found[0] if found else {}) | ({"format": "FORM"} if unclear else {})
         options += [set_column(name, key, value) for key, value in keys.items()]
     return options
+
+
+def ways_to_read(cells: Sequence[str], feature: Feature) -> Iterator[dict[str, str]]:
+    """Yield the keys of a column that read all cells as the type of a feature, the most usual ones first."""
+    return (_keys(one) for one in _candidates(feature.name, cells, feature) if _reads(one, cells))
 
 
 def _keys(way: Written) -> dict[str, str]:

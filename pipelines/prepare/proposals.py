@@ -1,0 +1,184 @@
+"""Keys that read a column of text as what its values look like: money, percent, dates, yes and no, null words, classes.
+
+Nothing here changes a run: `init` writes the keys as comments that run when the sign is taken away, and a dry run
+prints them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+from unicodedata import category
+
+import pyarrow as pa
+
+from ...transforms.format.schema.arrow_types import feature_of
+from ...transforms.format.wording.hints import Add, set_column
+from ...transforms.format.wording.printable import more, printable
+from ...transforms.inputs.contract.source import Survey, Task
+from ...transforms.recipe.step import as_text
+from ...transforms.sources.csv.obstacles import means_null
+from ...transforms.sources.text.cast import prove_column
+from ...transforms.sources.text.written import ways_to_read
+from ...transforms.tasks.planning import first_pieces
+from .prepared import Prepared
+
+_MOST_VALUES: Final = 1_000
+_FEWEST: Final = 3
+_MOST_CLASSES: Final = 20
+_ROWS_OF_A_CLASS: Final = 5
+_LONGEST_CLASS: Final = 40
+_SHOWN: Final = 4
+_WORDS: Final = (
+    ("yes", "no"), ("y", "n"), ("t", "f"), ("ja", "nein"), ("j", "n"), ("oui", "non"), ("si", "no"), ("sí", "no"),
+)  # fmt: skip
+_ENTITY: Final = re.compile(
+    r"(?i)(?:^|.*_)(?:user|customer|client|patient|subject|person|speaker|session|group|order|document|video)s?(?:_?id)?"
+)
+"""The name of a column whose equal values belong to one split: rows of one person are alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The keys of `schema.columns` that read a column otherwise, and the values that show it."""
+
+    column: str
+    keys: Mapping[str, Any]
+    evidence: str
+
+    def __str__(self) -> str:
+        options = Add(*(set_column(self.column, key, value) for key, value in self.keys.items()))
+        return f'column "{printable(self.column)}": {self.evidence}; to read it so: {options}'
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the first rows of some files hold: `texts` are the values of columns of text, `key` is one to split by.
+
+    `places` says where the first of each text is. Text that is declared to be numbers or dates is cast if `casts`.
+    """
+
+    casts: bool
+    texts: Mapping[str, Sequence[str]]
+    places: Mapping[tuple[str, str], str]
+    key: str | None
+
+
+def columns_of(survey: Survey) -> tuple[str, ...]:
+    stated = tuple(column.name for column in survey.frozen.columns)
+    return stated or tuple(choice.column for choice in survey.choices)
+
+
+def look_at_rows(prepared: Prepared) -> Looked:
+    """Return what the first rows of up to eight files hold, at most a thousand."""
+    source, survey = prepared.source, prepared.plan.survey
+    columns = columns_of(survey)
+    texts: dict[str, list[str]] = {name: [] for name in columns}
+    places, counts, rows_seen = dict[tuple[str, str], str](), dict[str, Counter[Any]](), 0
+    for piece in first_pieces(survey):
+        batches = (rows for rows in source.read(Task(0, (piece,)), survey.frozen) if rows.batch.num_rows)
+        rows = next(batches, None)
+        if rows is None or rows_seen >= _MOST_VALUES:
+            continue
+        batch = rows.batch.slice(0, _MOST_VALUES - rows_seen)
+        rows_seen += batch.num_rows
+        for name in set(columns) & set(batch.schema.names):
+            kind, values = batch.schema.field(name).type, batch.column(name)
+            is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+            if is_text or pa.types.is_integer(kind):
+                listed = (as_text(values) if is_text else values).to_pylist()
+                counts.setdefault(name, Counter()).update(one for one in listed if one is not None)
+            if is_text:
+                for row, text in enumerate(listed):
+                    if text is not None:
+                        texts[name].append(text)
+                        places.setdefault((name, text), f"row {rows.origin.number(row)[1] or row + 1}")
+    key = next((one for one in columns if one in counts and _is_entity(one, counts[one], rows_seen)), None)
+    casts = prepared.plan.listing.format in ("csv", "jsonl")
+    return Looked(casts, {name: found for name, found in texts.items() if found}, places, key)
+
+
+def _is_entity(name: str, counts: Counter[Any], rows: int) -> bool:
+    return _ENTITY.fullmatch(name) is not None and 1 < len(counts) < counts.total() == rows
+
+
+def lines_of_proposals(prepared: Prepared, declared: Collection[str]) -> tuple[str, ...]:
+    """Return a line for each column of text that may be read otherwise, but for those that the user declares."""
+    found = proposals_of(look_at_rows(prepared), prepared.plan.survey.detected)
+    return tuple(str(one) for one in found if one.column not in declared)
+
+
+def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
+    """Yield what columns of text may be read as, but for those for which `detected` proposes keys already."""
+    for name, texts in looked.texts.items():
+        said = (f"schema.columns.{name}.", f'schema.columns."{name}".')
+        if len(texts) >= _FEWEST and not any(key in line for line in detected for key in said):
+            yield from filter(None, [_proposal(name, texts, looked)])
+
+
+def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:
+    nulls = [word for word in dict.fromkeys(texts) if means_null(word)]
+    values = [text for text in texts if text not in nulls]
+    if len(values) < _FEWEST or len(values) < len(texts) / 2:
+        return None
+
+    def shown(word: str) -> str:
+        return f'"{printable(word)}" ({looked.places[name, word]})'
+
+    keys, evidence = _of_values(name, values, shown(values[0]), casts=looked.casts)
+    if "label" in keys:  # NA may be a class, as Namibia is
+        keys, evidence = _of_values(name, texts, "", casts=looked.casts)
+    elif keys and nulls:
+        keys = {"null_values": nulls, **keys}
+        count = sum(text in nulls for text in texts)
+        evidence += f"; null: {count:,} of {len(texts):,}, {', '.join(map(shown, nulls[:_SHOWN]))}"
+    return Proposal(name, keys, evidence) if keys else None
+
+
+def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> tuple[dict[str, Any], str]:
+    """Return the keys that read values as something else than text, and what was seen; no keys for text."""
+    seen = f"{first} and {len(values) - 1:,} more are"
+    cells = pa.array([value.encode() for value in values], pa.binary())
+    for target, noun in _TYPES if casts else ():
+        is_number = target in (pa.int64(), pa.float64())
+        if prove_column(cells, target) is not None and not (is_number and _has_codes(values)):
+            return {"type": feature_of(pa.field(name, target))[0].type}, f"{seen} {noun}"
+    different = Counter(values)
+    lower = {one.lower() for one in different}
+    for true, false in _WORDS:
+        if lower == {true, false}:
+            words = {word: sorted(one for one in different if one.lower() == word) for word in (true, false)}
+            shown = ", ".join(f'"{one}" {different[one]:,}' for one in sorted(different))
+            return {"true_values": words[true], "false_values": words[false]}, f"{shown} times, and nothing else"
+    for target, noun in _TYPES[2 if _has_codes(values) else 1 :]:
+        feature, _ = feature_of(pa.field(name, target))
+        ways = [*islice((way for way in ways_to_read(values, feature) if way and _is_unit(way.get("strip", ""))), 2)]
+        if ways:
+            also = ways[1].get("format") if len(ways) > 1 and "format" in ways[0] else None
+            unclear = f" (no day is above 12: they may also be {also})" if also else ""
+            return ways[0], f"{seen} {noun}{unclear}"
+    few = len(different) <= _MOST_CLASSES and len(values) >= _ROWS_OF_A_CLASS * len(different) and len(different) > 1
+    if few and max(map(len, different)) <= _LONGEST_CLASS:
+        names = ", ".join(printable(one) for one, _ in different.most_common(_SHOWN))
+        rest = f" and {more(len(different) - _SHOWN, 'class')}" if len(different) > _SHOWN else ""
+        return {"label": True}, f"{len(different):,} different values in {len(values):,}: {names}{rest}"
+    return {}, ""
+
+
+def _is_unit(strip: str) -> bool:
+    """Return whether signs around numbers mean percent or money: the `N` of `N1` is part of a name."""
+    return strip == "true" or all(sign == "%" or category(sign) == "Sc" for sign in strip)
+
+
+def _has_codes(values: Sequence[str]) -> bool:
+    """Return whether some values have zeros in front, which numbers would lose."""
+    return any(re.match(r"[+-]?0[0-9]", one) for one in values)
+
+
+_TYPES: Final = (
+    (pa.int64(), "whole numbers"), (pa.float64(), "numbers"), (pa.date32(), "dates"), (pa.timestamp("us"), "times"),
+)  # fmt: skip

@@ -1,0 +1,115 @@
+"""What `init` and a dry run propose for columns of text, each line of which is followed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ...command_line import Shardmill
+
+ROWS = 40
+COLUMNS: dict[str, tuple[list[str], Any]] = {
+    "price": (["$1.50", "-$2,000.25"], -2000.25),
+    "share": (["12 %", "7.5 %"], 7.5),
+    "joined": (["31/01/2024", "02/03/2024"], dt.date(2024, 3, 2)),
+    "seen": (["31.01.2024 10:00", "02.03.2024 11:30"], dt.datetime(2024, 3, 2, 11, 30)),
+    "born": (["1999-01-31", "1999-02-01"], dt.date(1999, 2, 1)),
+    "level": (["low", "high"], "high"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(kind: str, columns: dict[str, list[str]]) -> None:
+    rows = {name: [values[row % len(values)] for row in range(ROWS)] for name, values in columns.items()}
+    table = pa.table({"id": list(range(ROWS)), **rows})
+    if kind == "parquet":
+        pq.write_table(table, "a.parquet")
+    elif kind == "jsonl":
+        table.to_pandas().to_json("a.jsonl", orient="records", lines=True)
+    else:
+        table.to_pandas().to_csv("a.csv", index=False)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_what_a_dry_run_proposes_for_a_column_reads_it_so(kind: str, shardmill: Shardmill) -> None:
+    write(kind, {name: values for name, (values, _) in COLUMNS.items()})
+    screen = shardmill("convert", f"a.{kind}", "-o", "out", "--dry-run").out
+    found = re.findall(r'column "(\w+)": .*; to read it so: (.*)', screen)
+    assert [name for name, _ in found] == [*COLUMNS], screen
+    options = [word for _, line in found for word in shlex.split(line)]
+    done = shardmill("convert", f"a.{kind}", "-o", "out", *options)
+    assert done.code == 0, done.err
+    row = open_dataset("out")["train"].to_arrow().to_pylist()[1]
+    assert {name: row[name] for name in COLUMNS} == {name: value for name, (_, value) in COLUMNS.items()}
+    again = shardmill("convert", f"a.{kind}", "-o", "two", "--dry-run", *options)
+    assert "to read it so" not in again.out, "what is declared is not proposed"
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_line_of_the_first_config_reads_its_column_once_the_sign_of_its_comment_is_away(
+    name: str, shardmill: Shardmill
+) -> None:
+    write("csv", {name: values for name, (values, _) in COLUMNS.items()})
+    assert shardmill("init", "a.csv", "-o", "c.yaml").code == 0
+    text = Path("c.yaml").read_text()
+    assert text.count("\n    # ") == len(COLUMNS), text
+    assert shardmill("convert", "c.yaml", "--set", "output.path=plain").code == 0, "comments alone"
+    Path("c.yaml").write_text(text.replace(f"    # {name}: ", f"    {name}: "))
+    done = shardmill("convert", "c.yaml", "--set", "output.path=out")
+    assert done.code == 0, done.err
+    row = open_dataset("out")["train"].to_arrow().to_pylist()[1]
+    assert row[name] == COLUMNS[name][1]
+    assert {other: row[other] for other in COLUMNS if other != name} == {
+        other: values[1] for other, (values, _) in COLUMNS.items() if other != name
+    }
+
+
+def test_the_line_names_the_first_value_its_row_and_how_many_are_alike(shardmill: Shardmill) -> None:
+    write("csv", {"share": ["12 %", "7.5 %"], "day": ["01/02/2024", "03/04/2024"]})
+    screen = shardmill("convert", "a.csv", "-o", "out", "--dry-run").out
+    assert 'column "share": "12 %" (row 1) and 39 more are numbers' in screen
+    assert (
+        'column "day": "01/02/2024" (row 1) and 39 more are dates (no day is above 12: they may also be %m/%d/'
+        in screen
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["N0", "N1"],
+        ["007", "008"],
+        ["a b", "c d e", "f", "g", "h", "i", "j", "k", "l", "m", "n"],
+        ["12 kg", "13 kg"] + [f"{n} lb" for n in range(9)],
+        ["1/2", "3/4"] + [f"{n}/7" for n in range(9)],
+        ["2024", "-"] + ["x" * n for n in range(1, 10)],
+    ],
+    ids=["names", "codes", "words", "units", "fractions", "mixed"],
+)
+def test_text_that_is_none_of_these_has_no_proposal(values: list[str], shardmill: Shardmill) -> None:
+    write("csv", {"x": values})
+    screen = shardmill("convert", "a.csv", "-o", "out", "--dry-run").out
+    found = re.findall(r'column "x": .*; to read it so: (.*)', screen)
+    assert all("label=true" in one for one in found), screen
+
+
+def test_what_is_set_for_a_column_is_kept_beside_the_proposals(shardmill: Shardmill) -> None:
+    write("csv", {name: values for name, (values, _) in COLUMNS.items()})
+    assert shardmill("init", "a.csv", "-o", "c.yaml", "--set", "schema.columns.id.type=string").code == 0
+    text = Path("c.yaml").read_text().replace("    # price: ", "    price: ")
+    Path("c.yaml").write_text(text)
+    assert shardmill("convert", "c.yaml", "--set", "output.path=out").code == 0
+    row = open_dataset("out")["train"].to_arrow().to_pylist()[1]
+    assert (row["id"], row["price"]) == ("1", -2000.25)
