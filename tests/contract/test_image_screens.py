@@ -315,7 +315,7 @@ def test_an_odd_image_passes_untouched_and_what_is_odd_is_said(desk: Any, case: 
 def test_classes_that_differ_in_unicode_form_or_case_only_stay_two_and_are_warned_of(desk: Any) -> None:
     desk.put({f"pics/{name}/1.jpg": JPEG for name in ("caf\u00e9", "cafe\u0301", "Dog", "dog")})
     said = [
-        f'Warning: the classes "{one}" and "{two}" differ only in case or Unicode form; they stay two classes'
+        f'Warning: the classes "{one}" and "{two}" differ only in case, blanks or Unicode form; they stay two classes'
         for one, two in (("cafe\\u0301", "caf\\xe9"), ("Dog", "dog"))
     ]
     desk.assert_accepted(

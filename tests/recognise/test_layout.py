@@ -93,11 +93,14 @@ def test_a_line_break_in_a_class_is_an_error_that_shows_it_escaped() -> None:
 
 def test_classes_that_differ_in_case_or_unicode_form_only_are_warned_of() -> None:
     assert class_warnings(["Cat", "cat", "dog"], "label") == (
-        'the classes "Cat" and "cat" differ only in case or Unicode form; they stay two classes',
+        'the classes "Cat" and "cat" differ only in case, blanks or Unicode form; they stay two classes',
     )
     (warning,) = class_warnings(["cafe\u0301", "caf\u00e9"], "label")
     assert '"cafe\\u0301" and "caf\\xe9"' in warning
-    assert class_warnings(["cat", "dog"], "label") == ()
+    assert class_warnings(["Poodle", "poodle "], "label") == (
+        'the classes "Poodle" and "poodle " differ only in case, blanks or Unicode form; they stay two classes',
+    )
+    assert class_warnings(["cat", "dog", "hot dog", "hotdog"], "label") == ()
 
 
 def test_classes_that_are_named_like_splits_are_warned_of() -> None:

@@ -427,15 +427,15 @@ def _unknown(name: str, classes: Sequence[str], ignored: Sequence[str]) -> str:
 
 
 def class_warnings(names: Sequence[str], layout: Layout) -> tuple[str, ...]:
-    """Return what a user should know of the class names: those that differ in case or Unicode form only."""
+    """Return what a user should know of the class names: those that differ in case, blanks or Unicode form only."""
     seen: dict[str, str] = {}
     warnings = []
     for name in names:
-        key = unicodedata.normalize("NFC", name).casefold()
+        key = " ".join(unicodedata.normalize("NFC", name).casefold().split())
         if key in seen:
             warnings.append(
                 f'the classes "{printable(ascii(seen[key])[1:-1])}" and "{printable(ascii(name)[1:-1])}" differ only '
-                f"in case or Unicode form; they stay two classes"
+                f"in case, blanks or Unicode form; they stay two classes"
             )
         seen.setdefault(key, name)
     if layout == "label":
