@@ -73,6 +73,10 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.constants": "columns with one value in every row, like `{origin: web}`: text, int64, float32 or bool",
     "schema.columns.<name>.strip": '`true`: without blanks around a text; a text: without these signs too, like `"€%"`',
     "schema.columns.<name>.negative": "`brackets`: `(268.75)` is -268.75",
+    "schema.columns.<name>.null_values": "words that are null in this column, in quotes or not, beside those of "
+    "`input.null_values`; like `[NA, -999]`",
+    "schema.columns.<name>.true_values": "words that are true, beside `true`, like `[yes, Y]`; the column is a bool",
+    "schema.columns.<name>.false_values": "words that are false, beside `false`, like `[no, N]`",
     "schema.columns.<name>.decimal": 'the sign before the fraction of numbers that are written as text, like `","`',
     "schema.columns.<name>.thousands": 'the sign between thousands of such numbers, like `"."`',
     "schema.columns.<name>.format": 'the form of dates and times, like `"%d.%m.%Y"`, or a list of forms',
@@ -159,7 +163,7 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "BAD_TYPE": (
         "A cell is not a value of its column's type.",
-        "Fix the cell, name it in `input.null_values`, or `--set schema.columns.<name>.type=string`.",
+        "Fix the cell, name it in `schema.columns.<name>.null_values`, or `--set schema.columns.<name>.type=string`.",
     ),
     "BAD_UTF8": (
         "Text or a file name is not UTF-8.",

@@ -138,7 +138,7 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
         document.problems.append(Problem(place, 'is not "key=value", like output.shard_size=256MiB'))
         return
     try:
-        value = value_text if value_text in _SIGNS else _read_value(value_text)
+        value = value_text if value_text in _SIGNS else _read_value(value_text, path[-1])
     except ValueError as error:
         document.problems.append(Problem(place, f"the value {error}{_quotes_hint(path, value_text, str(error))}"))
         return
@@ -168,10 +168,10 @@ def _as_typed(value: object) -> str:
     return str(value) if is_plain else json.dumps(value, ensure_ascii=False)
 
 
-def _read_value(text: str) -> Any:
+def _read_value(text: str, key: str = "") -> Any:
     """Return the value of a piece of YAML; what YAML cannot read, and has none of its brackets and quotes, is text."""
     try:
-        return read_scalar(text)
+        return read_scalar(text, key)
     except ValueError as error:
         if str(error).startswith(NOT_YAML) and not any(sign in text for sign in _BRACKETS_AND_QUOTES):
             return text

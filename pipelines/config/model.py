@@ -168,6 +168,13 @@ def _check_folder(value: str) -> str:
     return value
 
 
+def _check_words(value: list[str]) -> list[str]:
+    twice = next((word for word in value if value.count(word) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{quoted(twice)} appears twice")
+    return value
+
+
 def _level_of(value: object) -> object:
     return {True: "full", False: "none"}[value] if isinstance(value, bool) else value
 
@@ -190,6 +197,9 @@ class Fill(_Section):
     fill: str | bool | int | float
 
 
+Words: TypeAlias = Annotated[list[str], AfterValidator(_check_words)]
+
+
 class ColumnConfig(_Section):
     """The declared type of one column; everything else is inferred from the source."""
 
@@ -208,13 +218,20 @@ class ColumnConfig(_Section):
     thousands: Annotated[str, AfterValidator(check_sign)] | None = None
     strip: bool | str = False
     negative: Literal["brackets"] | None = None
+    null_values: Words = []
+    true_values: Words = []
+    false_values: Words = []
     null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
     file: Literal["path"] | None = None
     image: Literal["path", "bytes", "base64", "none"] | None = None
 
     @property
     def declared(self) -> ColumnRule:
-        return ColumnRule(self.type, self.as_, self.unit, self.timezone, self.nullable)
+        return ColumnRule(self.type, self.as_, self.unit, self.timezone, self.nullable, self.nulls)
+
+    @property
+    def nulls(self) -> tuple[str, ...]:
+        return tuple(self.null_values)
 
     @property
     def keeps_nulls(self) -> bool:
@@ -232,6 +249,10 @@ class ColumnConfig(_Section):
     def _keys_agree(self) -> ColumnConfig:
         if self.decimal == self.thousands:
             raise ValueError(f"decimal and thousands are both {quoted(self.decimal)}; they must differ")
+        if bool(self.true_values) != bool(self.false_values) or {*self.true_values} & {*self.false_values}:
+            raise ValueError("true_values and false_values go together, like [yes] and [no], and share no word")
+        if self.true_values and (self.type not in (None, "bool") or self.label):
+            raise ValueError("true_values and false_values make a bool of text; leave the type and the label out")
         if self.is_list and (self.label or self.format or self.thousands or self.strip or self.negative):
             raise ValueError("as: list does not go with label, strip, thousands, negative and format; leave them out")
         if self.label and self.null == "mask":
@@ -250,7 +271,8 @@ class ColumnConfig(_Section):
                 "image": self.image if key == "file" else None,
             }
             others = [name for name, value in given.items() if value]
-            others += ["strip, decimal, thousands, negative or format"] if self.is_written and not self.as_ else []
+            written = "strip, decimal, thousands, negative, format, true_values or false_values"
+            others += [written] if self.is_written and not self.as_ else []
             if others:
                 what = "bytes of paths" if key == "file" else "the features of pictures"
                 raise ValueError(f"{key} does not go with {' and '.join(others)}: it makes {what}; leave one out")
@@ -259,7 +281,8 @@ class ColumnConfig(_Section):
     @property
     def is_written(self) -> bool:
         """Whether text is read in a form of its own."""
-        return bool(self.format or self.thousands or self.strip or self.negative) or self.decimal != "." or self.is_list
+        given = self.format or self.thousands or self.strip or self.negative or self.true_values or self.is_list
+        return bool(given) or self.decimal != "."
 
     @property
     def is_list(self) -> bool:
@@ -303,9 +326,9 @@ class SchemaConfig(_Section):
         rules = {}
         for name, rule in self.columns.items():
             if rule.names_files or rule.image == "base64":
-                rules[name] = ColumnRule("string", nullable=rule.nullable)
+                rules[name] = ColumnRule("string", nullable=rule.nullable, nulls=rule.nulls)
             else:
-                rules[name] = ColumnRule("string") if rule.is_written else rule.declared
+                rules[name] = ColumnRule("string", nulls=rule.nulls) if rule.is_written else rule.declared
         return {name: rule for name, rule in rules.items() if rule != ColumnRule()}
 
 

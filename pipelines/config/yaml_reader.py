@@ -31,6 +31,9 @@ MAX_DEPTH: Final = 50
 NOT_YAML: Final = "is not YAML"
 """How the problem of a text begins that YAML cannot read."""
 
+WORDS: Final = frozenset(("null_values", "true_values", "false_values"))
+"""Keys of lists whose words are text as they are written: `NO`, `yes` and `-999` too."""
+
 _PLAIN_TAGS: Final = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
@@ -148,12 +151,12 @@ def read_document(text: str, source: str) -> Document:
     return document
 
 
-def read_scalar(text: str) -> Any:
-    """Return the value of a piece of YAML, as in `--set a.b=<text>`; raise `ValueError` if it is none."""
+def read_scalar(text: str, key: str = "") -> Any:
+    """Return the value of a piece of YAML, as in `--set a.key=<text>`; raise `ValueError` if it is none."""
     document = Document()
     try:
         node = yaml.compose(text, Loader=_Loader)
-        value = None if node is None else _Reader(document, "").read(node, ())
+        value = None if node is None else _Reader(document, "").read(node, (), words=key in WORDS)
     except yaml.YAMLError as error:
         raise ValueError(str(_yaml_problem(error, "").text)) from error
     except (_Limit, RecursionError) as error:
@@ -180,7 +183,8 @@ class _Reader:
         self._constructor = yaml.constructor.SafeConstructor()
         self._nodes = 0
 
-    def read(self, node: yaml.Node, path: Path) -> Any:
+    def read(self, node: yaml.Node, path: Path, *, words: bool = False) -> Any:
+        """Return the value of a node; of a list of `words` each is text, as it is written."""
         self._nodes += 1
         if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
             raise _Limit
@@ -190,8 +194,8 @@ class _Reader:
         if isinstance(node, yaml.MappingNode):
             return self._read_mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
-            return [self.read(item, (*path, index)) for index, item in enumerate(node.value)]
-        return self._read_scalar(node, path)
+            return [self.read(item, (*path, index), words=words) for index, item in enumerate(node.value)]
+        return str(node.value) if words and path and isinstance(path[-1], int) else self._read_scalar(node, path)
 
     def _read_mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -207,7 +211,7 @@ class _Reader:
                 self._document.problems.append(Problem(place, text))
                 continue
             self._document.places[(*path, key)] = place
-            values[key] = self.read(value_node, (*path, key))
+            values[key] = self.read(value_node, (*path, key), words=key in WORDS)
         return values
 
     def _read_scalar(self, node: yaml.Node, path: Path) -> Any:

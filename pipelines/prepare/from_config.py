@@ -30,7 +30,7 @@ from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import ClassesOfFiles, Flags, Label
-from ...transforms.recipe.steps.nulls import Nulls
+from ...transforms.recipe.steps.nulls import Nulls, NullWords
 from ...transforms.recipe.steps.pictures import ChosenFeatures, ExportedPictures, FromBase64, Pictures, is_feature_of
 from ...transforms.recipe.steps.preprocess_pictures import PreprocessByType
 from ...transforms.recipe.steps.where import Where
@@ -257,7 +257,10 @@ def _columns_to_read(options: Options, pictures: Sequence[str]) -> Options:
 def _steps_of_columns(config: Config, columns: Sequence[tuple[str, ColumnConfig]]) -> list[Step]:
     """Return the steps that a config gives columns, in the order in which rows pass them."""
     options, features = config.input, [(rule.name or name, rule) for name, rule in columns]
-    steps: list[Step] = [_written(name, rule) for name, rule in columns if rule.is_written]
+    takes_words = options is not None and FORMATS[options.format].load().takes_null_words
+    words = [] if takes_words else [(name, rule.nulls) for name, rule in columns if rule.nulls]
+    steps: list[Step] = [NullWords(*one) for one in words]
+    steps += [_written(name, rule) for name, rule in columns if rule.is_written]
     if options is not None and options.where is not None:
         looked_at = columns_in(read_expression(options.where))
         gone = [name for name in options.exclude_columns if name in looked_at]
@@ -298,7 +301,8 @@ def _written(name: str, rule: ColumnConfig) -> Written | CellLists:
         return CellLists(name, replace(rule.declared, as_=None))
     formats = (rule.format,) if isinstance(rule.format, str) else tuple(rule.format or ())
     brackets = rule.negative == "brackets"
-    return Written(name, rule.declared, rule.strip, rule.decimal, rule.thousands or "", formats, brackets)
+    bools = (tuple(rule.true_values), tuple(rule.false_values))
+    return Written(name, rule.declared, rule.strip, rule.decimal, rule.thousands or "", formats, brackets, bools)
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:

@@ -68,8 +68,8 @@ CASES = {
     "commas between thousands, and a word": Case(
         {"a.csv": 'a,n\n1,"1,002"\n2,5\n3,n/a\n'}, "unless it is declared; ", [(1, 1002), (2, 5), (3, None)]
     ),
-    "a word in a column of numbers": Case({"a.csv": "n\n1\nn/a\n3\n"}, "in all columns: ", [(1,), (None,), (3,)]),
-    "nulls of MySQL": Case({"a.csv": "a\n1\n\\N\n3\n"}, "in all columns: ", [(1,), (None,), (3,)]),
+    "a word in a column of numbers": Case({"a.csv": "n\n1\nn/a\n3\n"}, "that means null: ", [(1,), (None,), (3,)]),
+    "nulls of MySQL": Case({"a.csv": "a\n1\n\\N\n3\n"}, "that means null: ", [(1,), (None,), (3,)]),
     "a delimiter that is unclear": Case({"a.csv": "a,b;c\n1,2;3\n4,5;6\n"}, "declare it: ", [(1, "2;3"), (4, "5;6")]),
     "another delimiter than the comma": Case({"a.csv": "a;b\n1;2\n3;4\n"}, "if it is not: ", [("1;2",), ("3;4",)]),
     "a wrong delimiter": Case({"a.csv": "a|b\n1|2\n3|4\n"}, "declare it: ", [(1, 2), (3, 4)], ["--delimiter", ","]),

@@ -239,7 +239,7 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         "1 of 2 rows was rejected (BAD_TYPE 1)",
         [
             'a.csv row 2: column "a": BAD_TYPE: "NA" is not an int64; declare it: --set schema.columns.a.type=string, '
-            'or, if it means null, --set \'input.null_values=["", "NA"]\''
+            "or, if it means null, --set 'schema.columns.a.null_values=[\"NA\"]'"
         ],
         [{"a": 1, "b": "x"}],
     ),

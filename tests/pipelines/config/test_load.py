@@ -533,8 +533,8 @@ class TestProblems:
             ),
             ("{header: 'no'}", 'c.yaml:1:23: input.header: "no" is not true or false'),
             (
-                "{null_values: ['', no]}",
-                "c.yaml:1:41: input.null_values[1]: no is read as true or false, and text is wanted; put it in quotes",
+                "{columns: [a, no]}",
+                "c.yaml:1:36: input.columns[1]: no is read as true or false, and text is wanted; put it in quotes",
             ),
             ("{delimiter: '||'}", 'c.yaml:1:23: input.delimiter: "||" is not one ASCII character'),
             ("{delimiter: '\"'}", 'c.yaml:1:1: input: delimiter and quote are both """; they must differ'),

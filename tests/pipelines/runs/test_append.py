@@ -124,7 +124,7 @@ class TestText:
             'column "price": DECLARED_NOT_NULL: null, but the dataset\'s schema says that it never is: give it a value',
             'column "price": BAD_TYPE: "cheap" is not a float; the type is the dataset\'s: fix the file',
             'column "id": BAD_TYPE: "NA" is not an int64; the type is the dataset\'s: fix the file, '
-            'or, if it means null, --set \'input.null_values=["", "NA"]\'',
+            "or, if it means null, --set 'schema.columns.a.null_values=[\"NA\"]'",
         ]
         (lines,) = (tmp_path / "out/.staging").glob("*/rejects.jsonl")
         assert "schema.columns" not in lines.read_text()

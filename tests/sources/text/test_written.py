@@ -301,7 +301,8 @@ def test_a_sign_or_a_form_that_is_none_is_refused_with_the_config(rule: dict[str
     [
         (
             {"decimal": ","},
-            "strip, decimal, thousands, negative and format are for text, and it holds int64; leave them out",
+            "strip, decimal, thousands, negative, format, true_values and false_values are for text, "
+            "and it holds int64; leave them out",
         ),
         ({"format": "%H:%M", "type": "timestamp"}, "a form without a year (%Y or %y) is that of no"),
         ({"format": "%Y", "type": "int64"}, "a format is that of dates and times, and the type is int64"),

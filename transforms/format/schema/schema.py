@@ -135,13 +135,17 @@ def _schema_of(features: tuple[tuple[Any, ...], ...]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRule:
-    """What a config declares of one column (`schema.columns.<name>`); None leaves the choice to the source."""
+    """What a config declares of one column (`schema.columns.<name>`); None leaves the choice to the source.
+
+    `nulls` are the words that are null in this column.
+    """
 
     type: str | None = None
     as_: str | None = None
     unit: str | None = None
     timezone: str | None = None
     nullable: bool | None = None
+    nulls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,8 +154,9 @@ class Label(Step):
     def detected(self) -> str:
         if self.classes is not None or not self.numbered:
             return ""
+        alike = alike_note(self.numbered)
         note = () if self.held else numbers_note(self.numbered, self._key, "classes")
-        return "; ".join([f"{self.column}: {self._reason()}", *(one for one in note if "order of text" in one)])
+        return "; ".join([f"{self.column}: {self._reason()}", *(one for one in note if "order of text" in one), *alike])
 
     def _reason(self) -> str:
         count = "1 class" if len(self.numbered) == 1 else f"{len(self.numbered):,} classes"
@@ -190,6 +191,24 @@ def numbers_note(names: Sequence[str], key: str, what: str = "folders") -> tuple
         return (f'{what} are named by numbers: "{names[odd]}" is label {odd}',)
     order = f"to order numbers: {Set(key, 'numeric')}"
     return (f'{what} are named by numbers, in the order of text: "{names[odd]}" is label {odd}; {order}',)
+
+
+def alike_note(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the note that some classes differ in capitals and blanks alone.
+
+    >>> alike_note(["Cat", "cat", "dog"])
+    ('"Cat" and "cat" are two classes, and differ in capitals or blanks alone',)
+    """
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(" ".join(name.split()).casefold(), []).append(name)
+    same = [alike for alike in found.values() if len(alike) > 1]
+    if not same:
+        return ()
+    shown = " and ".join(f'"{printable(name)}"' for name in same[0][:_SHOWN])
+    count = "two" if len(same[0]) == 2 else f"{len(same[0]):,}"
+    more = f"; {len(same) - 1:,} more are so" if len(same) > 1 else ""
+    return (f"{shown} are {count} classes, and differ in capitals or blanks alone{more}",)
 
 
 def refuse_other_numbers(key: str, given: Sequence[str], dataset: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from ...format.nested.keys import MASK, is_flat, stored_type
 from ...format.schema.arrow_types import is_list
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import set_column
-from ...format.wording.printable import NoColumnError, printable
+from ...format.wording.printable import NoColumnError, printable, quoted
 from ..step import Column, Labels, Step, Stepped, Types, as_text, with_column
 
 FILL: Final = "fill"
@@ -101,6 +101,58 @@ class Nulls(Step):
                 f'column "{name}": {value!r} is no value of its type, {printable(str(kind))}; '
                 f"give one: {set_column(name, 'null', '{fill: VALUE}')}"
             ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class NullWords(Step):
+    """Make some values of a column null: `schema.columns.NAME.null_values`, of numbers and times those they say."""
+
+    column: str
+    words: tuple[str, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Where the column is left out, columns stay as they are."""
+        known = {column.name: column for column in columns}
+        if self.column not in known:
+            return columns
+        column = known[self.column]
+        kind = _plain(empty_array(column.field.type)).type
+        self._values(kind)
+        field, said = column.field.with_type(kind).with_nullable(True), ", ".join(map(printable, self.words))
+        reason, form = f"null where it is {said}", column.origin or column.form
+        made = replace(column, field=field, origin=None, form=form, reason=reason)
+        return [made if one is column else one for one in columns]
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+        if self.column not in batch.schema.names:
+            return Stepped(batch)
+        values = _plain(batch[self.column])
+        found = pc.is_in(values, value_set=self._values(values.type))
+        return Stepped(with_column(batch, self.column, pc.if_else(found, pa.scalar(None, values.type), values)))
+
+    def _values(self, kind: pa.DataType) -> pa.Array:
+        """Return the words as values of a type. Raises `SchemaError` where none of them is one."""
+        words = pa.array(self.words, pa.string())
+        values = [_cast(words[i], kind) for i in range(len(words))] if is_flat(kind) and not is_list(kind) else []
+        found = [one for one in values if one is not None]
+        if not found:
+            said = ", ".join(map(quoted, self.words))
+            raise SchemaError(
+                f'column "{printable(self.column)}": null_values: {said}: no value of its type, '
+                f"{printable(str(kind))}; leave the key out"
+            )
+        return pa.array(found, kind)
+
+
+def _cast(word: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+    try:
+        return word.cast(kind)
+    except pa.ArrowException:
+        return None
 
 
 def _plain(values: pa.Array) -> pa.Array:

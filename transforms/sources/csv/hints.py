@@ -87,14 +87,6 @@ class PandasCall:
     given: Callable[[], Mapping[str, object]] = dict
     splits: tuple[str, ...] = ()
 
-    def with_nulls(self, nulls: Sequence[str]) -> str:
-        """Return the call in which these words, and none of pandas' own, are null, also in quotes.
-
-        >>> print(PandasCall(("a.csv",), ";", "utf-8", None).with_nulls(["-"]).rpartition("; ")[2])
-        convert(data=pandas.read_csv('a.csv', sep=';', keep_default_na=False, na_values=['', '-']), output='out')
-        """
-        return self._of_data(self._frame({"keep_default_na": False, "na_values": list(dict.fromkeys(["", *nulls]))}))
-
     def with_list(self, name: str, prefix: str) -> str:
         """Return the call in which the columns of a prefix and a number are one list."""
         some = f"(some := all.filter(regex={f'^{re.escape(prefix)}[0-9]+$'!r}))"

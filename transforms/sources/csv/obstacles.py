@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from types import MappingProxyType
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import NUMBER, cell_bytes
 from ..text.cell_lists import look_of
-from .hints import PandasCall
+from ..text.words import means_null
 from .quote_bits import CR, LF, Dialect
 
 _DECIMAL: Final = (
@@ -39,12 +40,6 @@ _DECIMAL: Final = (
 )
 _THOUSANDS: Final = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+([.][0-9]+)?$"
 _DOTS: Final = r"[.].*[.,]"
-
-_NULLS: Final = frozenset((
-    "", "-", "--", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan", "null", "nil", "none", "missing",
-    "unknown", "(null)", "<na>", "<null>", "\\n",
-))  # fmt: skip
-"""Words, in lowercase, that mostly mean null: also where they are many."""
 
 _LOOKED_AT: Final = 256
 _MOST_WORDS: Final = 4
@@ -74,6 +69,28 @@ _OTHER_BACKSLASH: Final = r"^(?:[^\\]|\\\\)*\\(?:[^nrt0bZN\\]|$)|\b[A-Za-z]:\\[^
 """In the path of a drive, before another letter, or alone."""
 
 
+class NullWords(NamedTuple):
+    """The words that are null now: in all columns, and those of each."""
+
+    everywhere: Sequence[str] = ("",)
+    of_column: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+    def options(self, found: Iterable[tuple[str, Iterable[str]]]) -> list[Set]:
+        """Return the options by which columns take those of their words as null that mostly mean it.
+
+        What dumps of databases write for null is named for all columns.
+        """
+        pairs = [(name, sorted(word for word in words if means_null(word))) for name, words in found]
+        of_dumps = NULL_OF_DUMPS.decode()
+        options = (
+            [Set("input.null_values", [*self.everywhere, of_dumps])] if any(of_dumps in one for _, one in pairs) else []
+        )
+        for name, words in pairs:
+            own = [word for word in words if word != of_dumps]
+            options += [set_column(name, "null_values", [*self.of_column.get(name, ()), *own])] if own else []
+        return options
+
+
 @dataclass(frozen=True, slots=True)
 class Commas:
     """Values with commas: one of them and its place, and whether all may be decimals, thousands; if dots precede."""
@@ -92,21 +109,20 @@ class Commas:
 
 @dataclass(frozen=True, slots=True)
 class Obstacles:
-    """The cells of a column that are no numbers: words and the place of the first of each; in quotes if `quoted`.
+    """The cells of a column that are no numbers: words and the place of the first of each.
 
     `odd` is how many cells hold a word that is not known to mean null.
     """
 
     words: Mapping[str, str] = field(default_factory=dict)
     commas: Commas | None = None
-    quoted: bool = False
     odd: int = 0
 
     def plus(self, more: Self) -> Self | None:
         """Return what more rows say together with these; None of too many words."""
         words = {**self.words, **{word: place for word, place in more.words.items() if word not in self.words}}
         commas = self.commas.plus(more.commas) if self.commas else more.commas
-        both = replace(self, words=words, commas=commas, quoted=self.quoted or more.quoted, odd=self.odd + more.odd)
+        both = replace(self, words=words, commas=commas, odd=self.odd + more.odd)
         return both if len(words) <= _MOST_WORDS else None
 
     def are_exceptions(self, values: int) -> bool:
@@ -114,12 +130,10 @@ class Obstacles:
         return bool(self.words or self.commas) and self.odd <= _RARE * values
 
 
-def find_obstacles(
-    cells: pa.Array, place: Callable[[int], str], text: bytes, quote: int | None
-) -> tuple[npt.NDArray[np.int64], Obstacles] | None:
+def find_obstacles(cells: pa.Array, place: Callable[[int], str]) -> tuple[npt.NDArray[np.int64], Obstacles] | None:
     """Return the rows that are not numbers, and what they hold; None where the first cells are not numbers mostly.
 
-    `place` tells where a row is; `text` is what the cells were parsed from.
+    `place` tells where a row is.
     """
     head = cells.slice(0, _LOOKED_AT)
     like = _count(pc.or_(_match(head, NUMBER), _match(head, f"{_DECIMAL}|{_THOUSANDS}")))
@@ -133,26 +147,24 @@ def find_obstacles(
     if len(counts) > _MOST_WORDS or any(len(word) > _LONGEST or not _is_text(word) for word in counts):
         return None
     firsts = {word: rows[~comma][pc.index(others, binary_array([word])[0]).as_py()] for word in counts}
-    sign = b"" if quote is None else bytes([quote])
     return rows, Obstacles(
         {word.decode(): place(int(row)) for word, row in firsts.items()},
         _commas(odd.filter(array_of(comma)), lambda row: place(int(rows[comma][row]))),
-        bool(sign) and any(sign + word + sign in text for word in counts),
         sum(count for word, count in counts.items() if not means_null(word.decode())),
     )
 
 
 def obstacle_notes(
     found: Sequence[tuple[str, Obstacles]],
-    null_values: Sequence[str],
+    nulls: NullWords,
     delimiter: str,
-    call: PandasCall,
     again: str,
     without_first: str,
 ) -> tuple[str, ...]:
     """Return what is to be said of columns that stay text, one line of each kind, with what can be done.
 
-    `again` is where the header comes again; `without_first` are the options that leave the first row out.
+    `again` is where the header comes again; `without_first` are the
+    options that leave the first row out.
     """
     notes = []
     for sign in ("decimal", "thousands"):
@@ -160,7 +172,7 @@ def obstacle_notes(
             (name, one, one.commas) for name, one in found if one.commas and _sign_of(one.commas, delimiter) == sign
         ]
         if chosen:
-            notes.append(_comma_note(sign, chosen, null_values))
+            notes.append(_comma_note(sign, chosen, nulls))
     few = [(name, one) for name, one in found if one.commas is None]
     if again:
         stay = f"{_columns([name for name, _ in few])} text: " if few else ""
@@ -169,7 +181,7 @@ def obstacle_notes(
             f"joined; to leave such lines out: {Set('input.repeated_header', 'drop')}"
         )
     elif few:
-        note = _word_note(few, null_values, call)
+        note = _word_note(few, nulls)
         words = [item for _, one in few for item in one.words.items()]
         firsts = len(words) == len(few) and all(place.endswith(" row 1") for _, place in words)
         firsts = firsts and not all(means_null(word) for word, _ in words)
@@ -178,17 +190,16 @@ def obstacle_notes(
     return tuple(notes)
 
 
-def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], null_values: Sequence[str]) -> str:
+def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], nulls: NullWords) -> str:
     words = _words([one for _, one, _ in found])
-    nulls = [word for word in words if means_null(word)]
-    typos = ", ".join(shown for word, shown in words.items() if word not in nulls)
+    typos = ", ".join(shown for word, shown in words.items() if not means_null(word))
     what = "a decimal comma" if sign == "decimal" else "commas between thousands"
     what = what if "," in found[0][2].shown.partition('" (')[0] else "points between thousands"
     options = []
-    for name, _, commas in found[:_SHOWN]:
+    for name, one, commas in found[:_SHOWN]:
         options.append(set_column(name, sign, ","))
         options += [set_column(name, "thousands", ".")] if sign == "decimal" and commas.dots else []
-    options += [Set("input.null_values", [*null_values, *nulls])] if nulls else []
+        options += nulls.options([(name, one.words)])
     first = f"fix {typos} in the file, then " if typos else ""
     more = "; the other columns alike" if len(found) > _SHOWN else ""
     return (
@@ -197,19 +208,18 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], null_
     )
 
 
-def _word_note(found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str], call: PandasCall) -> str:
+def _word_note(found: Sequence[tuple[str, Obstacles]], given: NullWords) -> str:
     words = _words([one for _, one in found])
     nulls = [word for word in words if means_null(word)]
     typos = [word for word in words if word not in nulls]
     fixes = []
-    if nulls and any(one.quoted for _, one in found):
-        fixes.append(f"what is in quotes is never null here; in Python: {call.with_nulls(nulls)}")
-    elif nulls:
+    if nulls:
         which = f"{_quoted(nulls)} {'means' if len(nulls) == 1 else 'mean'}" if typos else "that means"
-        fixes.append(f"if {which} null, in all columns: {Set('input.null_values', [*null_values, *nulls])}")
+        options = given.options((name, one.words) for name, one in found[:_SHOWN])
+        fixes.append(f"if {which} null: {Add(*options)}{'; the other columns alike' if len(found) > _SHOWN else ''}")
     if typos:
         which = _quoted(typos) if nulls else "it" if len(typos) == 1 else "them"
-        fixes.append(f"fix {which} in the file, or add to input.null_values what means null")
+        fixes.append(f"fix {which} in the file, or name in null_values of the column what means null")
     shown = ", ".join(words.values())
     return f"{_columns([name for name, _ in found])} text: all are numbers but {shown}; {'; '.join(fixes)}"
 
@@ -218,10 +228,6 @@ def _words(found: Sequence[Obstacles]) -> dict[str, str]:
     """Return all words in the order of their text, each as it is shown, with its first place."""
     places = {word: place for one in reversed(found) for word, place in one.words.items()}
     return {word: f'"{printable(word)}" ({places[word]})' for word in sorted(places)}
-
-
-def means_null(word: str) -> bool:
-    return word.lower() in _NULLS
 
 
 def _quoted(words: Sequence[str]) -> str:
@@ -381,15 +387,15 @@ def grouped_notes(found: Sequence[tuple[str, Look]], kept_text: Sequence[tuple[s
     )
 
 
-def look_notes(found: Sequence[tuple[str, Look]], null_values: Sequence[str]) -> tuple[str, ...]:
+def look_notes(found: Sequence[tuple[str, Look]], nulls: NullWords) -> tuple[str, ...]:
     """Return what is to be said of columns by what they look like, a line of each kind."""
     kinds = defaultdict[tuple[str, str], list[tuple[str, Look]]](list)
     for name, look in found:
         kinds[look.kind, look.items].append((name, look))
-    return tuple(_note(kind, group, null_values) for (kind, _), group in kinds.items())
+    return tuple(_note(kind, group, nulls) for (kind, _), group in kinds.items())
 
 
-def _note(kind: str, group: Sequence[tuple[str, Look]], null_values: Sequence[str]) -> str:
+def _note(kind: str, group: Sequence[tuple[str, Look]], nulls: NullWords) -> str:
     names, (first, look) = [name for name, _ in group], group[0]
     one = len(names) == 1
     columns = f"column{'' if one else 's'} {_shown(names)}"
@@ -408,11 +414,12 @@ def _note(kind: str, group: Sequence[tuple[str, Look]], null_values: Sequence[st
             said = f"{look.shown} holds what looks like whole rows; if its quotes are plain text"
             return f"{columns}: {said}: {Set('input.quote', None)}"
         case "null":  # which tells nulls from empty texts
-            words = Set("input.null_values", [*filter(None, null_values), look.items])
+            words = Set("input.null_values", [*filter(None, nulls.everywhere), look.items])
             return f"{columns}: {look.shown} is null in dumps of databases, and text here; to read null: {words}"
         case "bools":
-            words = Set("input.null_values", [*null_values, look.items])
-            return f"{columns}: all are true or false but {look.shown}; if that means null, in all columns: {words}"
+            options = nulls.options((name, [look.items]) for name in names[:_SHOWN])
+            more = "; the other columns alike" if len(names) > _SHOWN else ""
+            return f"{columns}: all are true or false but {look.shown}; if that means null: {Add(*options)}{more}"
         case "escapes":
             said = f"{look.shown} holds a backslash as dumps of databases write line breaks, tabs and backslashes"
             return f"{columns}: {said}, and stays as it is written; to have the text itself, export the table as CSV"

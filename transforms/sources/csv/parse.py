@@ -7,7 +7,7 @@ import io
 import itertools
 import re
 from codecs import BOM_UTF8
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -25,7 +25,7 @@ from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, printable
 from ...inputs.contract.selection import refuse_far_more
 from ..registry.settings import Limits
-from ..text.cast import cast_column, cell_bytes, nullify, problem_of, text_type, type_noun
+from ..text.cast import cast_column, cell_bytes, nullify, problem_of, text_type, type_noun, without_words
 from ..text.lines import over_record_bytes
 from ..text.open_text import BLOCK_BYTES, Cut, NotUtf8Error, encoding_hint, is_utf8, to_utf8
 from .chunks import Chunk, CsvOrigin
@@ -66,7 +66,8 @@ class Parser:
     """How the text of a source becomes cells: what all files of it share.
 
     `names` are all columns of a file in its order, `kept` those that are read. A record that `fills` ends with nulls
-    where cells are missing; else it is a reject. A record whose cells are `again` is left out.
+    where cells are missing; else it is a reject. A record whose cells are `again` is left out. `nulls` are the words
+    of each column that are null, in quotes or not.
     """
 
     names: tuple[str, ...]
@@ -77,6 +78,7 @@ class Parser:
     fills: bool = False
     limits: CsvLimits = field(default_factory=CsvLimits)
     again: tuple[str, ...] = ()
+    nulls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def of_file(self, columns: tuple[str, ...], again: tuple[str, ...] = ()) -> Parser:
         """Return the parser of a file with these columns, which may be in another order, or not all that are read.
@@ -149,6 +151,9 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
         rejects[record] = _rejected(entry, origin, record, _bad_width(parser, actual, row))
     origin = replace(origin, missing=tuple(sorted({*rejects, *dropped})))
     rows = len(columns[0]) if columns else 0
+    columns = [
+        without_words(column, parser.nulls.get(name, ())) for name, column in zip(parser.kept, columns, strict=True)
+    ]
     found = [rejects[record] for record in sorted(rejects)]
     return CsvCells(columns, rows, origin, found, too_wide, by_one, trailing, blank, utf8, parser.names, len(dropped))
 
@@ -182,7 +187,7 @@ def cast_cells(
         if checked and target == pa.string():
             arrays[column] = values.view(target)
             continue
-        arrays[column], found = cast_column(values, target, column)
+        arrays[column], found = cast_column(values, target, column, nulls=parser.nulls.get(column, ()))
         problems += found
     if len(problems) > 1:
         order = {column: i for i, column in enumerate(parser.kept)}

@@ -382,8 +382,7 @@ def _rounded(column: pa.Array, cells: CsvCells) -> str:
 
 
 def _obstacles(column: pa.Array, cells: CsvCells) -> Obstacles | None:
-    origin = cells.origin
-    found = find_obstacles(column, partial(_place, cells=cells), origin.chunk.text, origin.dialect.quote)
+    found = find_obstacles(column, partial(_place, cells=cells))
     if found is None or _is_text(nullify(column, found[0]), cells):
         return None
     return found[1]

@@ -64,7 +64,7 @@ from .header import (
     with_plain_quotes,
 )
 from .hints import PandasCall, no_such_column, numbered_notes, wrong_signs
-from .obstacles import GROUPED, ROWS, Obstacles, QuoteSigns, grouped_notes, look_notes, obstacle_notes
+from .obstacles import GROUPED, ROWS, NullWords, Obstacles, QuoteSigns, grouped_notes, look_notes, obstacle_notes
 from .parse import QUOTES_ARE_TEXT, CsvLimits, Parser, cast_cells, parse_cells
 from .quote_bits import ESCAPE
 from .record_starts import FileScan, fold_blocks
@@ -139,7 +139,8 @@ class CsvSource(TableSource):
         warnings += _read_otherwise(pieces, evidence, self.options.encoding)
         if all(feature.nullable for feature in features):  # else rows without a value are rejects
             warnings += _empty_rows(pieces, evidence, parser, whole=whole)
-        warnings += look_notes([(name, look) for name, look in looks if look.kind == ROWS], self.options.null_values)
+        nulls = NullWords(self.options.null_values, self._nulls)
+        warnings += look_notes([(name, look) for name, look in looks if look.kind == ROWS], nulls)
         kept = tuple(p for p in pieces if p.rows != 0)
         detected = (
             *self.settings.detected,
@@ -150,7 +151,7 @@ class CsvSource(TableSource):
             *self._escaped_quotes(signs),
             *self._notes(listing, kept_text, features, names, next((found.again for found in seen if found.again), "")),
             *grouped_notes([(name, look) for name, look in looks if look.kind == GROUPED], kept_text),
-            *look_notes([one for one in looks if one[1].kind not in (ROWS, GROUPED)], self.options.null_values),
+            *look_notes([one for one in looks if one[1].kind not in (ROWS, GROUPED)], nulls),
         )
         fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in features)
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
@@ -203,7 +204,11 @@ class CsvSource(TableSource):
         options = self.options
         inner = plain_encoding(options.encoding) if is_transparent(options.encoding) else "utf-8"
         nulls, fills = tuple(options.null_values), options.short_rows is None
-        return Parser(names, tuple(kept), dialect_of(options), inner, nulls, fills, self.limits)
+        return Parser(names, tuple(kept), dialect_of(options), inner, nulls, fills, self.limits, nulls=self._nulls)
+
+    @property
+    def _nulls(self) -> dict[str, tuple[str, ...]]:
+        return {name: rule.nulls for name, rule in self.rules.items() if rule.nulls}
 
     def _check_names(self, heads: Sequence[FileHead]) -> None:
         """Check that some file has each column that is named: that they differ is said after it."""
@@ -249,7 +254,9 @@ class CsvSource(TableSource):
         skipped = Add(Set("input.skip_lines", options.skip_lines + 1), Set("input.names", names))
         without_first = str(skipped) if named and len(files) == 1 else ""
         return (
-            *obstacle_notes(kept_text, options.null_values, options.delimiter, call, again, without_first),
+            *obstacle_notes(
+                kept_text, NullWords(options.null_values, self._nulls), options.delimiter, again, without_first
+            ),
             *numbered_notes(features, names, call),
         )
 

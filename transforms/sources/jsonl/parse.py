@@ -228,7 +228,7 @@ def finish(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, 
         return pa.ListArray.from_arrays(offsets, inner, target, mask=array_of(mask)), problems
     if pa.types.is_floating(target):
         return _narrowed(wire, target, column)
-    return cast_column(wire.view(pa.binary()), target, column, null_words=False)
+    return cast_column(wire.view(pa.binary()), target, column, nulls=None)
 
 
 def _narrowed(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:
@@ -431,7 +431,7 @@ class _Builder:
 
     def _scalars(self, values: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, list[CellProblem]]:
         if (plain := _plain_cells(values, kind)) is not None:
-            return cast_column(plain, kind, self.column.name, null_words=False)
+            return cast_column(plain, kind, self.column.name, nulls=None)
         problems: list[CellProblem] = []
         cells: list[bytes | None] = []
         for row, value in enumerate(values):
@@ -439,7 +439,7 @@ class _Builder:
             cells.append(cell)
             if problem is not None:
                 problems.append(problem)
-        array, found = cast_column(binary_array(cells), kind, self.column.name, null_words=False)
+        array, found = cast_column(binary_array(cells), kind, self.column.name, nulls=None)
         return array, problems + found
 
     def _cell(self, row: int, value: Any, kind: pa.DataType) -> tuple[bytes | None, CellProblem | None]:

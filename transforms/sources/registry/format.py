@@ -65,6 +65,9 @@ class Format(Generic[OptionsT]):
     takes_types: ClassVar[bool] = False
     """Whether the source gives columns the types that `schema.columns` declares; if not, they are refused."""
 
+    takes_null_words: ClassVar[bool] = False
+    """Whether the source takes the words of `null_values` of columns as null; if not, a step does."""
+
     rows_are_lines: ClassVar[bool] = False
     """Whether each row is a line of its file: a message then names the line, which blank lines count for."""
 

@@ -24,7 +24,7 @@ Text that is taken:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 from unicodedata import category
@@ -47,9 +47,10 @@ from ...format.batches.arrow_memory import (
 from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type, natural_type
 from ...format.schema.schema import ColumnRule, Feature, Schema
-from ...format.wording.hints import Add, Set, set_column
+from ...format.wording.hints import Add, set_column
 from ...format.wording.printable import printable
 from ...inputs.contract.source import DatasetSchema
+from .words import bool_words, means_null
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -60,14 +61,11 @@ _EXACT: Final = 2.0**53
 """Up to here float64 holds every integer."""
 
 _NOT_ZERO: Final = r"^[^eE]*[1-9]"
-_TRUE: Final = (b"true", b"True", b"TRUE")
-_FALSE: Final = (b"false", b"False", b"FALSE")
+TRUE: Final = (b"true", b"True", b"TRUE")
+FALSE: Final = (b"false", b"False", b"FALSE")
 _TIME: Final = re.compile(rb"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?")
 
 _FRACTION: Final = re.compile(rb"-?[0-9]+[.][0-9]+([eE][+-]?[0-9]+)?")
-_NULL_WORDS: Final = frozenset({b"NA", b"N/A", b"n/a", b"NULL", b"null", b"None", b"nil", b"-", b"?"})
-"""Text that most likely means null in a column of numbers: for the fix in a message, never for a decision."""
-
 _COMMAS_AS_POINTS: Final = str.maketrans(",.", ".,")
 _LONGEST_NUMBER: Final = 60
 _LONG_BYTES: Final = 1 << 20
@@ -84,21 +82,21 @@ def cast_column(
     target: pa.DataType,
     column: str,
     *,
-    null_words: bool = True,
+    nulls: Sequence[str] | None = (),
     keys: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[pa.Array, list[CellProblem]]:
     """Cast binary cells to `target`; a cell that is not exactly such a value becomes null and a problem.
 
-    `column` is the name that the problems bear; with `null_words` a config may say which words are null; `keys` say how
-    the column's numbers are written. Strings are taken to be checked for UTF-8 unless the cells are not.
+    `column` is the name that the problems bear; `nulls` are its words that are null, None where a config cannot name
+    them; `keys` say how the column's numbers are written. Strings are taken to be checked for UTF-8 unless the cells
+    are not.
     """
     proven = prove_column(cells, target)
     if proven is not None:
         return proven, []
     array, found = _find_problems(cells, target)
     return array, [
-        _cell_problem(row, cells[row].as_py(), problem, target, column, keys, null_words=null_words)
-        for row, problem in found
+        _cell_problem(row, cells[row].as_py(), problem, target, column, keys, nulls) for row, problem in found
     ]
 
 
@@ -141,6 +139,14 @@ def nullify(cells: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
     _, offsets, data = cells.buffers()
     bounds = offsets.slice(4 * cells.offset, 4 * len(cells) + 4) if len(cells) else offsets
     return pa.Array.from_buffers(cells.type, len(cells), [bitmap_of(keep), bounds, data])
+
+
+def without_words(cells: pa.Array, words: Sequence[str]) -> pa.Array:
+    """Return binary cells of which those that are one of these words are null."""
+    if not words:
+        return cells
+    found = true_mask(pc.is_in(cells, value_set=binary_array([word.encode() for word in words])))
+    return nullify(cells, np.flatnonzero(found)) if found.any() else cells
 
 
 def cell_bytes(cells: pa.Array) -> npt.NDArray[np.int64]:
@@ -261,10 +267,10 @@ def _all_match(cells: pa.Array, rows: npt.NDArray[np.int64], pattern: str) -> bo
 
 def _prove_bools(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
     del target
-    index = pc.index_in(cells, value_set=binary_array([*_TRUE, *_FALSE]), skip_nulls=True)
+    index = pc.index_in(cells, value_set=binary_array([*TRUE, *FALSE]), skip_nulls=True)
     if index.null_count != cells.null_count:
         return None
-    return pc.less(index, array_of(np.array([len(_TRUE)], np.int32))[0])
+    return pc.less(index, array_of(np.array([len(TRUE)], np.int32))[0])
 
 
 def _prove_strings(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
@@ -296,7 +302,7 @@ def _find_problems(cells: pa.Array, target: pa.DataType) -> tuple[pa.Array, list
     elif pa.types.is_floating(target):
         found = _float_problems(cells, target)
     elif pa.types.is_boolean(target):
-        good = pc.is_in(cells, value_set=binary_array([*_TRUE, *_FALSE]))
+        good = pc.is_in(cells, value_set=binary_array([*TRUE, *FALSE]))
         found = dict.fromkeys(_failing(cells, good), ("BAD_TYPE", "is not true or false"))
     elif pa.types.is_string(target):
         found = _utf8_problems(cells)
@@ -411,30 +417,31 @@ def _cell_problem(
     target: pa.DataType,
     column: str,
     keys: Mapping[str, str],
-    *,
-    null_words: bool,
+    nulls: Sequence[str] | None,
 ) -> CellProblem:
     code, text = problem
-    value = printable(cell)
-    fix: str | Set
-    also = ""
+    value, shown, also = printable(cell), cell.decode("utf-8", "replace"), ""
+    is_bad, may_be_named = code == "BAD_TYPE", code == "BAD_TYPE" and nulls is not None
+    how: str | Add = set_column(column, "type", "string")
     if code == "PRECISION_LOSS" and not pa.types.is_floating(target):
-        fix = set_column(column, "unit", "ns")
+        how = set_column(column, "unit", "ns")
     elif code == "BAD_UTF8":
-        fix, also = f"{set_column(column, 'type', 'binary')}, or input.encoding", ", or set input.encoding"
-    elif code == "BAD_TYPE" and null_words and cell in _NULL_WORDS:
-        also = f", or, if it means null, {Set('input.null_values', ['', cell.decode()])}"
-        fix = f"{set_column(column, 'type', 'string')}{also}"
-    elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
-        fix = set_column(column, "type", "float64")
-    elif code == "BAD_TYPE" and (options := number_options(cell.decode("utf-8", "replace"), target, column, keys)):
-        fix, also = options, f", or read it: {options}"
-    else:
-        fix = set_column(column, "type", "string")
+        how, also = f"{set_column(column, 'type', 'binary')}, or input.encoding", ", or set input.encoding"
+    elif may_be_named and means_null(shown):
+        null = f"if it means null, {set_column(column, 'null_values', [*(nulls or ()), shown])}"
+        how, also = f"{how}, or, {null}", f", or, {null}"
+    elif may_be_named and pa.types.is_boolean(target) and (words := bool_words([shown])):
+        named = zip(("true_values", "false_values"), words, strict=True)
+        how = Add(*(set_column(column, key, value) for key, value in named))
+        also = f", or read it: {how}"
+    elif is_bad and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
+        how = set_column(column, "type", "float64")
+    elif is_bad and (options := number_options(shown, target, column, keys)):
+        how, also = options, f", or read it: {options}"
     message = f'"{value}" {text}'
     in_append = f"{message}; {TYPE_IS_THE_DATASETS}{also}"
     return CellProblem(
-        row, CellError(column, code, value, type_noun(target), f"{message}; declare it: {fix}", in_append)
+        row, CellError(column, code, value, type_noun(target), f"{message}; declare it: {how}", in_append)
     )
 
 

@@ -5,6 +5,7 @@
     "-$268.75"      strip: "$"                                    -268.75
     "($268.75)"     strip: "$", negative: brackets                -268.75
     "31.12.2024"    format: "%d.%m.%Y"                            2024-12-31
+    "ja"            true_values: [ja], false_values: [nein]       true
 
 A cell that is not written so is a reject: groups of thousands have three digits each, and a day that its month does not
 have is none. The cleaned text is then cast as CSV cells are, exactly or as a reject.
@@ -37,7 +38,8 @@ from ...format.wording.printable import printable, quoted
 from ...inputs.contract.source import DatasetSchema, Frozen, Survey, Task, refuse_others
 from ...recipe.step import Column, Step, Stepped, as_text, is_text, with_column
 from ...tasks.planning import first_pieces
-from .cast import cast_column, declared_type, number_options, problem_of, type_noun
+from .cast import FALSE, TRUE, cast_column, declared_type, number_options, problem_of, type_noun
+from .words import means_null
 
 _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
 _ONLY_PYTHON: Final = ("%f", "%z")
@@ -46,13 +48,17 @@ _ONLY_PYTHON: Final = ("%f", "%z")
 _SIGNS: Final = "+-\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0b\uff0d()"
 """What may say whether a number is less than zero."""
 
+_BOOLS: Final = ([word.decode() for word in TRUE], [word.decode() for word in FALSE])
 _HOURS: Final = ("%H", "%I", "%M", "%S", "%p")
 _YEARS: Final = ("%Y", "%y")
 
 
 @dataclass(frozen=True, slots=True)
 class Written(Step):
-    """Read a column of text as values of `rule`: stripped, with these signs, in one of these formats of strptime."""
+    """Read a column of text as values of `rule`: stripped, with these signs, in one of these formats of strptime.
+
+    `bools` are the words that are true, and those that are false, beside `true` and `false` themselves.
+    """
 
     column: str
     rule: ColumnRule
@@ -61,6 +67,7 @@ class Written(Step):
     thousands: str = ""
     formats: tuple[str, ...] = ()
     brackets: bool = False
+    bools: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def keys(self) -> dict[str, str]:
@@ -83,8 +90,8 @@ class Written(Step):
         name, column = printable(self.column), known[self.column]
         if not is_text(column):
             raise SchemaError(
-                f'column "{name}": strip, decimal, thousands, negative and format are for text, and it holds '
-                f"{printable(str(column.field.type))}; leave them out"
+                f'column "{name}": strip, decimal, thousands, negative, format, true_values and false_values are for '
+                f"text, and it holds {printable(str(column.field.type))}; leave them out"
             )
         target = self._target()
         if self.formats and not (types.is_date(target) or types.is_timestamp(target) or types.is_time(target)):
@@ -108,6 +115,8 @@ class Written(Step):
         text = self._stripped(held)
         if self.formats:
             values, problems = self._moments(text)
+        elif self.bools[0]:
+            values, problems = self._bools(text)
         else:
             values, problems = self._numbers(self._signed(text), held)
         problems = [_as_held(problem, held[problem.row].as_py()) for problem in problems]
@@ -161,7 +170,7 @@ class Written(Step):
         if len(bad):
             text = pc.if_else(pa.array(~np.isin(np.arange(len(text)), bad)), text, pa.scalar(None, text.type))
         cells = text.cast(pa.large_binary()).cast(pa.binary())
-        values, problems = cast_column(cells, target, self.column, keys=self.keys)
+        values, problems = cast_column(cells, target, self.column, nulls=self.rule.nulls, keys=self.keys)
         example = f"1{self.thousands}234{self.decimal}5" if types.is_floating(target) else f"1{self.thousands}234"
         for row in bad.tolist():
             options = number_options(held[row].as_py(), target, self.column, self.keys)
@@ -169,6 +178,26 @@ class Written(Step):
             said = f"is not a number that is written like {example}; {fix}"
             problems += self._problems(shown, np.array([row]), said)
         return values, sorted(problems, key=lambda problem: problem.row)
+
+    def _bools(self, text: pa.Array) -> tuple[pa.Array, list[CellProblem]]:
+        sides = [pa.array([*words, *own], text.type) for words, own in zip(self.bools, _BOOLS, strict=True)]
+        is_true, is_false = (pc.is_in(text, value_set=words) for words in sides)
+        known = pc.or_(is_true, is_false)
+        values = pc.if_else(known, is_true, pa.scalar(None, pa.bool_()))
+        problems = []
+        for row in np.flatnonzero(np.asarray(pc.and_(pc.invert(known), text.is_valid()))).tolist():
+            cell = text[row].as_py()
+            said = f"is none of the words in true_values and false_values; {self._fix_of_bool(cell)}"
+            problems.append(problem_of(row, cell.encode(), "BAD_TYPE", said, self.column, "bool"))
+        return values, problems
+
+    def _fix_of_bool(self, cell: str) -> str:
+        for key, words in zip(("true_values", "false_values"), self.bools, strict=True):
+            if cell.strip().lower() in {word.lower() for word in words}:
+                return f"add it: {set_column(self.column, key, [*words, cell])}"
+        if means_null(cell):
+            return f"if it means null: {set_column(self.column, 'null_values', [*self.rule.nulls, cell])}"
+        return f"add it to one of them (schema.columns.{printable(self.column)})"
 
     def _form(self) -> str:
         """Return what a number looks like, as a regular expression: with all its groups, or with none."""
@@ -236,7 +265,9 @@ class Written(Step):
         """Return the rule with a type: numbers are float64, dates and times what their format tells."""
         if self.rule.type is not None:
             return self.rule
-        if self.formats:
+        if self.bools[0]:
+            kind = pa.bool_()
+        elif self.formats:
             timed = any(part in form for form in self.formats for part in _HOURS)
             dated = any(part in form for form in self.formats for part in _YEARS)
             kind = pa.date32() if not timed else pa.timestamp("us") if dated else pa.time64("us")
@@ -244,12 +275,13 @@ class Written(Step):
             kind = pa.float64() if self.thousands or self.decimal != "." or self.brackets else pa.string()
         known = natural_type(kind)
         assert known is not None
-        return ColumnRule(known.name, self.rule.as_, self.rule.unit, self.rule.timezone, self.rule.nullable)
+        return replace(self.rule, type=known.name)
 
     def _reason(self) -> str:
         said = {"strip": self.strip or "", "thousands": self.thousands, "format": " or ".join(self.formats)}
         said["decimal"] = "" if self.decimal == "." else self.decimal
         said["negative"] = "brackets" if self.brackets else ""
+        said |= {"true_values": ", ".join(self.bools[0]), "false_values": ", ".join(self.bools[1])}
         return ", ".join(f"{key} {value!r}" for key, value in said.items() if value)
 
 
