@@ -144,3 +144,15 @@ def test_words_that_make_no_sense_are_refused(key: str, said: str, shardmill: Sh
 def test_classes_that_differ_in_capitals_alone_are_said(shardmill: Shardmill) -> None:
     screen = shardmill("convert", "people.csv", "-o", "out", "--set", "schema.columns.member.label=true")
     assert '"Yes" and "yes" are two classes, and differ in capitals or blanks alone' in screen.out
+
+
+def test_what_a_word_for_null_in_all_columns_took_is_counted_by_column(shardmill: Shardmill) -> None:
+    command = ["convert", "people.csv", "-o", "out"]
+    screen = shardmill(*command, "--set", 'input.null_values=["", NA]')
+    said = 'input.null_values made cells null: 2 of "comment" ("NA"), 2 of "country" ("NA"), 1 of "age" ("NA"); '
+    assert said in screen.out
+    assert shardmill(*command, "--dry-run", "--overwrite", "--set", 'input.null_values=["", NA]').out.count(said) == 1
+    options = proposed(screen.out, "for one column alone: ")
+    assert shardmill(*command, *options, "--overwrite").code == 0
+    assert columns_of("out")["comment"] == [None, "fine", None, "none"]
+    assert columns_of("out")["country"] == ["NA", "DE", "FR", "NA"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -28,7 +29,7 @@ from ...format.batches.arrow_memory import array_of, beginning_of, binary_array,
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature
-from ...format.wording.hints import Add, Set
+from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, counted, printable
 from ..text.cast import cell_bytes, declared_type, first_problem, leading_zeros, nullify, prove_column
 from ..text.open_text import is_transparent, is_utf8
@@ -58,6 +59,7 @@ Kind = Literal["null", "int64", "float64", "bool", "string"]
 AUTO_ROWS: Final = 10_000
 """Above `CsvLimits.auto_bytes`, `infer: auto` reads this many rows of each file."""
 
+_SHOWN: Final = 5
 _TRIED_ROWS: Final = 64
 _DATE: Final = rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])"
 _INTEGER_LIKE: Final = r"^[+-]?[0-9]+$"
@@ -76,6 +78,7 @@ class PieceEvidence:
     `again` is where the header comes again. `empty` are the rows that have no value in any of several columns, as a
     line of delimiters gives. `blanks` and `nul` are set for streams only: for plain files the scan finds them. `utf8`
     says whether text that is read in another encoding is UTF-8; None where it is ASCII. `signs` are of the quotes.
+    `taken` are the cells of each column that a word of `input.null_values` made null, by the word.
     """
 
     rows: int
@@ -90,12 +93,14 @@ class PieceEvidence:
     again: str = ""
     utf8: bool | None = None
     signs: QuoteSigns = field(default_factory=QuoteSigns)
+    taken: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 def look_at_piece(
     piece: CsvPiece, *, parser: Parser, encoding: str, limit: int | None, typed: Sequence[str], binary: bool
 ) -> PieceEvidence:
     """Return what a piece says of its columns' types, rows of the file from `limit` on aside."""
+    taken = Counter[tuple[str, str]]()
     shared, parser = parser.kept, parser.of_file(piece.columns, piece.again)
     joined = PieceEvidence(0, 0, tuple(Evidence("null", 0) for _ in parser.kept))
     located = is_transparent(encoding)
@@ -106,6 +111,7 @@ def look_at_piece(
         rows = cells.rows if limit is None else max(min(cells.rows, limit - first), 0)
         if rows < cells.rows:
             cells = replace(cells, columns=[c.slice(0, rows) for c in cells.columns], rows=rows)
+        taken += taken_by_words(parser, cells, piece)
         seen = look_at_columns(parser, cells, typed=typed)
         joined = PieceEvidence(
             joined.rows + rows + len(cells.rejects) + cells.dropped,
@@ -129,7 +135,37 @@ def look_at_piece(
             break
     of_file = dict(zip(parser.kept, joined.columns, strict=True))
     columns = tuple(of_file.get(name, Evidence("null", joined.rows)) for name in shared)
-    return replace(joined, columns=columns)
+    return replace(joined, columns=columns, taken=taken)
+
+
+def taken_by_words(parser: Parser, cells: CsvCells, piece: CsvPiece) -> Counter[tuple[str, str]]:
+    """Return how many cells of each column are null by which word; an empty cell has none."""
+    found = Counter[tuple[str, str]]()
+    if not any(parser.null_values):
+        return found
+    plain = replace(parser, null_values=tuple(word for word in parser.null_values if not word))
+    origin = cells.origin
+    texts = parse_cells(plain, origin.chunk, piece.name, piece.entry, located=origin.located).columns
+    for name, text, column in zip(parser.kept, texts, cells.columns, strict=True):
+        words = text.slice(0, cells.rows).filter(column.is_null()).drop_null()
+        counts = pc.value_counts(words).to_pylist()
+        found.update({(name, bytes(one["values"]).decode("utf-8", "replace")): one["counts"] for one in counts})
+    return found
+
+
+def taken_note(taken: Counter[tuple[str, str]], *, whole: bool) -> tuple[str, ...]:
+    """Return the note of the cells that words for null in all columns took, the columns with the most of them first."""
+    if not taken:
+        return ()
+    found = sorted(taken.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(
+        f'{count:,} of "{printable(name)}" ("{printable(word)}")' for (name, word), count in found[:_SHOWN]
+    )
+    more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+    rows = "" if whole else ", in the rows that were looked at"
+    name, word = found[0][0]
+    own = set_column(name, "null_values", [word])
+    return (f"input.null_values made cells null{rows}: {shown}{more}; to name a word for one column alone: {own}",)
 
 
 def _also_utf8(text: bytes, *, before: bool | None) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -68,7 +69,7 @@ from .obstacles import GROUPED, ROWS, NullWords, Obstacles, QuoteSigns, grouped_
 from .parse import QUOTES_ARE_TEXT, CsvLimits, Parser, cast_cells, parse_cells
 from .quote_bits import ESCAPE
 from .record_starts import FileScan, fold_blocks
-from .schema import AUTO_ROWS, PieceEvidence, choose_types, look_at_piece, refuse_wide_files
+from .schema import AUTO_ROWS, PieceEvidence, choose_types, look_at_piece, refuse_wide_files, taken_note
 
 if TYPE_CHECKING:
     from .options import CsvInput
@@ -148,6 +149,7 @@ class CsvSource(TableSource):
             *sep_lines(heads),
             *commented_headers(heads),
             *of_header,
+            *taken_note(sum((found.taken for found in evidence), Counter()), whole=whole),
             *self._escaped_quotes(signs),
             *self._notes(listing, kept_text, features, names, next((found.again for found in seen if found.again), "")),
             *grouped_notes([(name, look) for name, look in looks if look.kind == GROUPED], kept_text),
