@@ -83,7 +83,9 @@ class NullWords(NamedTuple):
         pairs = [(name, sorted(word for word in words if means_null(word))) for name, words in found]
         of_dumps = NULL_OF_DUMPS.decode()
         options = (
-            [Set("input.null_values", [*self.everywhere, of_dumps])] if any(of_dumps in one for _, one in pairs) else []
+            [Set("input.null_values", [*filter(None, self.everywhere), of_dumps])]
+            if any(of_dumps in one for _, one in pairs)
+            else []
         )
         for name, words in pairs:
             own = [word for word in words if word != of_dumps]
