@@ -21,8 +21,8 @@ from ...transforms.format.wording.hints import Add, set_column
 from ...transforms.format.wording.printable import more, printable
 from ...transforms.inputs.contract.source import Survey, Task
 from ...transforms.recipe.step import as_text
-from ...transforms.sources.csv.obstacles import means_null
 from ...transforms.sources.text.cast import prove_column
+from ...transforms.sources.text.words import means_null
 from ...transforms.sources.text.written import ways_to_read
 from ...transforms.tasks.planning import first_pieces
 from .prepared import Prepared
