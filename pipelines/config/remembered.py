@@ -131,12 +131,14 @@ def shared(conversions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     >>> shared([{"input": {"format": "csv", "quote": None}}, {"input": {"format": "csv", "quote": "'"}}])
     {'input': {'format': 'csv'}}
+    >>> shared([{"input": {"format": "csv", "columns": None}}])
+    {'input': {'format': 'csv', 'columns': None}}
     """
     first, others = conversions[0], conversions[1:]
     found = {}
     for key, value in first.items():
         theirs: list[Any] = [one.get(key) for one in others]
-        if key in ("input", "schema", "columns") and all(isinstance(one, Mapping) for one in theirs):
+        if key in ("input", "schema", "columns") and all(isinstance(one, Mapping) for one in (value, *theirs)):
             both = shared([value, *theirs])
             if both and (key != "input" or "format" in both):
                 found[key] = both
