@@ -318,6 +318,9 @@ def _without_zeros(text: pa.Array) -> pa.Array:
 MOST_VALUES: Final = 100
 """Values of a column that are looked at."""
 
+_FEW_VALUES: Final = 5
+"""Values that most ways do not read, before all are looked at."""
+
 _AROUND: Final = re.compile(r"([^0-9]*)[0-9].*?([^0-9]*)", re.DOTALL)
 _MOST_UNITS: Final = 4
 _BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"))
@@ -378,7 +381,8 @@ def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Fea
 
 def ways_to_read(cells: Sequence[str], feature: Feature) -> Iterator[dict[str, str]]:
     """Yield the keys of a column that read all cells as the type of a feature, the most usual ones first."""
-    return (_keys(one) for one in _candidates(feature.name, cells, feature) if _reads(one, cells))
+    ways = (one for one in _candidates(feature.name, cells, feature) if _reads(one, cells[:_FEW_VALUES]))
+    return (_keys(one) for one in ways if _reads(one, cells))
 
 
 def _keys(way: Written) -> dict[str, str]:
