@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.storage.record_file import write_records
 
 from ..command_line import Shardmill, need_program
 
@@ -719,3 +720,31 @@ def test_a_note_alone_and_one_beside_files_of_its_kind_are_data(shardmill: Shard
 def _texts(shardmill: Shardmill, path: str) -> list[dict[str, Any]]:
     assert shardmill("convert", path, "-o", f"out-{path}").code == 0
     return open_dataset(f"out-{path}")["train"].to_arrow().to_pylist()
+
+
+def test_texts_beside_files_of_programs_are_not_taken_for_the_data(shardmill: Shardmill) -> None:
+    make({"d/vocab.txt": "[PAD]\n[UNK]\n", "d/config.json": '{"size": 2}\n', "e/config.json": '{"size": 2}\n'})
+    for split in ("train", "eval"):
+        for folder in "de":
+            write_records(f"{folder}/{split}.tf_record", [b"\n\x00"])
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 2, screen.out
+    line = screen.err.partition("to read these: shardmill ")[2].partition("; to read the texts: ")[0]
+    again = shardmill(*shlex.split(line), "--set", "input.splits=names")
+    assert (again.code, counts_of("out")) == (0, {"eval": 1, "train": 1}), again.err
+    words = shlex.split(screen.err.partition("to read the texts: ")[2])
+    assert shardmill("convert", "d", "-o", "texts", *words).code == 0
+    assert counts_of("texts") == {"train": 2}
+    line = shardmill("convert", "e", "-o", "out").err.partition("(without config.json): shardmill ")[2]
+    assert "'e/*.tf_record'" in line, "not what describes them"
+    make({"f/a.txt": "a\n", "f/a.pdf": "x", "f/b.md": "y"})
+    assert shardmill("convert", "f", "-o", "f-out").code == 0, "texts beside what they are of"
+
+
+def test_documents_of_json_of_another_shape_are_left_out_of_the_line_of_python(shardmill: Shardmill) -> None:
+    rows = [{"id": 1, "n": "007"}, {"id": 2, "n": "8"}]
+    make({"d/a_info.json": json.dumps({"rows": {"file": "rows.json"}}), "d/rows.json": json.dumps(rows, indent=1)})
+    error = shardmill("convert", "d", "-o", "out").err
+    assert "without a_info.json: rows.json is one document" in error
+    exec(error.partition("read in Python: ")[2].partition("; or a record")[0], {})
+    assert open_dataset("out")["train"].to_arrow().to_pylist() == rows

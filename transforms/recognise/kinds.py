@@ -7,7 +7,8 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -33,7 +34,7 @@ from ..inputs.files.formats import (
 )
 from ..inputs.files.listing import beginning_of, glob_of_files, list_file, some_paths
 from ..inputs.files.open_file import is_object, open_file, open_listed, read_at
-from ..inputs.files.skipped_names import is_other_file, notes_among, pictures_below
+from ..inputs.files.skipped_names import is_other_file, notes_among, pictures_below, why_skipped
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
 from .evidence.hugging_face import refuse_missing_folders
@@ -175,6 +176,41 @@ def _are_notes_of_others(files: Sequence[bytes], folder: str, typed: int) -> boo
     return every is not None and not {*map(os.fsencode, glob.iglob(every))} & {*files}
 
 
+def texts_beside_data(paths: Paths) -> None:
+    """Texts beside files of programs, whose format their names do not show, are more likely notes on these."""
+    root = os.path.join(paths.base, paths.typed[0])
+    if len(paths.typed) > 1 or not os.path.isdir(root) or {*map(_format_of, paths.files)} != {"txt"}:
+        return
+    data = [path for path in islice(_files_below(os.fsencode(root)), MOST_NAMES) if _DATA.search(path)]
+    if not data:
+        return
+    every = sorted({f"*{_end_of(os.fsdecode(one))}" for one in data})
+    beside = first_names([shown_path(one) for one in paths.files], 2)
+    first = min(data)
+    kind = _kind_by_content(first)
+    pattern = os.path.join(glob.escape(os.path.dirname(os.fsdecode(first))), f"*{_end_of(os.fsdecode(first))}")
+    command = paths.call.reading([typed_path(pattern)], Add("--format", kind)) if kind else None
+    read = f"; to read these: {command}" if command else ""
+    raise UnclearFormat(
+        f"{shown_path(os.fsencode(root))}: holds texts ({beside}) beside files of another kind "
+        f"({first_names(every, 4)}){read}; to read the texts: {Set('input.format', 'txt')}"
+    )
+
+
+_DATA: Final = re.compile(
+    rb"\.(?:tf_?records?|rec|bin|mat|h5|hdf5|pkl|pickle|pt|pth|safetensors|mdb|lmdb|sav|dta|sas7bdat|rds|rdata|xlsx?|orc|"
+    rb"avro|msgpack|db|sqlite3?)\Z",
+    re.IGNORECASE,
+)
+"""Suffixes of files that programs write data to, and that no format of ours has."""
+
+
+def _files_below(root: bytes) -> Iterator[bytes]:
+    for folder, below, names in os.walk(root):
+        below[:] = [one for one in below if why_skipped(one) is None]
+        yield from (os.path.join(folder, one) for one in names if why_skipped(one) is None)
+
+
 def unknown_kind(paths: Paths) -> None:
     """A file whose name shows no format is refused, with what its first bytes show."""
     path = paths.by_format.get(None)
@@ -263,7 +299,7 @@ def one_kind(paths: Paths) -> str:
 
 KINDS: Final[tuple[Callable[[Paths], str | None], ...]] = (
     pictures_of_a_table, records_of_spark, arrays_of_mnist, records_of_tfds, lists_of_sounds, nothing_known,
-    unknown_kind, several_kinds, one_kind,
+    texts_beside_data, unknown_kind, several_kinds, one_kind,
 )  # fmt: skip
 """The rules of formats: the first answer is it."""
 
@@ -400,11 +436,7 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     """
     files = sorted(glob.glob(os.path.join(base, inside))) if inside else []
     files = [one for one in files if os.path.isfile(one) and os.path.basename(one)[0] not in "._"]
-    files.sort(key=lambda one: bool(notes_among([os.fsencode(one)], folders=True)))
-    texts_of_json = [one for one in files if _end_of(one) in _JSON] if len(files) <= _MOST_FILES else []
-    documents = [one for one in texts_of_json if _options_of(one) is None]
-    if 2 * len(documents) <= len(texts_of_json):
-        files.sort(key=documents.__contains__)
+    _put_data_first(files)
     by_end: dict[str, str] = {}
     for one in files:
         by_end.setdefault(_end_of(one), one)
@@ -439,6 +471,12 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     if first in _JSON and os.path.isdir(os.path.join(base, path)):
         document, levels = document_in(os.fsencode(one)), "*/" * (stem.count("/") - os.path.join(path, "").count("/"))
         inner = f"sorted(pathlib.Path({path!r}).glob({f'{levels}*{first}'!r}))"
+        alike_one = _of_one_shape([one for one in files if one.endswith(first)], _JSON[first])
+        if alike_one:  # dataset_info.json beside an array
+            document, name = document_in(os.fsencode(alike_one[0])), printable_path(os.path.basename(alike_one[0]))
+            inner = f"map(pathlib.Path, {[typed_path(one) for one in alike_one]!r})"
+            others = [os.path.basename(one) for one in files if one.endswith(first) and one not in alike_one]
+            name = f"without {first_names(others, _MOST_ENDS)}: {name}"
         if line := _rows_in_python(document, _JSON[first], call, inner):
             whole = f"; or a record a file: {command}" if command else ""
             return f"{name} is one document, and its rows are read in Python: {line}{whole}"
@@ -450,6 +488,27 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     what = "bytes" if _format_by_head(_head(one)) else "lines"
     without = f" (without {left})" if left else ""
     return f"the first {what} of {name} show how to read them{without}: {command}"
+
+
+def _put_data_first(files: list[str]) -> None:
+    """Put notes, and documents of JSON that describe other files, behind these."""
+    files.sort(key=lambda one: bool(notes_among([os.fsencode(one)], folders=True)))
+    texts_of_json = [one for one in files if _end_of(one) in _JSON] if len(files) <= _MOST_FILES else []
+    documents = [one for one in texts_of_json if _options_of(one) is None]
+    if 2 * len(documents) <= len(texts_of_json):
+        files.sort(key=documents.__contains__)
+    if len(files) <= _MOST_FILES:
+        files.sort(key=lambda one: _DATA.search(os.fsencode(one)) is None)  # beside JSON that describes them
+
+
+def _of_one_shape(files: Sequence[str], read: str) -> list[str]:
+    """Return the documents of the shape that most have, which one line of Python reads; none where all are alike."""
+    if not 1 < len(files) <= _MOST_ENDS:
+        return []
+    shapes = {one: rows_of_document(document_in(os.fsencode(one)), read) for one in files}
+    counts = Counter(shapes.values())
+    chosen = max(counts, key=lambda shape: (shape == read, counts[shape]))
+    return [one for one, shape in shapes.items() if shape == chosen] if len(counts) > 1 and chosen else []
 
 
 def _how_texts_are_read(path: str, files: Sequence[str], inside: str, base: str, call: Call) -> str:

@@ -220,6 +220,9 @@ class TestValues:
                     "detect": None,
                     "check": "structure",
                     "records": "example",
+                    "columns_differ": "refuse",
+                    "drop": None,
+                    "drop_where": None,
                 },
             ),
             (

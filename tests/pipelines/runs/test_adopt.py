@@ -186,14 +186,13 @@ def test_what_cannot_be_adopted_is_refused_with_what_helps(mnist: Path, tmp_path
     assert "is a dataset, with a manifest of its own: shardmill info mnist" in refused("mnist")
 
 
-@pytest.mark.parametrize("command", ["verify", "report", "export", "diff", "snippet"])
+@pytest.mark.parametrize("command", ["verify", "report", "export", "snippet"])
 def test_each_command_that_takes_a_dataset_names_the_way_to_one(
     mnist: Path, tmp_path: Path, shardmill: Shardmill, command: str
 ) -> None:
     words = {
         "report": ["mnist", "-o", "r.html"],
         "export": ["mnist", "-o", "x.jsonl"],
-        "diff": ["mnist", "mnist"],
         "snippet": ["torch", "mnist"],
     }
     screen = shardmill(command, *words.get(command, ["mnist"]))
