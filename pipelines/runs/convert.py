@@ -158,7 +158,7 @@ def dry_run(conversion: Conversion) -> PlanReport:
     with workers_of(conversion.runner) as workers:
         prepared = prepare(conversion, workers)
         report = look_ahead(prepared, workers, elsewhere=conversion.runner.elsewhere)
-    if conversion.input is None or not FORMATS[conversion.input.format].load().shows_columns:
+    if prepared.restored or conversion.input is None or not FORMATS[conversion.input.format].load().shows_columns:
         return report
     return replace(report, detected=(*report.detected, *lines_of_proposals(prepared, conversion.named)))
 

@@ -258,7 +258,10 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         b"a,b\ntrue,1\n1,0\n",
         declare("a", "bool"),
         "1 of 2 rows was rejected (BAD_TYPE 1)",
-        ['a.csv row 2: column "a": BAD_TYPE: "1" is not true or false; declare it: --set schema.columns.a.type=string'],
+        [
+            'a.csv row 2: column "a": BAD_TYPE: "1" is not true or false; declare it: '
+            "--set 'schema.columns.a.true_values=[\"1\"]' --set 'schema.columns.a.false_values=[\"0\"]'"
+        ],
         [{"a": True, "b": 1}],
     ),
     "a date that is none": (
