@@ -181,7 +181,7 @@ def _with_proposals(text: str, schema: Mapping[str, Any], proposals: Sequence[Pr
         return text
     own = [f"    {_flow(name)}: {_flow(rule)}" for name, rule in columns.items()]
     proposed = [f"    # {_flow(one.column)}: {_flow(dict(one.keys))}  # {escaped(one.evidence)}" for one in proposals]
-    head = "  columns:                    # without the sign of a comment a line is read"
+    head = "  columns:                    # take the # of a line away to read its column so"
     return "\n".join([*lines[:at], head, *own, *proposed, *lines[at + 1 :]]) + "\n"
 
 

@@ -19,12 +19,11 @@ import pyarrow as pa
 from ...transforms.format.schema.arrow_types import feature_of
 from ...transforms.format.wording.hints import Add, set_column
 from ...transforms.format.wording.printable import more, printable
-from ...transforms.inputs.contract.source import Survey, Task
+from ...transforms.inputs.contract.source import Survey
 from ...transforms.recipe.step import as_text
-from ...transforms.sources.text.cast import prove_column
-from ...transforms.sources.text.words import means_null
+from ...transforms.sources.text.cast import CLEAR_BOOLS, bool_words, means_null, prove_column
 from ...transforms.sources.text.written import ways_to_read
-from ...transforms.tasks.planning import first_pieces
+from ...transforms.tasks.planning import first_batch, first_pieces
 from .prepared import Prepared
 
 _MOST_VALUES: Final = 1_000
@@ -33,9 +32,6 @@ _MOST_CLASSES: Final = 20
 _ROWS_OF_A_CLASS: Final = 5
 _LONGEST_CLASS: Final = 40
 _SHOWN: Final = 4
-_WORDS: Final = (
-    ("yes", "no"), ("y", "n"), ("t", "f"), ("ja", "nein"), ("j", "n"), ("oui", "non"), ("si", "no"), ("sí", "no"),
-)  # fmt: skip
 _ENTITY: Final = re.compile(
     r"(?i)(?:^|.*_)(?:user|customer|client|patient|subject|person|speaker|session|group|order|document|video)s?(?:_?id)?"
 )
@@ -80,9 +76,10 @@ def look_at_rows(prepared: Prepared) -> Looked:
     texts: dict[str, list[str]] = {name: [] for name in columns}
     places, counts, rows_seen = dict[tuple[str, str], str](), dict[str, Counter[Any]](), 0
     for piece in first_pieces(survey):
-        batches = (rows for rows in source.read(Task(0, (piece,)), survey.frozen) if rows.batch.num_rows)
-        rows = next(batches, None)
-        if rows is None or rows_seen >= _MOST_VALUES:
+        if rows_seen >= _MOST_VALUES:
+            break
+        rows = first_batch(source, piece, survey.frozen)
+        if rows is None:
             continue
         batch = rows.batch.slice(0, _MOST_VALUES - rows_seen)
         rows_seen += batch.num_rows
@@ -148,12 +145,10 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
         if prove_column(cells, target) is not None and not (is_number and _has_codes(values)):
             return {"type": feature_of(pa.field(name, target))[0].type}, f"{seen} {noun}"
     different = Counter(values)
-    lower = {one.lower() for one in different}
-    for true, false in _WORDS:
-        if lower == {true, false}:
-            words = {word: sorted(one for one in different if one.lower() == word) for word in (true, false)}
-            shown = ", ".join(f'"{one}" {different[one]:,}' for one in sorted(different))
-            return {"true_values": words[true], "false_values": words[false]}, f"{shown} times, and nothing else"
+    words = bool_words(sorted(different)) if {one.lower() for one in different} in map(set, CLEAR_BOOLS) else None
+    if words is not None:
+        shown = ", ".join(f'"{one}" {different[one]:,}' for one in sorted(different))
+        return {"true_values": words[0], "false_values": words[1]}, f"{shown} times, and nothing else"
     for target, noun in _TYPES[2 if _has_codes(values) else 1 :]:
         feature, _ = feature_of(pa.field(name, target))
         ways = [*islice((way for way in ways_to_read(values, feature) if way and _is_unit(way.get("strip", ""))), 2)]

@@ -8,7 +8,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -34,7 +34,7 @@ from ..inputs.files.formats import (
 )
 from ..inputs.files.listing import beginning_of, glob_of_files, list_file, some_paths
 from ..inputs.files.open_file import is_object, open_file, open_listed, read_at
-from ..inputs.files.skipped_names import is_other_file, notes_among, pictures_below, why_skipped
+from ..inputs.files.skipped_names import files_below, is_other_file, notes_among, pictures_below
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
 from .evidence.hugging_face import refuse_missing_folders
@@ -181,7 +181,7 @@ def texts_beside_data(paths: Paths) -> None:
     root = os.path.join(paths.base, paths.typed[0])
     if len(paths.typed) > 1 or not os.path.isdir(root) or {*map(_format_of, paths.files)} != {"txt"}:
         return
-    data = [path for path in islice(_files_below(os.fsencode(root)), MOST_NAMES) if _DATA.search(path)]
+    data = [path for path in islice(files_below(os.fsencode(root)), MOST_NAMES) if _DATA.search(path)]
     if not data:
         return
     every = sorted({f"*{_end_of(os.fsdecode(one))}" for one in data})
@@ -203,12 +203,6 @@ _DATA: Final = re.compile(
     re.IGNORECASE,
 )
 """Suffixes of files that programs write data to, and that no format of ours has."""
-
-
-def _files_below(root: bytes) -> Iterator[bytes]:
-    for folder, below, names in os.walk(root):
-        below[:] = [one for one in below if why_skipped(one) is None]
-        yield from (os.path.join(folder, one) for one in names if why_skipped(one) is None)
 
 
 def unknown_kind(paths: Paths) -> None:
@@ -469,14 +463,15 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     command = call.reading(patterns, options[first], *splits) if first in options else None
     name = printable_path(os.path.basename(one))
     if first in _JSON and os.path.isdir(os.path.join(base, path)):
-        document, levels = document_in(os.fsencode(one)), "*/" * (stem.count("/") - os.path.join(path, "").count("/"))
+        levels = "*/" * (stem.count("/") - os.path.join(path, "").count("/"))
         inner = f"sorted(pathlib.Path({path!r}).glob({f'{levels}*{first}'!r}))"
-        alike_one = _of_one_shape([one for one in files if one.endswith(first)], _JSON[first])
-        if alike_one:  # dataset_info.json beside an array
-            document, name = document_in(os.fsencode(alike_one[0])), printable_path(os.path.basename(alike_one[0]))
-            inner = f"map(pathlib.Path, {[typed_path(one) for one in alike_one]!r})"
-            others = [os.path.basename(one) for one in files if one.endswith(first) and one not in alike_one]
-            name = f"without {first_names(others, _MOST_ENDS)}: {name}"
+        documents = [one for one in files if one.endswith(first)]
+        of_one_shape = _of_one_shape(documents, _JSON[first])
+        if of_one_shape:  # dataset_info.json beside an array
+            one, inner = of_one_shape[0], f"map(pathlib.Path, {[typed_path(each) for each in of_one_shape]!r})"
+            others = [os.path.basename(each) for each in documents if each not in of_one_shape]
+            name = f"without {first_names(others, _MOST_ENDS)}: {printable_path(os.path.basename(one))}"
+        document = document_in(os.fsencode(one))
         if line := _rows_in_python(document, _JSON[first], call, inner):
             whole = f"; or a record a file: {command}" if command else ""
             return f"{name} is one document, and its rows are read in Python: {line}{whole}"

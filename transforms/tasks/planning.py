@@ -203,7 +203,7 @@ def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, 
     rejects: list[Reject] = []
     splits: list[tuple[str, Amount]] = []
     for piece in pieces:
-        batch = _first_batch(source, piece, survey.frozen)
+        batch = first_batch(source, piece, survey.frozen)
         if batch is None:
             continue
         block = encode(replace(batch, ordinal=0))  # of a task of its own
@@ -255,7 +255,8 @@ def first_pieces(survey: Survey) -> list[Piece]:
     return list(firsts.values())
 
 
-def _first_batch(source: Source, piece: Piece, frozen: Frozen) -> Rows | None:
+def first_batch(source: Source, piece: Piece, frozen: Frozen) -> Rows | None:
+    """Return the first batch of a piece that holds rows, None where there is none."""
     task = Task(0, (piece,))
     with _naming_files(task):
         return next((rows for rows in source.read(task, frozen) if rows.batch.num_rows), None)

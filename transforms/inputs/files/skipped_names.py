@@ -110,9 +110,20 @@ def notes_among(paths: Sequence[bytes], *, folders: bool = False) -> set[bytes]:
 
 def pictures_below(root: bytes, *, deep: bool = True) -> Iterator[bytes]:
     """Yield the paths of files below a folder that may be pictures by their names; not `deep`: of those in it."""
+    for folder, names in _walk(root, deep=deep):
+        yield from (os.path.join(folder, name) for name in names if not is_other_file(name))
+
+
+def files_below(root: bytes) -> Iterator[bytes]:
+    """Yield the paths of files below a folder, but for those that are skipped wherever they are."""
+    for folder, names in _walk(root):
+        yield from (os.path.join(folder, name) for name in names)
+
+
+def _walk(root: bytes, *, deep: bool = True) -> Iterator[tuple[bytes, list[bytes]]]:
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if deep and why_skipped(name) is None]
-        yield from (os.path.join(folder, name) for name in names if not (why_skipped(name) or is_other_file(name)))
+        yield folder, [name for name in names if why_skipped(name) is None]
 
 
 @dataclass(slots=True)

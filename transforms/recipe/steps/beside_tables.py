@@ -141,8 +141,8 @@ class UnnamedPictures(Step):
         return self if self.begin else replace(self, begin=os.path.dirname(path))
 
     def look(self, batch: pa.RecordBatch) -> pa.Array:
-        there = [name for name in self.columns if name in batch.schema.names]
-        there = [name for name in there if holds_paths(Column(batch.schema.field(name)))]
+        fields = {field.name: field for field in batch.schema}
+        there = [name for name in self.columns if name in fields and holds_paths(Column(fields[name]))]
         paths = [with_suffix(batch[name], self.suffix) if self.suffix else texts_of(batch[name]) for name in there]
         texts = [(some.flatten() if is_any_list(some.type) else some).cast(pa.large_binary()) for some in paths]
         return pc.unique(_absolute(self.begin, pa.concat_arrays(texts))) if texts else pa.nulls(0, pa.large_binary())

@@ -30,9 +30,8 @@ import pyarrow.compute as pc
 from ...format.batches.arrow_memory import array_of, beginning_of, binary_array, raw_values, true_mask
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
-from ..text.cast import NUMBER, cell_bytes
+from ..text.cast import NUMBER, cell_bytes, means_null
 from ..text.cell_lists import look_of
-from ..text.words import means_null
 from .quote_bits import CR, LF, Dialect
 
 _DECIMAL: Final = (
@@ -69,7 +68,7 @@ _OTHER_BACKSLASH: Final = r"^(?:[^\\]|\\\\)*\\(?:[^nrt0bZN\\]|$)|\b[A-Za-z]:\\[^
 """In the path of a drive, before another letter, or alone."""
 
 
-class NullWords(NamedTuple):
+class GivenNulls(NamedTuple):
     """The words that are null now: in all columns, and those of each."""
 
     everywhere: Sequence[str] = ("",)
@@ -158,15 +157,14 @@ def find_obstacles(cells: pa.Array, place: Callable[[int], str]) -> tuple[npt.ND
 
 def obstacle_notes(
     found: Sequence[tuple[str, Obstacles]],
-    nulls: NullWords,
+    nulls: GivenNulls,
     delimiter: str,
     again: str,
     without_first: str,
 ) -> tuple[str, ...]:
     """Return what is to be said of columns that stay text, one line of each kind, with what can be done.
 
-    `again` is where the header comes again; `without_first` are the
-    options that leave the first row out.
+    `again` is where the header comes again; `without_first` are the options that leave the first row out.
     """
     notes = []
     for sign in ("decimal", "thousands"):
@@ -192,7 +190,7 @@ def obstacle_notes(
     return tuple(notes)
 
 
-def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], nulls: NullWords) -> str:
+def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], nulls: GivenNulls) -> str:
     words = _words([one for _, one, _ in found])
     typos = ", ".join(shown for word, shown in words.items() if not means_null(word))
     what = "a decimal comma" if sign == "decimal" else "commas between thousands"
@@ -210,7 +208,7 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], nulls
     )
 
 
-def _word_note(found: Sequence[tuple[str, Obstacles]], given: NullWords) -> str:
+def _word_note(found: Sequence[tuple[str, Obstacles]], given: GivenNulls) -> str:
     words = _words([one for _, one in found])
     nulls = [word for word in words if means_null(word)]
     typos = [word for word in words if word not in nulls]
@@ -389,7 +387,7 @@ def grouped_notes(found: Sequence[tuple[str, Look]], kept_text: Sequence[tuple[s
     )
 
 
-def look_notes(found: Sequence[tuple[str, Look]], nulls: NullWords) -> tuple[str, ...]:
+def look_notes(found: Sequence[tuple[str, Look]], nulls: GivenNulls) -> tuple[str, ...]:
     """Return what is to be said of columns by what they look like, a line of each kind."""
     kinds = defaultdict[tuple[str, str], list[tuple[str, Look]]](list)
     for name, look in found:
@@ -397,7 +395,7 @@ def look_notes(found: Sequence[tuple[str, Look]], nulls: NullWords) -> tuple[str
     return tuple(_note(kind, group, nulls) for (kind, _), group in kinds.items())
 
 
-def _note(kind: str, group: Sequence[tuple[str, Look]], nulls: NullWords) -> str:
+def _note(kind: str, group: Sequence[tuple[str, Look]], nulls: GivenNulls) -> str:
     names, (first, look) = [name for name, _ in group], group[0]
     one = len(names) == 1
     columns = f"column{'' if one else 's'} {_shown(names)}"

@@ -141,7 +141,7 @@ def look_at_piece(
 def taken_by_words(parser: Parser, cells: CsvCells, piece: CsvPiece) -> Counter[tuple[str, str]]:
     """Return how many cells of each column are null by which word; an empty cell has none."""
     found = Counter[tuple[str, str]]()
-    if not any(parser.null_values):
+    if not any(parser.null_values) or not any(column.null_count for column in cells.columns):
         return found
     plain = replace(parser, null_values=tuple(word for word in parser.null_values if not word))
     origin = cells.origin

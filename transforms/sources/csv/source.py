@@ -65,7 +65,7 @@ from .header import (
     with_plain_quotes,
 )
 from .hints import PandasCall, no_such_column, numbered_notes, wrong_signs
-from .obstacles import GROUPED, ROWS, NullWords, Obstacles, QuoteSigns, grouped_notes, look_notes, obstacle_notes
+from .obstacles import GROUPED, ROWS, GivenNulls, Obstacles, QuoteSigns, grouped_notes, look_notes, obstacle_notes
 from .parse import QUOTES_ARE_TEXT, CsvLimits, Parser, cast_cells, parse_cells
 from .quote_bits import ESCAPE
 from .record_starts import FileScan, fold_blocks
@@ -140,7 +140,7 @@ class CsvSource(TableSource):
         warnings += _read_otherwise(pieces, evidence, self.options.encoding)
         if all(feature.nullable for feature in features):  # else rows without a value are rejects
             warnings += _empty_rows(pieces, evidence, parser, whole=whole)
-        nulls = NullWords(self.options.null_values, self._nulls)
+        nulls = GivenNulls(self.options.null_values, self._nulls)
         warnings += look_notes([(name, look) for name, look in looks if look.kind == ROWS], nulls)
         kept = tuple(p for p in pieces if p.rows != 0)
         detected = (
@@ -257,7 +257,7 @@ class CsvSource(TableSource):
         without_first = str(skipped) if named and len(files) == 1 else ""
         return (
             *obstacle_notes(
-                kept_text, NullWords(options.null_values, self._nulls), options.delimiter, again, without_first
+                kept_text, GivenNulls(options.null_values, self._nulls), options.delimiter, again, without_first
             ),
             *numbered_notes(features, names, call),
         )

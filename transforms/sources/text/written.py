@@ -38,8 +38,7 @@ from ...format.wording.printable import printable, quoted
 from ...inputs.contract.source import DatasetSchema, Frozen, Survey, Task, refuse_others
 from ...recipe.step import Column, Step, Stepped, as_text, is_text, with_column
 from ...tasks.planning import first_pieces
-from .cast import FALSE, TRUE, cast_column, declared_type, number_options, problem_of, type_noun
-from .words import means_null
+from .cast import FALSE, TRUE, cast_column, declared_type, means_null, number_options, problem_of, type_noun
 
 _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
 _ONLY_PYTHON: Final = ("%f", "%z")
