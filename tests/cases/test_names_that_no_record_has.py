@@ -114,6 +114,7 @@ NAMES = {
     "languages": (["corpus.en", "corpus.de"], "de, en"),
     "polarity": (["neg.txt", "pos.txt"], "neg, pos"),
     "words beside a number": (["AAPL_2024.csv", "MSFT_2023.csv"], "AAPL, MSFT"),
+    "a letter among words": (["a.csv", "aapl.csv", "msft.csv"], "a, aapl, msft"),
     "parts": (["part-00000.csv", "part-00001.csv"], ""),
     "dates": (["2024-01-01.csv", "2024-01-02.csv"], ""),
     "numbers": (["chunk_3.csv", "chunk_4.csv", "sales_1.csv"], ""),

@@ -247,6 +247,17 @@ def test_folders_of_another_column_with_names_of_splits_are_asked_for(shardmill:
     assert counts_of("out") == {"train": 2}
 
 
+def test_a_folder_beside_those_with_words_of_splits_is_named_as_the_commands_leave_it_out(shardmill: Shardmill) -> None:
+    for folder in ("seg_train/seg_train", "seg_test/seg_test"):
+        make({f"d/{folder}/{kind}/a.parquet": pa.table({"a": [1, 2]}) for kind in ("sea", "street")})
+    make({"d/seg_pred/seg_pred/a.parquet": pa.table({"a": [3]})})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "d/seg_pred is of none and in neither command" in screen.err
+    for words, counts in zip(commands_in(screen.err), ({"train": 4, "test": 4}, {"train": 4}), strict=True):
+        assert shardmill(*words, "--overwrite").code == 0
+        assert counts_of("out") == counts
+
+
 def test_pictures_in_folders_of_a_column_of_splits_are_in_these(shardmill: Shardmill) -> None:
     make(pictures("d/split=train/cat/a.jpg", "d/split=test/cat/b.jpg"))
     screen = shardmill("convert", "d", "-o", "out")

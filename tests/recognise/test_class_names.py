@@ -56,6 +56,8 @@ def follow(shardmill: Shardmill, line: str, *paths: str) -> tuple[list[str], lis
         ("data/id2label.json", json.dumps(dict(enumerate(NAMES)))),
         ("label_map.json", json.dumps({name: number for number, name in enumerate(NAMES)})),
         ("data/class_names.json", json.dumps(NAMES)),
+        ("data/label_num_to_disease_map.json", json.dumps(dict(enumerate(NAMES)))),
+        ("leaf_classes.json", json.dumps(dict(enumerate(NAMES)))),
         ("config.json", json.dumps({"model_type": "bert", "id2label": dict(enumerate(NAMES))})),
     ],
     ids=lambda one: one if one.endswith(("txt", "json")) else "",

@@ -2,6 +2,7 @@
 
     labels.txt, target_names.txt    a name in each line: of 0, 1 and so on, or of 1 and so on
     id2label.json, config.json      {"0": "cat"}, {"cat": 0}, ["cat"], or these as `id2label` of a model's config
+    label_num_to_disease_map.json   the same in JSON of another name with a word for classes
 
 Numbers above those of the names have none. A few rows are looked at: where none is 0, lines may be of 0 or 1 on.
 """
@@ -14,7 +15,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,6 +32,8 @@ _STEMS: Final = (
     "label_map", "labelmap", "class_to_idx", "idx_to_class",
 )  # fmt: skip
 _FILES: Final = (*(f"{stem}.{end}" for stem in _STEMS for end in ("txt", "json")), "config.json")
+_OTHERS: Final = re.compile(r"(?:.*[_ -])?(?:labels?|class|classes|category|categories|targets?)(?:[_ -].*)?\.json")
+_MOST_FILES: Final = 1000
 _COLUMN: Final = re.compile(
     r"(?:.*[_ -])?(?:label|labels|class|classes|cls|target|category|y)(?:[_ -]?(?:id|idx|index))?"
 )
@@ -103,7 +106,9 @@ def _bounds(column: pa.Array) -> tuple[int, int] | None:
 def _files_near(folder: str) -> Iterator[tuple[str, list[str] | dict[int, str]]]:
     """Yield the files that have names of classes, with these, by their numbers where they say so."""
     for above in (folder, os.path.dirname(folder)):
-        for path in (os.path.join(above, name) for name in _FILES):
+        with os.scandir(above) as entries:
+            others = sorted(one.name for one in islice(entries, _MOST_FILES) if _OTHERS.fullmatch(one.name.lower()))
+        for path in (os.path.join(above, name) for name in dict.fromkeys((*_FILES, *others))):
             if os.path.isfile(path) and os.path.getsize(path) <= _MOST_BYTES and (names := _names_in(path)):
                 yield path, names
 

@@ -486,7 +486,8 @@ def _words_apart(names: Sequence[str]) -> list[str]:
     common = set(words[0]).intersection(*words) if words else set()
     own = [[word for word in each if word not in common] for each in words]
     if all(own):
-        says = all(len(word) > 1 and word.lower() not in _SAYS_NOTHING for each in own for word in each)
+        silent = sum(any(len(word) == 1 or word.lower() in _SAYS_NOTHING for word in each) for each in own)
+        says = 2 * silent < len(own)  # a.csv beside aapl.csv and msft.csv
         found = [" ".join(each) for each in own] if says and not any(map(_HASH.search, stems)) else []
     else:
         devices = [_DEVICE.search(one) for one in stems]

@@ -443,17 +443,19 @@ _KIND: Final = re.compile(rf"(?:{'|'.join(SPLITS)})_?([A-Z])")
 
 def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: FileSplits) -> str:
     folders, inner = defaultdict[str, set[str]](set), set[str]()
-    stray = ""
+    stray, level = "", mixed.level or 0
+    strays = set[str]()
     for one, file, split in zip(seen.below, seen.files, mixed.splits, strict=True):
         if split is None:
             stray = stray or file
+            strays.add(os.path.join(seen.root, *one.split("/")[:-1][: level + 1]))
         else:
-            parts, level = one.split("/")[:-1], (mixed.level or 0) + 1
-            folders[split].add(os.path.join(seen.root, *parts[:level]))
-            while mixed.words and level < len(parts) and split_in_words(parts[level]) == split:
-                level += 1  # seg_train/seg_train
+            parts, deep = one.split("/")[:-1], level + 1
+            folders[split].add(os.path.join(seen.root, *parts[:deep]))
+            while mixed.words and deep < len(parts) and split_in_words(parts[deep]) == split:
+                deep += 1  # seg_train/seg_train
             if split == splits[0]:
-                inner.add(os.path.join(seen.root, *parts[:level]))
+                inner.add(os.path.join(seen.root, *parts[:deep]))
     kinds = defaultdict[str, list[str]](list)
     for path in sorted(one for some in folders.values() for one in some):
         found = _KIND.fullmatch(os.path.basename(path))
@@ -466,7 +468,9 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
     named = [path for split in splits for path in sorted(folders[split])]
     if mixed.words:
         shown = ", ".join(shown_path(min(folders[split])) for split in splits)
-        what = f"names of folders may mean splits: {shown}"
+        beside = first_names(list(map(shown_path, sorted(strays))), SHOWN)
+        left = f", and {beside} {'is' if len(strays) == 1 else 'are'} of none and in neither command" if strays else ""
+        what = f"names of folders may mean splits: {shown}{left}"
     else:
         what = f"{shown_path(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
     both = named if stray or not mixed.words else seen.typed
