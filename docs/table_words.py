@@ -43,7 +43,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "that name the pictures and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: true` reads "
     "segmentations too",
     "input.classes": "the names of classes by number; by default of VOC those found, in their order (`numeric`: that "
-    "of whole numbers), and of YOLO those of `data.yaml` or `classes.txt` beside the labels",
+    "of whole numbers), and of YOLO those of `data.yaml` or `classes.txt` beside the labels; of COCO `dense`: 0 to "
+    "n - 1 in the order of their ids, with names",
     "input.key": "members are of one sample where their names are equal up to the first dot, or the last one; `null` "
     "is the first dot, and refuses kinds that differ in a number only",
     "input.pictures": "a picture without a name before its suffix is the column `image`, or called by its suffix",
@@ -80,6 +81,9 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.decimal": 'the sign before the fraction of numbers that are written as text, like `","`',
     "schema.columns.<name>.thousands": 'the sign between thousands of such numbers, like `"."`',
     "schema.columns.<name>.format": 'the form of dates and times, like `"%d.%m.%Y"`, or a list of forms',
+    "schema.columns.<name>.length": "the items of each list of the column, where all have as many: the feature has "
+    "this fixed shape, and a list of another length rejects its row",
+    "schema.columns.<name>.null_item": "the value in the place of nulls in the lists of the column, like `0.0`",
     "schema.columns.<name>.null": "what becomes of nulls: `{fill: VALUE}`, `mask`, `drop_row`, `error`",
     "schema.columns.<name>.file": "`path`: the column holds paths, and the feature the bytes of these files",
     "schema.columns.<name>.image": "pictures: the column holds their `bytes` (or `{bytes, path}`), in `base64`, "
@@ -156,10 +160,10 @@ CONFIG_WORDS: Final[dict[str, str]] = {
 REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
     "BAD_WIDTH": (
         "CSV: a row has more or fewer cells than the header. JSON lines: a key comes twice, or no row has it that was "
-        "looked at. NumPy: an array lacks a member or has one too many.",
+        "looked at. NumPy: an array lacks a member or has one too many. A list has not the declared `length`.",
         "Too long: quote cells that hold the delimiter. Too short: add the cells, or quote the one whose line break "
         "cuts the row. Check `--delimiter`. Declare the key, or set `schema.infer: full`. Save the same members in "
-        "each file.",
+        "each file. Fix the list, or leave `length` out.",
     ),
     "BAD_TYPE": (
         "A cell is not a value of its column's type.",
@@ -179,7 +183,10 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "Choose a finer `unit`, or leave the type out.",
     ),
     "FLOAT_UNDERFLOW": ("A number in text would become 0.", "Declare the column `string`, or `as: bytes`."),
-    "NULL_IN_LIST": ("A null inside a list.", "Fill or drop nulls in lists before."),
+    "NULL_IN_LIST": (
+        "A null inside a list.",
+        "Name the value in its place: `schema.columns.<name>.null_item`; or drop the null.",
+    ),
     "FIELD_TOO_LARGE": (
         "A value has more bytes than `limits.field_bytes` (images: `limits.image_bytes`).",
         "Raise the limit, or leave the file out.",

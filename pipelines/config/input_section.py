@@ -57,7 +57,7 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
         lay_input(section, document.held, like=document.like)
     if found is not None and look.typed:
         found = _resolve(document, section, found, look)
-        _lay_annotations(section, found, asked)
+        _lay_annotations(document, section, found, asked)
         _fill_detected(document, section, found, section["paths"], look)
     if found is None:  # so that no format's own model will look at the other keys
         try:
@@ -75,9 +75,14 @@ def _of_found_annotations(section: dict[str, Any]) -> dict[str, Any]:
     return asked
 
 
-def _lay_annotations(section: dict[str, Any], form: Format[Any], asked: dict[str, Any]) -> None:
-    of_kind = section["format"] in ANNOTATION_KINDS and asked.keys() <= form.options.model_fields.keys()
-    section.update(asked if of_kind or not asked else {"annotations": asked})
+def _lay_annotations(document: Document, section: dict[str, Any], form: Format[Any], asked: dict[str, Any]) -> None:
+    """Say of annotations that were found what is asked for, and in an append what its dataset remembers of its own."""
+    keys = form.options.model_fields.keys() if section["format"] in ANNOTATION_KINDS else set[str]()
+    known = {} if document.held is None else document.held.conversion.get("input", {}).get("annotations", {})
+    found = {key: value for key, value in known.items() if key in keys and document.read_as is not None} | asked
+    section.update(found if asked.keys() <= keys else {"annotations": asked})
+    if document.read_as is not None and "annotations" not in document.read_as and found:
+        document.read_as["annotations"] = found
 
 
 def _snapshots(document: Document, paths: list[str], base: str, call: Call) -> list[str]:

@@ -25,6 +25,7 @@ from pydantic import (
 
 from ...transforms.format.batches.rejects import parse_max_rejects
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
+from ...transforms.format.nested.keys import LARGEST_GRID
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.wording.hints import Set
@@ -221,6 +222,8 @@ class ColumnConfig(_Section):
     null_values: Words = []
     true_values: Words = []
     false_values: Words = []
+    length: Annotated[int, Field(ge=1, le=LARGEST_GRID)] | None = None
+    null_item: str | bool | int | float | None = None
     null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
     file: Literal["path"] | None = None
     image: Literal["path", "bytes", "base64", "none"] | None = None
@@ -255,6 +258,8 @@ class ColumnConfig(_Section):
             raise ValueError("true_values and false_values make a bool of text; leave the type and the label out")
         if self.is_list and (self.label or self.format or self.thousands or self.strip or self.negative):
             raise ValueError("as: list does not go with label, strip, thousands, negative and format; leave them out")
+        if self.holds_lists and (self.label or self.file or self.is_picture or self.as_ == "json"):
+            raise ValueError("length and null_item are of lists: leave them out beside label, file, image and as: json")
         if self.label and self.null == "mask":
             raise ValueError("null: mask does not go with label, since 0 is a class; leave it out, or fill the nulls")
         if self.is_picture and (self.null == "mask" or isinstance(self.null, Fill)):
@@ -288,6 +293,11 @@ class ColumnConfig(_Section):
     def is_list(self) -> bool:
         """Whether each cell of text holds a list."""
         return self.as_ == "list"
+
+    @property
+    def holds_lists(self) -> bool:
+        """Whether something is said of the lists of a column."""
+        return self.length is not None or self.null_item is not None
 
     @property
     def is_picture(self) -> bool:

@@ -32,7 +32,7 @@ class Decision(NamedTuple):
     note: str = ""
 
 
-_OF_ALL_FORMATS: Final = ("label", "file", "image")
+_OF_ALL_FORMATS: Final = ("label", "file", "image", "length", "null_item")
 """What a column becomes, whatever the format of its file."""
 
 DECISIONS: Final = (

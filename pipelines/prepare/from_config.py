@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from ...transforms.errors import InputError, UsageError
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
@@ -30,7 +30,7 @@ from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import ClassesOfFiles, Flags, Label
-from ...transforms.recipe.steps.nulls import Nulls, NullWords
+from ...transforms.recipe.steps.nulls import Lists, Nulls, NullWords
 from ...transforms.recipe.steps.pictures import ChosenFeatures, ExportedPictures, FromBase64, Pictures, is_feature_of
 from ...transforms.recipe.steps.preprocess_pictures import PreprocessByType
 from ...transforms.recipe.steps.where import Where
@@ -261,13 +261,14 @@ def _steps_of_columns(config: Config, columns: Sequence[tuple[str, ColumnConfig]
     words = [] if takes_words else [(name, rule.nulls) for name, rule in columns if rule.nulls]
     steps: list[Step] = [NullWords(*one) for one in words]
     steps += [_written(name, rule) for name, rule in columns if rule.is_written]
+    steps += [Lists(name, rule.length, _in_json(rule.null_item)) for name, rule in columns if rule.holds_lists]
     if options is not None and options.where is not None:
         looked_at = columns_in(read_expression(options.where))
         gone = [name for name in options.exclude_columns if name in looked_at]
         steps += [Where(options.where), *keep_step(options.model_copy(update={"exclude_columns": gone}))]
     names = tuple((name, rule.name) for name, rule in columns if rule.name is not None)
     steps += [Rename(names)] if names else []
-    nulls = [(rule.file is not None, _nulls(name, rule.null)) for name, rule in features if rule.settles_nulls]
+    nulls = [(rule.file is not None, _nulls(name, rule)) for name, rule in features if rule.settles_nulls]
     steps += [step for of_file, step in nulls if not of_file]
     steps += [Constants.of(config.schema_.constants)] if config.schema_.constants else []
     for name, rule in features:
@@ -298,18 +299,25 @@ def _of_pictures_beside(config: Config, settings: Settings, named: tuple[str, ..
 
 def _written(name: str, rule: ColumnConfig) -> Written | CellLists:
     if rule.is_list:
-        return CellLists(name, replace(rule.declared, as_=None))
+        return CellLists(name, replace(rule.declared, as_=None), nulls=rule.null_item is not None)
     formats = (rule.format,) if isinstance(rule.format, str) else tuple(rule.format or ())
     brackets = rule.negative == "brackets"
     bools = (tuple(rule.true_values), tuple(rule.false_values))
     return Written(name, rule.declared, rule.strip, rule.decimal, rule.thousands or "", formats, brackets, bools)
 
 
-def _nulls(column: str, null: str | Fill) -> Nulls:
-    if not isinstance(null, Fill):
-        return Nulls(column, null)
-    finite = not isinstance(null.fill, float) or math.isfinite(null.fill)
-    return Nulls(column, "fill", null.fill if finite else str(null.fill))  # JSON has no NaN
+def _nulls(column: str, rule: ColumnConfig) -> Nulls:
+    if not isinstance(rule.null, Fill):
+        return Nulls(column, rule.null, length=rule.length)
+    return Nulls(column, "fill", _in_json(rule.null.fill))
+
+
+T = TypeVar("T")
+
+
+def _in_json(value: T) -> T | str:
+    """Return a value with text for a number that JSON has not."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _files(config: Config, names: tuple[str, ...], pictures: tuple[str, ...]) -> Files:

@@ -225,7 +225,8 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, str, list[dict[str, Any]]]]
         column([[1, None], [2]]),
         [],
         "1 of 2 rows was rejected (NULL_IN_LIST 1)",
-        'a.parquet row group 0 row 1: column "x": NULL_IN_LIST: null is in a list; fill or drop nulls before',
+        'a.parquet row group 0 row 1: column "x": NULL_IN_LIST: null is in a list; fill such nulls: '
+        "--set schema.columns.x.null_item=0",
         [{"x": [2]}],
     ),
 }

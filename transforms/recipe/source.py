@@ -323,6 +323,8 @@ def _features(columns: Sequence[Column], survey: Survey) -> tuple[list[Feature],
             feature, reason = feature_of(column.field, column.rule)
             features.append(feature)
             choices.append(Choice(column.name, feature.type, f"{reason}; {column.reason}"))
+        if column.length is not None:
+            features[-1] = replace(features[-1], shape=(column.length,))
     others = [choice for name, choice in why.items() if name not in own]  # such as the layout of folders
     return features, (*choices, *others)
 

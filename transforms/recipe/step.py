@@ -45,6 +45,7 @@ class Column:
     rule     what feature a column of a step becomes, where its type alone leaves that open
     null     what became of its nulls, as the manifest states it; `fill` is the value in their place
     file     `path` where its values are the bytes of files that the source's column names
+    length   the items of each of its lists, where these are of any length in batches
     """
 
     field: pa.Field
@@ -56,6 +57,7 @@ class Column:
     null: str = "absent"
     fill: str | int | float | bool | None = None
     file: str | None = None
+    length: int | None = None
 
     @property
     def name(self) -> str:

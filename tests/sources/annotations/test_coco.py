@@ -439,3 +439,46 @@ def test_workers_read_pictures_and_boxes_without_pandas() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("3 False\n", "")
+
+
+def test_ids_with_gaps_are_dense_by_the_setting_on_the_screen_and_in_appends(shardmill: Shardmill) -> None:
+    command = ["convert", "pictures", "-o", "out", "--set", "input.annotations.coco=one.json"]
+    of_classes("one.json", {90: "toothbrush", 1: "person", 7: "train"}, 90, 1)
+    screen = shardmill(*command)
+    (line,) = [line for line in screen.out.splitlines() if "plain numbers" in line]
+    assert "; to number them 0 to 2: --set " in line
+    assert shardmill(*command, "--set", line.rpartition("--set ")[2], "--overwrite").code == 0
+    assert open_dataset("out").labels == {"image/object/class/label": ("person", "train", "toothbrush")}
+    assert records()[0]["image/object/class/label"] == [2, 0]
+    assert records()[0]["image/object/class/text"] == ["toothbrush", "person"]
+    add(of_classes("two.json", {5: "bus", 2: "toothbrush", 3: "person"}, 5, 2, 3))
+    assert open_dataset("out").labels == {"image/object/class/label": ("person", "train", "toothbrush", "bus")}
+    assert records()[1]["image/object/class/label"] == [3, 2, 0]
+    assert verify_dataset("out").ok
+
+
+def test_dense_classes_have_a_name_each_and_a_dataset_that_has_names() -> None:
+    def of(file: str) -> dict[str, Any]:
+        return {"coco": [file], "classes": "dense"}
+
+    of_classes("alike.json", {1: "cat", 2: "cat"}, 1)
+    with pytest.raises(SchemaError, match='classes: dense: 2 categories are called "cat"; give each a name of its own'):
+        convert("pictures", output="out", input__annotations=of("alike.json"))
+    run(of_classes("plain.json", {1: "cat", 5: "dog"}, 1))
+    of_classes("more.json", {1: "cat", 5: "dog"}, 1, 3)
+    with pytest.raises(SchemaError, match=r"classes: dense gives classes names, and .* has plain numbers; leave the"):
+        append("pictures", output="out", input__annotations=of("more.json"), force=True)
+    with pytest.raises(TooManyRejects, match="object 2 has no class"):
+        convert("pictures", output="other", input__annotations=of("more.json"))
+
+
+def test_classes_are_dense_too_where_coco_is_found_by_its_place(shardmill: Shardmill) -> None:
+    of_classes("pictures/instances_train.json", {90: "toothbrush", 1: "person"}, 90, 1)
+    done = shardmill("convert", "pictures", "-o", "out", "--set", "input.annotations.classes=dense")
+    assert done.code == 0, done.err
+    assert open_dataset("out").labels == {"image/object/class/label": ("person", "toothbrush")}
+    of_classes("pictures/instances_train.json", {7: "train", 1: "person"}, 1, 7)
+    Image.new("RGB", (WIDTH, HEIGHT), (9, 9, 9)).save("pictures/0.png")
+    done = shardmill("append", "pictures", "-o", "out", "--split", "train", "--changed", "append")
+    assert done.code == 0, done.err
+    assert open_dataset("out").labels == {"image/object/class/label": ("person", "toothbrush", "train")}

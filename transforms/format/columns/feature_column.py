@@ -36,7 +36,7 @@ from ..schema.column_types import Form, column_type, form_of, is_string
 from ..schema.schema import Feature, Schema
 from ..wording.hints import Set, set_column
 from ..wording.printable import VALUE_LIMIT, printable
-from .lists import Cells, cells_of
+from .lists import Cells, cells_of, nulls_in_lists
 from .numbers import BadValues, float_values, int64_values
 
 # Strings and bytes as views into the column's own memory, checked.
@@ -270,9 +270,8 @@ def _problems(cells: Cells, feature: Feature, bad: list[BadValues], excused: Col
 def _null_values(values: pa.Array, feature: Feature) -> BadValues:
     valid = valid_mask(values)
     positions = np.zeros(0, np.int64) if valid is None else np.flatnonzero(~valid)
-    return BadValues(
-        positions, "NULL_IN_LIST", feature.type, lambda _: "null", "is in a list; fill or drop nulls before"
-    )
+    says = nulls_in_lists(feature.name, values.type)
+    return BadValues(positions, "NULL_IN_LIST", feature.type, lambda _: "null", says)
 
 
 def _not_null_error(feature: Feature) -> CellError:

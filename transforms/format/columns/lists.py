@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,9 @@ from ...errors import SchemaError
 from ..batches.arrow_memory import I64, array_of, offsets_of, raw_values, valid_mask
 from ..schema.arrow_checks import meaning
 from ..schema.arrow_types import is_list
+from ..schema.column_types import is_string
 from ..schema.schema import Feature
+from ..wording.hints import set_column
 from ..wording.printable import printable
 
 
@@ -174,6 +177,24 @@ def _list_views(array: pa.Array, present: npt.NDArray[np.bool_] | None) -> Cells
     offsets = _ends(sizes)
     positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
     return Cells(plain_array(_selectable(array.values).take(array_of(positions))), offsets, present)
+
+
+NULLS_IN_LISTS: Final = "is in a list; fill or drop nulls before"
+
+
+def item_for_null(kind: pa.DataType) -> str | int | bool | None:
+    """Return a value that may stand for null among values of a type; None where a config can give none."""
+    if types.is_boolean(kind):
+        return False
+    if types.is_integer(kind) or types.is_floating(kind):
+        return 0
+    return "unknown" if is_string(kind) else "1970-01-01" if types.is_date(kind) or types.is_timestamp(kind) else None
+
+
+def nulls_in_lists(column: str, kind: pa.DataType) -> str:
+    """Return what is wrong with a null among the items of a column's lists, which are of a type, and the fix."""
+    item = item_for_null(kind)
+    return NULLS_IN_LISTS if item is None else f"is in a list; fill such nulls: {set_column(column, 'null_item', item)}"
 
 
 def _ends(lengths: I64) -> I64:

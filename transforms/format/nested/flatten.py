@@ -28,7 +28,7 @@ from pyarrow import types
 from ...errors import SchemaError
 from ..batches.arrow_memory import I64, array_of
 from ..batches.rejects import CellError, CellProblem
-from ..columns.lists import lists_of, plain_array
+from ..columns.lists import NULLS_IN_LISTS, lists_of, nulls_in_lists, plain_array
 from ..schema.arrow_checks import run_values
 from ..schema.column_types import is_string
 from ..schema.schema import ColumnRule
@@ -372,7 +372,7 @@ class _Flattener:
 
     def _no_nulls(self, name: str, array: pa.Array, row_of: RowOf) -> None:
         if array.null_count:
-            plain = "null is in a list; fill or drop nulls before"
+            plain = f"null {nulls_in_lists(name, array.type) if name == self.source else NULLS_IN_LISTS}"
             fix = (
                 ""
                 if self.source is None

@@ -1,4 +1,4 @@
-"""What becomes of the nulls of a column: `schema.columns.NAME.null`.
+"""What becomes of the nulls of a column, `schema.columns.NAME.null`, and of its lists.
 
 absent      the key is not in the record: how it is unless something else is asked for
 fill: v     the value v
@@ -19,26 +19,32 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
+from ...format.batches.arrow_memory import array_of, true_mask
 from ...format.batches.rejects import CellError, CellProblem
+from ...format.columns.lists import item_for_null, lists_of
 from ...format.nested.flatten import empty_array, stored
-from ...format.nested.keys import MASK, is_flat, stored_type
-from ...format.schema.arrow_types import is_list
+from ...format.nested.keys import MASK, is_any_list, is_flat, stored_type
+from ...format.schema.arrow_types import ColumnLayout, is_list, type_words
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import set_column
-from ...format.wording.printable import NoColumnError, printable, quoted
-from ..step import Column, Labels, Step, Stepped, Types, as_text, with_column
+from ...format.wording.printable import NoColumnError, counted, printable, quoted
+from ..step import Column, Labels, Step, Stepped, Types, as_text, is_text, with_column
 
 FILL: Final = "fill"
 
 
 @dataclass(frozen=True, slots=True)
 class Nulls(Step):
-    """Do with the nulls of a column as `how` says; `fill` is the value of `fill`, `kind` the type in an append."""
+    """Do with the nulls of a column as `how` says; `fill` is the value of `fill`, `kind` the type in an append.
+
+    A list of `length` is masked by as many zeros.
+    """
 
     column: str
     how: str
     fill: str | int | float | bool | None = None
     kind: pa.DataType | None = None
+    length: int | None = None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -93,7 +99,7 @@ class Nulls(Step):
             raise SchemaError(
                 f'column "{name}": null: {self.how} does not fit {printable(str(kind))}; choose drop_row or error'
             )
-        value = zero_of(kind) if self.how == MASK else self.fill
+        value = zero_of(kind, self.length or 0) if self.how == MASK else self.fill
         try:
             return scalar_of(value, kind)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -163,10 +169,10 @@ def _plain(values: pa.Array) -> pa.Array:
     return values.cast(pa.large_binary()) if types.is_binary_view(values.type) else values
 
 
-def zero_of(kind: pa.DataType) -> Any:
-    """Return the zero of a type: 0, "", b"", false, or as many of them as a list of one length has; else no values."""
+def zero_of(kind: pa.DataType, length: int = 0) -> Any:
+    """Return the zero of a type: 0, "", b"", false, or as many of them as a list of one length has; else `length`."""
     if is_list(kind):
-        return []
+        return [zero_of(kind.value_type)] * length if length else []
     if types.is_fixed_size_list(kind):
         return [zero_of(kind.value_type)] * kind.list_size
     if is_string(kind):
@@ -189,3 +195,129 @@ def scalar_of(value: Any, kind: pa.DataType) -> pa.Scalar:
     if isinstance(value, float) and types.is_integer(kind):
         raise ValueError(value)  # Arrow would cut it
     return pa.scalar(value, kind)
+
+
+# What the lists of a column are made of: `schema.columns.NAME.null_item` and `schema.columns.NAME.length`.
+#
+#     null_item: 0.0   [1.0, null, 3.0]   [1.0, 0.0, 3.0], also in lists of lists
+#     length: 3        [1, 2]             a reject; the feature has the shape [3]
+#
+# A batch has lists of any length, so that a null costs nothing however long the others are.
+
+
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Lists(Step):
+    """Hold the lists of a column to a length, and fill the nulls in them; `kind` is the type in an append."""
+
+    column: str
+    length: int | None = None
+    null_item: str | int | float | bool | None = None
+    kind: pa.DataType | None = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def under(self, dataset: Types, labels: Labels) -> Lists:  # noqa: ARG002
+        return replace(self, kind=dataset.get(self.column))
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        known = {column.name: column for column in columns}
+        if self.column not in known:
+            if self.kind is None:
+                raise NoColumnError("schema.columns", self.column, list(known))
+            return columns  # a file of an append may lack it
+        column = known[self.column]
+        kind = stored_type(column.field.type)
+        if self.kind is not None and is_any_list(self.kind) and is_text(column):
+            kind = pa.large_list(self.kind.value_type)  # so far the column has no value
+        self._check_length(column.field.type, kind)
+        self._check_item(column.field.type, kind)
+        field = column.field.with_type(self._made(empty_array(kind))[0].type)
+        made = replace(column, field=field, length=None if types.is_fixed_size_list(kind) else self.length)
+        return [made if one is column else one for one in columns]
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+        if self.column not in batch.schema.names:
+            return Stepped(batch)
+        values, problems = self._made(stored(batch[self.column]))
+        return Stepped(with_column(batch, self.column, values), None, tuple(problems))
+
+    def _made(self, values: pa.Array) -> tuple[pa.Array, list[CellProblem]]:
+        if self.null_item is not None:
+            values = _filled(values, self.null_item)
+        if self.length is None or types.is_fixed_size_list(values.type):
+            return values, []
+        cells, there, problems = lists_of(values), true_mask(values.is_valid()), list[CellProblem]()
+        assert cells.offsets is not None
+        lengths = np.diff(cells.offsets)
+        odd = there & (lengths != self.length)
+        for row in np.flatnonzero(odd).tolist():
+            items = cells.values.slice(int(cells.offsets[row]), min(int(lengths[row]), _SHOWN)).to_pylist()
+            problems.append(self._problem(row, items, int(lengths[row])))
+        made = pa.LargeListArray.from_arrays(array_of(cells.offsets), cells.values, mask=array_of(odd | ~there))
+        return made, problems
+
+    def _check_length(self, given: pa.DataType, kind: pa.DataType) -> None:
+        if self.length is None:
+            return
+        if not (is_any_list(kind) and is_flat(kind)):
+            raise self._misfit("length", given)
+        shape = list(ColumnLayout.of(self.column, given).shape)
+        if -1 not in shape and shape not in ([], [self.length]):
+            raise SchemaError(
+                f'column "{printable(self.column)}": length is {self.length}, and the file says that each value has '
+                f"the shape {shape}; leave the key out"
+            )
+
+    def _check_item(self, given: pa.DataType, kind: pa.DataType) -> None:
+        if self.null_item is None:
+            return
+        if not is_any_list(kind):
+            raise self._misfit("null_item", given)
+        item = stored_type(kind if self.kind is None else self.kind)
+        while is_any_list(item):
+            item = stored_type(item.value_type)
+        try:
+            scalar_of(self.null_item, item)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            known = item_for_null(item)
+            fix = "leave the key out" if known is None else f"give one: {set_column(self.column, 'null_item', known)}"
+            raise SchemaError(
+                f'column "{printable(self.column)}": null_item is {self.null_item!r}, which is no value of the items '
+                f"of its lists, {printable(type_words(item))}; {fix}"
+            ) from error
+
+    def _misfit(self, key: str, given: pa.DataType) -> SchemaError:
+        held = printable(type_words(given))
+        return SchemaError(
+            f'column "{printable(self.column)}": {key} is of lists of plain values, and the column holds {held}; leave '
+            f"the key out"
+        )
+
+    def _problem(self, row: int, items: Sequence[object], length: int) -> CellProblem:
+        words = [repr(item) if isinstance(item, str) else str(item) for item in items]
+        shown = printable(f"[{', '.join([*words, '...'] if length > len(items) else words)}]")
+        count, key = f'"{shown}" has {counted(length, "item")}', f"schema.columns.{printable(self.column)}.length"
+        message = f"{count}, and {key} is {self.length}; fix the row, or leave the key out"
+        in_append = f"{count}, and lists of the dataset have {self.length}; fix the file"
+        wanted = f"a list of {counted(self.length or 0, 'item')}"
+        return CellProblem(row, CellError(self.column, "BAD_WIDTH", shown, wanted, message, in_append))
+
+
+def _filled(values: pa.Array, item: Any) -> pa.Array:
+    """Return lists, at any depth, without nulls among their items; a list that is null stays one."""
+    if not is_any_list(values.type):
+        plain = _plain(values)
+        return pc.fill_null(plain, scalar_of(item, plain.type)) if plain.null_count else plain
+    mask = values.is_null() if values.null_count else None
+    if types.is_fixed_size_list(values.type):
+        size = values.type.list_size
+        flat = stored(values.values.slice(values.offset * size, len(values) * size))
+        return pa.FixedSizeListArray.from_arrays(_filled(flat, item), size, mask=mask)
+    cells = lists_of(values)
+    assert cells.offsets is not None
+    return pa.LargeListArray.from_arrays(array_of(cells.offsets), _filled(cells.values, item), mask=mask)

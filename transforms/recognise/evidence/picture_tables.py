@@ -101,8 +101,7 @@ def by_given_annotations(given: Mapping[str, Any], paths: Sequence[str], base: s
     section = annotated_section(given, kind, files, [paths[0]])
     if kind in ("coco", "yolo"):
         section["masks"] = annotations["masks"]
-    if kind != "coco":
-        section["classes"] = annotations["classes"]
+    section["classes"] = annotations["classes"]
     return Resolved(
         section,
         {"file_name": {"name": "image", "image": "path"}},

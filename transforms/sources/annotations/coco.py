@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, decode
 
-from ...errors import SourceError
+from ...errors import SchemaError, SourceError
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import first_names, printable
 from ...inputs.contract.source import ParallelMap, SourceEntry
@@ -85,7 +85,30 @@ def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
             found.add(number, entry, document, known)
     warnings = [f"{text}: {count:,}" for text, count in found.counts.items() if count]
     objects = _with_keypoints(filled(found.objects.table(), found.more.table(), found.more_of))
-    return annotated(found.pictures, len(entries), found.classes, objects, warnings=warnings)
+    classes = found.classes
+    if options.dense:
+        classes, objects = _dense(classes, objects, options.held or ())
+    return annotated(found.pictures, len(entries), classes, objects, warnings=warnings)
+
+
+def _dense(classes: Mapping[int, str], objects: pa.Table, held: Sequence[str]) -> tuple[dict[int, str], pa.Table]:
+    """Return classes numbered from 0 in the order of their ids, behind those of a dataset, and objects with these.
+
+    Raises `SchemaError` where two classes have one name.
+    """
+    ids = sorted(classes)
+    names = [*dict.fromkeys((*held, *(classes[one] for one in ids)))]
+    name, most = next(iter(Counter(classes.values()).most_common(1)), ("", 0))
+    if most > 1:
+        raise SchemaError(
+            f'classes: dense: {most} categories are called "{printable(name)}"; give each a name of its own in the '
+            f"list of categories, or leave the key out"
+        )
+    if "category" in objects.column_names:
+        numbers = pa.array([names.index(classes[one]) for one in ids], pa.int64())
+        index = pc.index_in(pa.concat_arrays(objects["category"].chunks), value_set=pa.array(ids, pa.int64()))
+        objects = objects.drop_columns(["category"]).append_column("category", numbers.take(index))
+    return dict(enumerate(names)), objects
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,10 @@ class _Annotations(Options):
 
 
 class CocoInput(_Annotations):
-    """COCO's JSON files."""
+    """COCO's JSON files; `dense` classes are numbered from 0 in the order of their ids."""
 
     format: Literal["coco"] = "coco"
+    classes: Literal["dense"] | None = None
     masks: bool = False
 
 
@@ -101,7 +102,8 @@ class CocoFormat(Format[CocoInput]):
     def source(self, options: CocoInput, settings: Settings) -> Source:
         from .rows import AnnotationOptions
 
-        wanted = AnnotationOptions(masks=options.masks, folders=options.folders(settings.base))
+        folders = options.folders(settings.base)
+        wanted = AnnotationOptions(masks=options.masks, folders=folders, dense=options.classes == "dense")
         return options.source(wanted, settings)
 
 

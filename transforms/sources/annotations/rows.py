@@ -86,7 +86,7 @@ class AnnotationOptions:
     are the classes by number, where files have numbers alone. `folders` are those of the pictures, each with the file
     or folder of annotations that is of them. `held` are the classes of the dataset of an append, by number, None where
     it has no names of them. `numeric` names of classes that files do not number are whole numbers, in the order of
-    these.
+    these. `dense` classes, whose ids have gaps, are numbered from 0 in the order of these ids.
     """
 
     masks: bool = False
@@ -95,6 +95,7 @@ class AnnotationOptions:
     folders: tuple[tuple[bytes, PictureFolder], ...] = ()
     held: tuple[str, ...] | None = None
     numeric: bool = False
+    dense: bool = False
 
     def __post_init__(self) -> None:
         if self.masks:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from isal import isal_zlib
 
 from ...errors import InputError, SchemaError, SourceError
-from ...format.batches.rejects import CellError, Place, Reject
+from ...format.batches.rejects import NEW_DATASET, CellError, Place, Reject
 from ...format.batches.rows import Rows
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
@@ -53,6 +53,8 @@ _ROWS: Final = 256
 """Rows of a piece: as many pictures as a batch of images has at most."""
 
 _PLAIN: Final = "{}, so that image/object/class/label has plain numbers, without names in TFDS and the manifest{}"
+_NEW: Final = f"leave the key out, or convert to a new dataset ({NEW_DATASET})"
+_DENSE: Final = f"; to number them 0 to {{}}: {Set('input.annotations.classes', 'dense')}"
 _IN_TEXT: Final = "; the names are in image/object/class/text"
 
 _Read: TypeAlias = Callable[[Sequence[SourceEntry], AnnotationOptions, ParallelMap], Annotated]
@@ -106,6 +108,8 @@ class AnnotationSource(Source):
                 f"classes are numbered by the names in these files alone, and {dataset.name} has numbers already; give "
                 f"all classes in their order: {Set('input.annotations.classes', '[cat, dog]')}"
             )
+        if self.options.dense:
+            raise SchemaError(f"classes: dense gives classes names, and {dataset.name} has plain numbers; {_NEW}")
         return replace(self, dataset=dataset.name)
 
     def list_files(self) -> Listing:
@@ -164,9 +168,11 @@ class AnnotationSource(Source):
         if held is not None:
             names = names_after(held, found.classes, self.dataset)
         in_text = _IN_TEXT if _has_field(fields, "label") else ""
-        said: tuple[str, ...] = (
-            (_PLAIN.format(why, in_text),) if names is None and why and found.used and not self.dataset else ()
-        )
+        said: tuple[str, ...] = ()
+        if names is None and why and found.used and not self.dataset:
+            count = len({*found.classes.values()})
+            may_be_dense = self.kind == "coco" and count == len(found.classes) and found.used <= found.classes.keys()
+            said = (_PLAIN.format(why, in_text) + _DENSE.format(count - 1) * may_be_dense,)
         if self.kind in _BY_NAMES and self.options.names is None and held is None:
             said = (*said, *numbers_note(names or (), "input.annotations.classes", "classes"))
         said = (*found.notes, *said)

@@ -241,7 +241,7 @@ def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Col
     kept = wanted.pick(named)
     chosen = choose_columns(
         texts, [one for one in kept if one in texts], rules, rows=found.samples, infer=wanted.infer, whole=True,
-        name=name, known=wanted.nested,
+        name=name, known=wanted.nested, most_odd=0,
     )  # fmt: skip
     features, fields, choices = list(chosen.features), list(chosen.fields), list(chosen.choices)
     labels: dict[str, tuple[str, ...]] = {}

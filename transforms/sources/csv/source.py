@@ -14,7 +14,7 @@ import pyarrow as pa
 from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
-from ...format.wording.printable import NoColumnError
+from ...format.wording.printable import NoColumnError, counted
 from ...inputs.contract.selection import apart_warning, capitals_warnings, files_apart, lacking_files, refuse_columns
 from ...inputs.contract.source import (
     DatasetSchema,
@@ -331,7 +331,7 @@ def table_warnings(
         elif index in streams:
             blanks, nul = streams[index].blanks, streams[index].nul
         if blanks and not blank_rows:
-            found.append(f"{head.name}: {blanks} blank line{'s' * (blanks > 1)} skipped")
+            found.append(f"{head.name}: {counted(blanks, 'blank line')} skipped")
         if nul:
             found.append(f"{head.name}: holds NUL bytes; they are kept")
     return [*found, *_header_only(heads, pieces, evidence)]

@@ -43,15 +43,20 @@ class Annotations(BaseModel):
     voc: InputPath | None = None
     yolo: InputPath | None = None
     masks: bool = False
-    classes: Literal["numeric"] | list[str] | None = None
+    classes: Literal["dense", "numeric"] | list[str] | None = None
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Annotations:
         given = [key for key in ANNOTATION_KINDS if getattr(self, key) is not None]
         if len(given) != 1:
             raise ValueError("annotations are of one kind: coco or boxes (a list of files), voc or yolo (a folder)")
-        if self.classes is not None and self.coco is not None:
-            raise ValueError("classes go with voc and yolo and boxes; files of coco list theirs: leave the key out")
+        if self.classes not in (None, "dense") and self.coco is not None:
+            raise ValueError(
+                "classes go with voc and yolo and boxes; files of coco list theirs: leave the key out, or number them "
+                "from 0 with classes: dense"
+            )
+        if self.classes == "dense" and self.coco is None:
+            raise ValueError("classes: dense goes with coco; those of other files have no gaps: leave it out")
         if self.classes == "numeric" and self.yolo is not None:
             raise ValueError("classes: numeric goes with voc and boxes; files of yolo have numbers: leave it out")
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from .values import (
     fits,
     is_list,
     noun,
+    same_kind,
     shared_type,
     type_of,
     type_of_all,
@@ -104,17 +105,19 @@ def choose_columns(
     whole: bool,
     name: str,
     known: Mapping[str, pa.Field],
+    most_odd: float,
 ) -> Chosen:
     """Return the feature of each column that is kept, and the reason of each.
 
     `name` is that of the first file; `known` are the nested columns of a dataset that is appended to. Raises
-    `SchemaError` where values of a column have no common type, no feature holds them, or a declared type does not fit.
+    `SchemaError` where values of a column have no common type, but for a share of `most_odd`, no feature holds them, or
+    a declared type does not fit.
     """
     columns = []
     for column in kept:
         evidence, rule = found[column], rules.get(column, ColumnRule())
         if rule.type is None and infer != "none":
-            refuse_mixed(column, evidence)
+            refuse_mixed(column, evidence, most_odd)
         nullable = evidence.values < rows or not whole
         kind = _arrow_type(column, evidence, rule, infer)
         if column in known and rule.type is None and fits(evidence.type, known[column].type):
@@ -244,11 +247,20 @@ AUTO_ROWS: Final = 10_000
 """Above `LineSizes.auto_bytes`, `infer: auto` reads this many rows of each file."""
 
 
+MOST_ODD: Final = 0.1
+"""The share of the values of a column that may be of other kinds than most: their rows are rejects.
+
+Of more the column has no type, and the fix is to declare one. The dataset of an append has one, whatever the share.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What some lines show of a column: its type, how many values it has, and the place of the first one.
 
-    `mixed` are two types that nothing holds together, each with the place of a value, of the member `within`.
+    Where values are of several `kinds` (numbers, text, lists, ...), these are what each shows, in the order in which
+    they are met, and the type is that of the most values. `mixed` are two types of one kind that nothing holds
+    together, each with the place of a value, of the member `within`.
     """
 
     type: pa.DataType
@@ -256,8 +268,28 @@ class Evidence:
     place: str
     mixed: tuple[tuple[pa.DataType, str], tuple[pa.DataType, str]] | None = None
     within: tuple[str, ...] = ()
+    kinds: tuple[Evidence, ...] = ()
+
+    @property
+    def odd(self) -> int:
+        """How many values are of another kind than most."""
+        return self.values - max((one.values for one in self.kinds), default=self.values)
 
     def plus(self, more: Evidence) -> Evidence:
+        found: list[Evidence] = []
+        for one in (*(self.kinds or (self,)), *(more.kinds or (more,))):
+            at = next((at for at, other in enumerate(found) if same_kind(other.type, one.type)), None)
+            if at is None:
+                found.append(one)
+            else:
+                found[at] = found[at]._with_same(one)
+        if len(found) == 1:
+            return found[0]
+        values, most = sum(one.values for one in found), max(found, key=lambda one: one.values)
+        return replace(most, values=values, place=self.place or more.place, kinds=tuple(found))
+
+    def _with_same(self, more: Evidence) -> Evidence:
+        """Return what two of one kind show together."""
         values, place = self.values + more.values, self.place or more.place
         if self.mixed or more.mixed:
             first = self if self.mixed else more
@@ -273,7 +305,7 @@ class Evidence:
         """Return what several show together, which takes as long as they are, and not as wide as they become."""
         if len(found) == 1:
             return found[0]
-        if not any(one.mixed for one in found):
+        if not any(one.mixed or one.kinds for one in found):
             try:
                 kind = type_of_all(one.type for one in found)
             except MixedTypes:
@@ -287,12 +319,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class PieceEvidence:
-    """What a piece shows: the lines that were read of it, those that are none, why the first is none, its columns."""
+    """What a piece shows: the lines that were read of it, those that are none, why the first is none, its columns.
+
+    `blanks` are the blank lines among them.
+    """
 
     rows: int = 0
     rejects: int = 0
     first_reject: str = ""
     columns: Mapping[str, Evidence] = field(default_factory=dict)
+    blanks: int = 0
 
     def plus(self, more: PieceEvidence) -> PieceEvidence:
         return PieceEvidence(
@@ -300,6 +336,7 @@ class PieceEvidence:
             self.rejects + more.rejects,
             self.first_reject or more.first_reject,
             joined_columns((self.columns, more.columns)),
+            self.blanks + more.blanks,
         )
 
 
@@ -329,7 +366,8 @@ def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most
         if limit is not None:
             records = max(min(records, limit - lines.before.records), 0)
         number = _Numbers(piece.name, lines.before.lines, index)
-        found = found.plus(look_at_lines(lines, records, number, sizes.record_bytes))
+        seen = look_at_lines(lines, records, number, sizes.record_bytes)
+        found = found.plus(replace(seen, blanks=int(np.count_nonzero(lines.blank))))
         check_columns(piece.name, found.columns, most_columns)
         if limit is not None and lines.before.records + len(index) >= limit:
             break
@@ -421,8 +459,8 @@ class _Look:
                 continue
 
     def slow(self, part: I64) -> PieceEvidence:
-        columns: dict[str, Evidence] = {}
-        nested: dict[str, list[Evidence]] = {}
+        columns: dict[str, list[Evidence]] = {}
+        scalars: dict[tuple[str, type], int] = {}
         counts = Counter[tuple[str, type]]()  # of the values of a key that are of one kind
         rejects, first, any_nested = 0, "", False
         for record in part.tolist():
@@ -438,17 +476,14 @@ class _Look:
                 if counts[name, type(value)] > 1 and not is_nested:
                     continue
                 any_nested = any_nested or is_nested
-                before, found = columns.get(name), self._evidence(value, record)
-                if name in nested or (before is not None and found.type.num_fields):
-                    nested.setdefault(name, [before or found]).append(found)
-                else:
-                    columns[name] = found if before is None else before.plus(found)
-        columns |= {name: Evidence.of_all(found) for name, found in nested.items()}
-        for (name, kind), count in counts.items():
-            if count > 1 and kind not in (list, dict, NoneType):
-                one = columns[name]
-                columns[name] = Evidence(one.type, one.values + count - 1, one.place, one.mixed, one.within)
-        return PieceEvidence(len(part), rejects, first, columns)
+                seen = columns.setdefault(name, [])
+                if not is_nested:
+                    scalars[name, type(value)] = len(seen)
+                seen.append(self._evidence(value, record))
+        for (name, kind), at in scalars.items():
+            if kind is not NoneType:
+                columns[name][at] = replace(columns[name][at], values=counts[name, kind])
+        return PieceEvidence(len(part), rejects, first, {name: Evidence.of_all(seen) for name, seen in columns.items()})
 
     def _members(self, record: int) -> dict[str, Any]:
         lines, index = self.lines, self.index[record]
@@ -473,16 +508,24 @@ def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
     also = f", {nulls:,} null or absent" if nulls else ""
     if evidence.type == pa.null():
         text = f"no value in {seen}; declare the type if there will be one"
+    elif evidence.odd:
+        odd = next(one for one in evidence.kinds if not same_kind(one.type, evidence.type))
+        others = f"{evidence.odd:,} (the first in {odd.place}: {noun(odd.type)})"
+        text = f"every value is {noun(evidence.type)} in {seen} but for {others}, whose rows are rejects{also}"
     else:
         text = f"every value is {noun(evidence.type)} in {seen}{also}"
     return text if whole else f"{text}; nullable, since not all rows were read"
 
 
-def refuse_mixed(name: str, evidence: Evidence) -> None:
-    """Raise `SchemaError` for a column whose values have types that nothing holds together."""
-    if evidence.mixed is None:
+def refuse_mixed(name: str, evidence: Evidence, most_odd: float) -> None:
+    """Raise `SchemaError` for a column whose values have types that nothing holds together, but for few odd values."""
+    mixed = evidence.mixed
+    if evidence.odd > most_odd * evidence.values:
+        first, second, *_ = evidence.kinds
+        mixed = (first.type, first.place), (second.type, second.place)
+    if mixed is None:
         return
-    (one, here), (other, there) = evidence.mixed
+    (one, here), (other, there) = mixed
     of = f' of "{printable(".".join((name, *evidence.within)))}"' if evidence.within else ""
     what = f"{here}: a value{of} is {noun(one)}, and in {there} {noun(other)}"
     if here == there:

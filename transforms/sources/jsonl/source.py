@@ -17,7 +17,7 @@ from ...errors import SourceError
 from ...format.batches.rows import Rows
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign, Set
-from ...format.wording.printable import nearest_name
+from ...format.wording.printable import counted, nearest_name
 from ...inputs.contract.source import (
     DatasetSchema,
     Frozen,
@@ -36,6 +36,7 @@ from ..text.open_text import TextPiece, beside, times_wider
 from ..text.written import refuse_misfits
 from .columns import (
     AUTO_ROWS,
+    MOST_ODD,
     Evidence,
     JsonFrozen,
     PieceEvidence,
@@ -64,10 +65,10 @@ _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 
 @dataclass(frozen=True, slots=True)
 class JsonLinesSource(FileSource):
-    """Read JSON lines; `nested` are the nested columns of a dataset that is appended to."""
+    """Read JSON lines; `nested` are the nested columns of a dataset that is appended to, None where there is none."""
 
     sizes: LineSizes = field(default_factory=partial(LineSizes, json=True))
-    nested: dict[str, pa.Field] = field(default_factory=dict)
+    nested: dict[str, pa.Field] | None = None
 
     traits = Traits(may_be_empty=True)
 
@@ -78,7 +79,7 @@ class JsonLinesSource(FileSource):
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB."""
-        pieces = line_pieces(listing.entries, self.sizes, run, blank_rows=False)
+        pieces, blanks = line_pieces(listing.entries, self.sizes, run, blank_rows=False)
         evidence, found, whole = self._look(listing, pieces, run)
         self._refuse_no_lines(listing.entries, pieces, evidence)
         if whole:  # the rows of streams are known by now
@@ -88,8 +89,9 @@ class JsonLinesSource(FileSource):
         found = known_columns(found, self.rules, whole=whole, name=first)
         kept = self.selection.pick(list(found), hint=lambda name: nearest_name(name, list(found)))
         chosen = choose_columns(
-            found, kept, self.rules, rows=rows, infer=self.settings.infer, whole=whole, name=first, known=self.nested
-        )
+            found, kept, self.rules, rows=rows, infer=self.settings.infer, whole=whole, name=first,
+            known=self.nested or {}, most_odd=MOST_ODD if self.nested is None else 1,
+        )  # fmt: skip
         schema = Schema(tuple(sorted(chosen.features, key=lambda feature: feature.name)))
         # the keys of a line that is none are not known, not even where all lines were looked at
         all_known = whole and len(kept) < len(found) and not any(one.rejects for one in evidence)
@@ -98,14 +100,18 @@ class JsonLinesSource(FileSource):
         frozen = JsonFrozen(
             schema, keys=key_fields(found), kept=len(kept), ignores=ignores, empty=without, nested=chosen.nested
         )
+        seen = "" if whole else f" in the first {AUTO_ROWS:,} rows"
+        streams = {p.entry: f.blanks for p, f in zip(pieces, evidence, strict=True) if p.streamed and f.blanks}
+        skipped = [(entry, f"{counted(count, 'blank line')} skipped") for entry, count in blanks.items() if count]
+        skipped += [(entry, f"{counted(count, 'blank line')} skipped{seen}") for entry, count in streams.items()]
         used = tuple(piece for piece in pieces if piece.rows != 0)
         full = {piece.entry for piece in used}
         empty = tuple(
             f"{entry.name}: is empty: no row" for index, entry in enumerate(listing.entries) if index not in full
         )
-        return Survey(
-            frozen, chosen.choices, used, (*capitals_warnings(found, kept, rows), *empty), fields=chosen.fields
-        )
+        told = (f"{listing.entries[entry].name}: {text}" for entry, text in sorted(skipped) if entry in full)
+        warnings = (*capitals_warnings(found, kept, rows), *told, *empty)
+        return Survey(frozen, chosen.choices, used, warnings, fields=chosen.fields)
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
         frozen = survey.frozen

@@ -246,6 +246,21 @@ def _type_of_member(name: str, value: Any) -> pa.DataType:
         raise error.of(name) from error
 
 
+def same_kind(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return whether values of two types are of one kind: of any type, what they hold within left out.
+
+    >>> same_kind(pa.int64(), pa.float64()), same_kind(pa.int64(), pa.string()), same_kind(pa.null(), pa.string())
+    (True, False, True)
+    """
+    nulls = pa.types.is_null(one) or pa.types.is_null(other)
+    both = any(test(one) and test(other) for test in (is_list, pa.types.is_struct, _is_number))
+    return nulls or both or bool(one == other)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
 def shared_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     """Return the type that holds the values of two.
 

@@ -85,7 +85,8 @@ def _recipe_under(source: RecipeSource, listing: Listing, run: ParallelMap, data
     for column in columns:
         read = column.origin or column.form
         if read in own and column.name in wanted:
-            own[read] = replace(wanted[column.name], name=read)
+            shape = wanted[column.name].shape if column.length is None else (-1,)  # which a step holds to the length
+            own[read] = replace(wanted[column.name], name=read, shape=shape)
     if inner.union:
         made = Schema(tuple(sorted((wanted[one.name] for one in columns if one.name in wanted), key=lambda f: f.name)))
         own |= {one.name: one for one in dataset.missing_in(made) if one.name not in own}

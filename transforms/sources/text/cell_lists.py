@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import array_of, raw_values, text_array, true_mask
 from ...format.batches.rejects import CellProblem
+from ...format.columns.lists import item_for_null
 from ...format.schema.arrow_types import is_list
 from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule
@@ -46,6 +47,7 @@ _BETWEEN: Final = (r"\s*,\s*", r"\s*;\s*", r"\s*\|\s*", r"\s+")
 _ANY_BETWEEN: Final = r"\s*[,;|]\s*|\s+"
 _IN_BRACKETS: Final = re.compile(r"\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 _QUOTED: Final = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*""", re.DOTALL)
+_NULL: Final = re.compile(r"\b(?:null|None)\b")
 _THOUSANDS: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")
 _LONGEST_TEXT: Final = 1 << 20
 _FEW: Final = re.compile(r"[;|]")
@@ -69,11 +71,15 @@ def look_of(cells: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CellLists(Step):
-    """Read a column of text as lists of `rule`'s type; `learned_type` is what all rows say where it names none."""
+    """Read a column of text as lists of `rule`'s type; `learned_type` is what all rows say where it names none.
+
+    With `nulls` an item may be `null` or `None`.
+    """
 
     column: str
     rule: ColumnRule
     learned_type: str | None = None
+    nulls: bool = False
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -96,7 +102,7 @@ class CellLists(Step):
         if self.column not in batch.schema.names:
             return [0] * len(_KINDS)
         text = as_text(batch[self.column])
-        return [int(np.count_nonzero(~_lists_in(text, kind)[1])) for kind in _KINDS]
+        return [int(np.count_nonzero(~_lists_in(text, kind, nulls=self.nulls)[1])) for kind in _KINDS]
 
     def merge(self, one: list[int], other: list[int]) -> list[int]:
         return [a + b for a, b in zip(one, other, strict=True)]
@@ -132,7 +138,7 @@ class CellLists(Step):
             return Stepped(batch)
         text, target = as_text(batch[self.column]), self._target()
         kind = {"i": "int64", "f": "float64", "b": "bool"}.get(_letter(target), "string")
-        lists, good = _lists_in(text, kind)
+        lists, good = _lists_in(text, kind, nulls=self.nulls)
         problems = [self._problem(row, text[row].as_py(), target) for row in np.flatnonzero(~good).tolist()]
         items, found = cast_column(lists.flatten().cast(pa.binary()), target, self.column)
         bad = ~good
@@ -151,6 +157,11 @@ class CellLists(Step):
     def _problem(self, row: int, cell: str, target: pa.DataType) -> CellProblem:
         shown = "text in brackets and quotes, as ['a', 'b']" if _letter(target) == "s" else f"{target} items"
         said = f"is not a list of {shown}; fix the cell, or declare another type of the items (schema.columns)"
+        item = None if self.nulls or _NULL.search(cell) is None else item_for_null(target)
+        if item is not None:
+            said = (
+                f"is not a list of {target} items alone; fill nulls in it: {set_column(self.column, 'null_item', item)}"
+            )
         return problem_of(row, cell.encode(), "BAD_TYPE", said, self.column, f"a list of {target}")
 
 
@@ -159,41 +170,50 @@ def _letter(target: pa.DataType) -> str:
     return next((letter for letter, test in tests.items() if test(target)), "s")
 
 
-def _lists_in(text: pa.Array, kind: str) -> tuple[pa.LargeListArray, npt.NDArray[np.bool_]]:
-    """Return the items in cells of large_string, as text, and which cells are lists, or null; others have no item."""
+def _lists_in(text: pa.Array, kind: str, *, nulls: bool = False) -> tuple[pa.LargeListArray, npt.NDArray[np.bool_]]:
+    """Return the items in cells of large_string, as text, and which cells are lists, or null; others have no item.
+
+    With `nulls` an item may be null.
+    """
     if kind == "string":
-        return _lists_of_text(text)
+        return _lists_of_text(text, (str, type(None)) if nulls else str)
     inside = pc.replace_substring_regex(text, _BRACKETS, r"\1\2\3")
     good, null = np.zeros(len(text), bool), true_mask(text.is_null())
+    item = f"(?:{_ITEMS[kind]}|{_NULL.pattern})" if nulls else _ITEMS[kind]
     for between in _BETWEEN:
-        one = rf"^\s*(?:{_ITEMS[kind]}(?:{between}{_ITEMS[kind]})*)?\s*$"
+        one = rf"^\s*(?:{item}(?:{between}{item})*)?\s*$"
         good |= true_mask(pc.match_substring_regex(inside, one).fill_null(False))
     inside = pc.if_else(array_of(good), pc.utf8_trim_whitespace(inside), pa.scalar("", inside.type)).fill_null("")
     parts = pc.split_pattern_regex(inside, _ANY_BETWEEN)
     sizes = raw_values(pc.list_value_length(parts), np.int32).astype(np.int64)
     empty = true_mask(pc.equal(inside, ""))
     items = parts.flatten().filter(array_of(~np.repeat(empty, sizes)))
+    if nulls:
+        items = pc.if_else(pc.match_substring_regex(items, f"^{_NULL.pattern}$"), pa.scalar(None, items.type), items)
     ends = np.concatenate([[0], np.cumsum(np.where(empty, 0, sizes))])
     return pa.LargeListArray.from_arrays(array_of(ends), items), good | null
 
 
-def _lists_of_text(text: pa.Array) -> tuple[pa.LargeListArray, npt.NDArray[np.bool_]]:
-    found = [[] if cell is None else _texts_in(cell) for cell in text.to_pylist()]
+def _lists_of_text(text: pa.Array, items: type | tuple[type, ...]) -> tuple[pa.LargeListArray, npt.NDArray[np.bool_]]:
+    found = [[] if cell is None else _texts_in(cell, items) for cell in text.to_pylist()]
     lists = pa.array([one or [] for one in found], pa.large_list(pa.large_string()))
     return lists, np.array([one is not None for one in found], bool)
 
 
-def _texts_in(cell: str) -> list[str] | None:
-    """Return the texts of a list that JSON, Python or NumPy wrote; None where it is none."""
+def _texts_in(cell: str, items_are: type | tuple[type, ...]) -> list[str | None] | None:
+    """Return the texts of a list that JSON, Python or NumPy wrote; None where it is none.
+
+    Items of JSON may be of other types.
+    """
     cell = cell.strip()
     if _IN_BRACKETS.fullmatch(cell) is None or len(cell) > _LONGEST_TEXT or cell[1:-1].strip() == ",":
         return None
     try:
         known: Any = json.loads(cell)
-        return known if isinstance(known, list) and all(isinstance(one, str) for one in known) else None
+        return known if isinstance(known, list) and all(isinstance(one, items_are) for one in known) else None
     except (ValueError, RecursionError):
         pass
-    inside, items, gaps, at = cell[1:-1].rstrip().removesuffix(","), list[str](), set[str](), 0
+    inside, items, gaps, at = cell[1:-1].rstrip().removesuffix(","), list[str | None](), set[str](), 0
     while at < len(inside.rstrip()):
         match = _QUOTED.match(inside, at)
         if match is None:

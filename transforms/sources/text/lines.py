@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -152,8 +153,11 @@ def origin_of(lines: Lines, name: str, kept: npt.NDArray[np.int64]) -> LineOrigi
 
 def line_pieces(
     entries: Sequence[SourceEntry], sizes: LineSizes, run: ParallelMap, *, blank_rows: bool
-) -> list[TextPiece]:
-    """Return the pieces of some files: about 1 MiB of whole lines each, counted; a compressed file is one."""
+) -> tuple[list[TextPiece], Counter[int]]:
+    """Return the pieces of some files: about 1 MiB of whole lines each, counted; a compressed file is one.
+
+    The counts are those of the blank lines of the other files.
+    """
     forms = run(partial(sniff_text, encoding="utf-8", fix=_AS_UTF8), entries)
     jobs = [
         (index, job)
@@ -172,7 +176,7 @@ def line_pieces(
             pieces.append(_piece(index, entry, Cut(form.start, 0, 0, 0), entry.bytes, None))
         else:
             pieces += _pieces(index, entry, blocks.get(index, ()))
-    return pieces
+    return pieces, Counter({index: sum(one.blanks for one in found) for index, found in blocks.items()})
 
 
 def _pieces(index: int, entry: SourceEntry, blocks: Iterable[LineBlock]) -> Iterator[TextPiece]:

@@ -56,7 +56,7 @@ class TextSource(FileSource):
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Count lines; pieces have about 1 MiB."""
-        pieces = line_pieces(listing.entries, self.sizes, run, blank_rows=True)
+        pieces, _ = line_pieces(listing.entries, self.sizes, run, blank_rows=True)
         if not pieces:
             others = "" if len(listing.entries) == 1 else ", and so are the other files"
             raise SourceError(listing.entries[0].name, f"is empty{others}: there is no line")
