@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import shlex
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,20 @@ def test_the_dataset_of_an_append_says_which_values_are_odd(shardmill: Shardmill
     done = shardmill("append", "b.jsonl", "-o", "out", "--max-rejects", "2")
     assert done.code == 0, done.err
     assert column("id") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("odd", [{"id": 7}, {"text": "7"}])
+def test_an_odd_value_of_an_archive_rejects_its_sample(shardmill: Shardmill, odd: dict[str, Any]) -> None:
+    with tarfile.open("a.tar", "w") as archive:
+        for i in range(20):
+            one = {"id": f"u-{i}", "text": "words"} | (odd if i == 11 else {})
+            for suffix, data in ((".json", json.dumps({"id": one["id"]})), (".txt", one["text"])):
+                member = tarfile.TarInfo(f"{i:02}{suffix}")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data.encode()))
+    done = shardmill("convert", "a.tar", "-o", "out", "--max-rejects", "1")
+    assert done.code == 0, done.err
+    assert column("id") == [f"u-{i}" for i in range(20) if "text" in odd or i != 11]
 
 
 def test_blank_lines_are_counted(shardmill: Shardmill) -> None:
@@ -153,6 +169,9 @@ def test_a_length_is_one_of_readers_masks_and_data_in_memory(shardmill: Shardmil
         convert(data=fixed, output="x", schema={"columns": {"v": {"length": 2}}})
     convert(data=fixed, output="x", schema={"columns": {"v": {"length": 3}}})
     assert column("v", "x") == [[1, 2, 3]]
+    plain = pa.table({"v": [[1, 2, 3], [4, 5, 6]]})
+    convert(data=plain, output="y", schema={"columns": {"v": {"length": 3}}}, map=lambda batch: batch)
+    assert open_dataset("y")["train"].to_numpy()["v"].shape == (2, 3)
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,7 @@ class MapBatches(Step):
                     reason=f"made by {self.name}",
                     form=(own.origin or own.form) if own is not None and same else None,
                     labels=own.labels if own is not None and same else None,
+                    length=own.length if own is not None and same else None,
                 )
             )
         return planned

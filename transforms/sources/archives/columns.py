@@ -24,7 +24,7 @@ from ...recipe.steps.label import MOST_CLASSES, in_order_of_numbers
 from ...recognise.evidence.names import is_split_folder, split_of_folder
 from ...recognise.pictures.layout import Layout, Meaning
 from ..images.rows import LABEL
-from ..jsonl.columns import Evidence, JsonFrozen, PieceEvidence, choose_columns, key_fields, known_columns
+from ..jsonl.columns import MOST_ODD, Evidence, JsonFrozen, PieceEvidence, choose_columns, key_fields, known_columns
 from .samples import CLASS, KEY, Form
 from .survey import ArchiveEvidence, ColumnEvidence
 
@@ -241,7 +241,7 @@ def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Col
     kept = wanted.pick(named)
     chosen = choose_columns(
         texts, [one for one in kept if one in texts], rules, rows=found.samples, infer=wanted.infer, whole=True,
-        name=name, known=wanted.nested, most_odd=0,
+        name=name, known=wanted.nested, most_odd=MOST_ODD,
     )  # fmt: skip
     features, fields, choices = list(chosen.features), list(chosen.fields), list(chosen.choices)
     labels: dict[str, tuple[str, ...]] = {}
