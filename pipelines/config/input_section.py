@@ -20,6 +20,7 @@ from .remembered import lay_input
 from .yaml_reader import Document, Problem
 
 if TYPE_CHECKING:
+    from ...transforms.format.manifest.manifest import Manifest
     from ...transforms.recognise.rules import Look
     from ...transforms.sources.registry.format import Format
 
@@ -57,7 +58,7 @@ def fill_input(document: Document, section: dict[str, Any], base: str, command: 
         lay_input(section, document.held, like=document.like)
     if found is not None and look.typed:
         found = _resolve(document, section, found, look)
-        _lay_annotations(document, section, found, asked)
+        _lay_annotations(section, found, asked, document.held, document.read_as)
         _fill_detected(document, section, found, section["paths"], look)
     if found is None:  # so that no format's own model will look at the other keys
         try:
@@ -75,14 +76,24 @@ def _of_found_annotations(section: dict[str, Any]) -> dict[str, Any]:
     return asked
 
 
-def _lay_annotations(document: Document, section: dict[str, Any], form: Format[Any], asked: dict[str, Any]) -> None:
-    """Say of annotations that were found what is asked for, and in an append what its dataset remembers of its own."""
+def _lay_annotations(
+    section: dict[str, Any],
+    form: Format[Any],
+    asked: dict[str, Any],
+    held: Manifest | None,
+    read_as: dict[str, Any] | None,
+) -> None:
+    """Say of annotations that were found what is asked for, and in an append what its dataset remembers of its own.
+
+    A dataset remembers it as said of the pictures, which the section `read_as` is of.
+    """
     keys = form.options.model_fields.keys() if section["format"] in ANNOTATION_KINDS else set[str]()
-    known = {} if document.held is None else document.held.conversion.get("input", {}).get("annotations", {})
-    found = {key: value for key, value in known.items() if key in keys and document.read_as is not None} | asked
-    section.update(found if asked.keys() <= keys else {"annotations": asked})
-    if document.read_as is not None and "annotations" not in document.read_as and found:
-        document.read_as["annotations"] = found
+    by_place = read_as is not None and "annotations" not in read_as
+    known = held.conversion.get("input", {}).get("annotations", {}) if by_place and held is not None else {}
+    said = {key: value for key, value in known.items() if key in keys} | asked
+    section.update(said if asked.keys() <= keys else {"annotations": asked})
+    if by_place and said and read_as is not None:
+        read_as["annotations"] = said
 
 
 def _snapshots(document: Document, paths: list[str], base: str, call: Call) -> list[str]:

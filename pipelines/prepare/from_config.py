@@ -268,7 +268,8 @@ def _steps_of_columns(config: Config, columns: Sequence[tuple[str, ColumnConfig]
         steps += [Where(options.where), *keep_step(options.model_copy(update={"exclude_columns": gone}))]
     names = tuple((name, rule.name) for name, rule in columns if rule.name is not None)
     steps += [Rename(names)] if names else []
-    nulls = [(rule.file is not None, _nulls(name, rule)) for name, rule in features if rule.settles_nulls]
+    asked = [(name, rule) for name, rule in features if rule.settles_nulls]
+    nulls = [(rule.file is not None, _nulls(name, rule.null, rule.length)) for name, rule in asked]
     steps += [step for of_file, step in nulls if not of_file]
     steps += [Constants.of(config.schema_.constants)] if config.schema_.constants else []
     for name, rule in features:
@@ -306,10 +307,10 @@ def _written(name: str, rule: ColumnConfig) -> Written | CellLists:
     return Written(name, rule.declared, rule.strip, rule.decimal, rule.thousands or "", formats, brackets, bools)
 
 
-def _nulls(column: str, rule: ColumnConfig) -> Nulls:
-    if not isinstance(rule.null, Fill):
-        return Nulls(column, rule.null, length=rule.length)
-    return Nulls(column, "fill", _in_json(rule.null.fill))
+def _nulls(column: str, null: str | Fill, length: int | None) -> Nulls:
+    if not isinstance(null, Fill):
+        return Nulls(column, null, length=length)
+    return Nulls(column, "fill", _in_json(null.fill))
 
 
 T = TypeVar("T")

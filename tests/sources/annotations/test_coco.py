@@ -482,3 +482,14 @@ def test_classes_are_dense_too_where_coco_is_found_by_its_place(shardmill: Shard
     done = shardmill("append", "pictures", "-o", "out", "--split", "train", "--changed", "append")
     assert done.code == 0, done.err
     assert open_dataset("out").labels == {"image/object/class/label": ("person", "toothbrush", "train")}
+
+
+def test_an_append_reads_masks_as_its_dataset_has_them_where_coco_is_found_by_its_place(shardmill: Shardmill) -> None:
+    Path(instances(2)).rename("pictures/instances_train.json")
+    asked = ["--set", "input.annotations.masks=true"]
+    assert shardmill("convert", "pictures", "-o", "out", *asked).code == 0
+    instances(3)
+    Path("instances.json").rename("pictures/instances_train.json")
+    done = shardmill("append", "pictures", "-o", "out", "--split", "train", "--changed", "append")
+    assert done.code == 0, done.err
+    assert len(records()[-1]["image/object/mask"]) == 2
