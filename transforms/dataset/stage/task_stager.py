@@ -109,8 +109,12 @@ class TaskStager:
         stager.add(frames)
 
     def _split_stager(self, split: str) -> SplitStager | SplitSpill:
+        create_part, staging, folder = self._storage.create_part, self._staging, self._folder
+
         def create(number: int, suffix: str = PART) -> tuple[PartFile, str]:
-            return self._create(f"{split}-{number:04d}{suffix}")
+            # without `self`, which would keep all that was counted until Python searches for cycles
+            path = f"{folder}/{split}-{number:04d}{suffix}"
+            return create_part(f"{staging}/{path}"), path
 
         if self._spill is not None and not is_set_aside(split):
             return self._spill.split(create)

@@ -499,7 +499,7 @@ class TextPiece(Piece):
 
 
 _WIDE: Final = 288
-_MOST_TIMES: Final = 5
+_MOST_TIMES: Final = 4
 
 TextPieceT = TypeVar("TextPieceT", bound=TextPiece)
 
