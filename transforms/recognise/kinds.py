@@ -22,7 +22,7 @@ from ..format.wording.hints import Add, Foreign, Python, Set
 from ..format.wording.printable import first_names, printable_path, shell_path
 from ..inputs.contract.call import Call, shown_path, typed_path
 from ..inputs.files.documents import document_in, has_splits, rows_of_document
-from ..inputs.files.foreign_texts import is_libsvm, python_of, told_of_text
+from ..inputs.files.foreign_texts import is_fasttext, is_libsvm, python_of, told_of_text
 from ..inputs.files.formats import (
     FORMATS,
     HEAD_BYTES,
@@ -181,13 +181,14 @@ def texts_beside_data(paths: Paths) -> None:
     root = os.path.join(paths.base, paths.typed[0])
     if len(paths.typed) > 1 or not os.path.isdir(root) or {*map(_format_of, paths.files)} != {"txt"}:
         return
-    data = [path for path in islice(files_below(os.fsencode(root)), MOST_NAMES) if _DATA.search(path)]
+    every_file = [*islice(files_below(os.fsencode(root)), MOST_NAMES)]
+    data = [path for path in every_file if _DATA.search(path)] or _lines_of_json(every_file)
     if not data:
         return
     every = sorted({f"*{_end_of(os.fsdecode(one))}" for one in data})
     beside = first_names([shown_path(one) for one in paths.files], 2)
     first = min(data)
-    kind = _kind_by_content(first)
+    kind = "jsonl" if first.endswith(b".json") else _kind_by_content(first)
     pattern = os.path.join(glob.escape(os.path.dirname(os.fsdecode(first))), f"*{_end_of(os.fsdecode(first))}")
     command = paths.call.reading([typed_path(pattern)], Add("--format", kind)) if kind else None
     read = f"; to read these: {command}" if command else ""
@@ -195,6 +196,13 @@ def texts_beside_data(paths: Paths) -> None:
         f"{shown_path(os.fsencode(root))}: holds texts ({beside}) beside files of another kind "
         f"({first_names(every, 4)}){read}; to read the texts: {Set('input.format', 'txt')}"
     )
+
+
+def _lines_of_json(files: Sequence[bytes]) -> list[bytes]:
+    """Return the first few files of JSON if they hold lines of objects, as manifests of sounds do."""
+    found = [path for path in files if path.lower().endswith(b".json")][:_MOST_ENDS]
+    lines = [_lines_of(beginning_of(path, 1 << 14)) for path in found]
+    return found if all(len(some) > 1 and _options_for(some) == _JSON_LINES for some in lines) else []
 
 
 _DATA: Final = re.compile(
@@ -559,8 +567,9 @@ def _of_one_text(path: bytes, files: list[bytes], lines: Sequence[bytes]) -> tup
     """
     end = os.path.splitext(path)[1]
     alike = [one for one in files if os.path.splitext(one)[1] == end]
-    if is_libsvm(lines) and len(files) <= _MOST_ENDS:
-        alike = [one for one in files if is_libsvm(_lines_of(_head(os.fsdecode(one))))]
+    form = next((form for form in (is_libsvm, is_fasttext) if form(lines)), None)
+    if form is not None and len(files) <= _MOST_ENDS:
+        alike = [one for one in files if form(_lines_of(_head(os.fsdecode(one))))]
     words = [
         _OF_LIBSVM.get(os.path.splitext(one)[1]) or split_in_words(os.path.basename(one))
         for one in map(os.fsdecode, alike)

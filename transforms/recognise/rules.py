@@ -70,7 +70,14 @@ from .splits.find import OFF, UNUSED, find_splits
 from .splits.seen import CLEAR, UNSURE, Seen, by_annotated_folders, by_lists
 from .strangers.files import MOST_HEADS, content_twice, pictures_twice, refuse_strangers
 from .strangers.pictures import refuse_datumaro, refuse_other_sets
-from .strangers.tables import forms_for_answers, refuse_answers_apart, refuse_missing, refuse_several, refuse_tables
+from .strangers.tables import (
+    forms_for_answers,
+    notes_of_texts,
+    refuse_answers_apart,
+    refuse_missing,
+    refuse_several,
+    refuse_tables,
+)
 
 REFUSED: Final = (
     refuse_strangers,
@@ -80,6 +87,12 @@ REFUSED: Final = (
     refuse_answers_apart,
     refuse_datumaro,
 )
+
+LEFT_OUT: Final = {
+    forms_for_answers: (re.compile(rb"submission", re.IGNORECASE), "a form for answers, whose rows are no data"),
+    notes_of_texts: (re.compile(rb"\.txt", re.IGNORECASE), "by its name a note on the other texts"),
+}
+"""The rules that leave files out, by their names: a sign that is in some path where they find any, and what to say."""
 
 MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 """The rules of what a section `input` means where files name pictures."""
@@ -94,7 +107,7 @@ WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 
 RULES: Final[tuple[object, ...]] = (
     *KINDS, *MEANINGS, refuse_other_sets, without_caches, *REFUSED, by_lists, by_annotated_folders, *CLEAR, *UNSURE,
-    forms_for_answers, content_twice, pictures_twice, *BESIDE, *WARNED, kept_in_a_store, refuse_unread_in_a_store,
+    *LEFT_OUT, content_twice, pictures_twice, *BESIDE, *WARNED, kept_in_a_store, refuse_unread_in_a_store,
 )  # fmt: skip
 """Every rule, in its turn."""
 
@@ -143,12 +156,14 @@ def recognise(listing: Listing, paths: Sequence[str], base: str, how: FileSplits
     for entry, split in zip(entries, splits, strict=True) if any(splits) else ():
         # In place, as the listing has just been made: copies of a million entries would take longer than all rules.
         object.__setattr__(entry, "split", split)
-    may_be_forms = how.looks and not isinstance(how.wanted, tuple) and b"submission" in joined.lower()
-    forms = forms_for_answers(listing, named) if may_be_forms else ()
-    if forms:
-        kept = [number for number in range(len(entries)) if number not in forms]
-        shown = first_names([entries[number].name for number in forms], 2)
-        line = f"{shown}: a form for answers, whose rows are no data; left out (to read it, convert it by its own path)"
+    rules = LEFT_OUT if how.looks and not isinstance(how.wanted, tuple) else {}
+    for rule, (sign, what) in rules.items():
+        found = rule(listing, named) if sign.search(joined) else ()
+        if not found:
+            continue
+        kept = [number for number in range(len(entries)) if number not in found]
+        shown = first_names([entries[number].name for number in found], 2)
+        line = f"{shown}: {what}; left out (to read it, convert it by its own path)"
         listing, splits = listing.keep(kept), [splits[number] for number in kept]
         entries = listing.entries
         recognised = replace(recognised, lines=(*recognised.lines, line))

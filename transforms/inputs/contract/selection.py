@@ -182,23 +182,33 @@ def lacking_files(files: Sequence[tuple[str, Sequence[str]]]) -> dict[str, str]:
 
 
 def files_apart(files: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
-    """Return the files of several that have none of the columns of any other one.
+    """Return the files of several that have none of the columns of any other one, but for ids.
 
-    >>> files_apart([("a.csv", ["id"]), ("b.csv", ["id", "x"]), ("c.csv", ["y"])])
+    >>> files_apart([("a.csv", ["id"]), ("b.csv", ["id", "x"]), ("c.csv", ["id", "y", "z"])])
     ('c.csv',)
     """
     had = Counter(name for _, names in files for name in names)
-    return tuple(file for file, names in files if len(files) > 1 and all(had[name] == 1 for name in names))
+
+    def is_apart(names: Sequence[str]) -> bool:
+        own = [name for name in names if name.lower() not in _IDS]
+        return all(had[name] == 1 for name in (own if len(own) >= _FEWEST else names))
+
+    return tuple(file for file, names in files if len(files) > 1 and is_apart(names))
+
+
+_FEWEST: Final = 2
+_IDS: Final = {"id", "_id"}
+"""Columns that tables of different things have."""
 
 
 def apart_warning(apart: Sequence[str]) -> tuple[str, ...]:
     if not apart:
         return ()
     if len(apart) == 1:
-        return (f"{apart[0]}: has no column in common with the other files: is it of the same table?",)
+        return (f"{apart[0]}: has no column, ids apart, in common with the other files: is it of the same table?",)
     return (
-        f"{apart[0]} and {len(apart) - 1:,} more have no column in common with any other file: are all of the same "
-        "table?",
+        f"{apart[0]} and {len(apart) - 1:,} more have no column, ids apart, in common with any other file: are all of "
+        "the same table?",
     )
 
 

@@ -3,6 +3,7 @@
 @relation iris                        ARFF of Weka and OpenML: names and types, then rows between commas
 INSERT INTO t VALUES (1, 'a');        a dump of a database
 1 3:0.5 7:1                           LibSVM, svmlight: a label, then index:value of what is not 0
+__label__pos It is good               fastText: labels, then a text
 "TOA5","Ridge","CR1000"               Campbell Scientific's loggers: the station, names, units, how each is measured
 """
 
@@ -54,6 +55,8 @@ def told_of_text(
     """
     if is_libsvm(lines):
         return f"is LibSVM (a label, then index:value): in Python: {_of_libsvm(lines, paths, call, pattern, splits)}"
+    if is_fasttext(lines):
+        return f"is fastText (labels, then a text): in Python: {_of_fasttext(paths, call, pattern, splits)}"
     starts = [line for line in lines if _SQL.match(line) or not line.startswith((b"%", b"/*", b"--"))]
     if starts and _ARFF.match(starts[0].lstrip()):
         return f"is ARFF (names and types, then rows){_of_arff(paths, call, splits)}"
@@ -66,6 +69,10 @@ def told_of_text(
 
 def is_libsvm(lines: Sequence[bytes]) -> bool:
     return bool(lines) and all(map(LIBSVM.match, lines)) and any(b":" in line for line in lines)
+
+
+def is_fasttext(lines: Sequence[bytes]) -> bool:
+    return bool(lines) and all(line.startswith(b"__label__") for line in lines)
 
 
 def _text_of(path: str) -> str:
@@ -90,6 +97,21 @@ def _of_libsvm(lines: Sequence[bytes], paths: Sequence[str], call: Call, pattern
     several = any(b"," in line.partition(b" ")[0] for line in lines)
     label = "'labels': [*map(int, label.split(','))]" if several else "'label': float(label)"
     group, query = ("'qid': int(qid[4:]), ", "qid, ") if grouped else ("", "")
+    row = (
+        f"{label}, {group}'index': [int(one.split(':')[0]) for one in pairs], "
+        "'value': [float(one.split(':')[1]) for one in pairs]"
+    )
+    words = f" if (words := line.partition('#')[0].split()) for label, {query}*pairs in [words]"
+    return _of_lines(row, words, paths, call, pattern, splits)
+
+
+def _of_fasttext(paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str]) -> Python:
+    row = r"'labels': re.findall('__label__([^ \t\n]+)', line), 'text': re.sub('__label__[^ \t\n]+', '', line).strip()"
+    return _of_lines(row, " if line.strip()", paths, call, pattern, splits)
+
+
+def _of_lines(row: str, chosen: str, paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str]) -> Python:
+    """Return the call that converts a `row` of each `line` of some files, of their splits if they have some."""
     files, split, each = python_of(paths, pattern), "", ""
     if splits:
         of_splits: dict[str, list[str]] = {}
@@ -97,9 +119,7 @@ def _of_libsvm(lines: Sequence[bytes], paths: Sequence[str], call: Call, pattern
             of_splits.setdefault(one, []).append(path)
         files, split, each = "files", "'split': split, ", f"for split, files in {of_splits}.items() "
     return call.of_data(
-        f"({{{split}{label}, {group}'index': [int(one.split(':')[0]) for one in pairs], "
-        f"'value': [float(one.split(':')[1]) for one in pairs]}} {each}for line in fileinput.input({files}) "
-        f"if (words := line.partition('#')[0].split()) for label, {query}*pairs in [words])",
+        f"({{{split}{row}}} {each}for line in fileinput.input({files}){chosen})",
         **({"split__column": "split"} if splits else {}),
     )
 

@@ -43,7 +43,7 @@ _NOTABLE: Final = re.compile(
 )
 """Names, in lower case, of files that may belong to those that are read: archives, lists of splits, tables."""
 
-TEXTS: Final = (b".txt", b".lst", b".csv", b".tsv", b".json", b".jsonl", b".ndjson")
+TEXTS: Final = (b".txt", b".lst", b".csv", b".tsv", b".json", b".jsonl", b".ndjson", b".manifest", b".xml")
 """Suffixes of files whose contents may name pictures beside them."""
 
 _MOST_TEXTS: Final = 64
@@ -95,6 +95,20 @@ _NOTE: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Names of files that say something of data, and are none."""
+
+
+_NOTE_OF_TEXTS: Final = re.compile(
+    r"(?:readme|licen[cs]e|copying|changelog|citation)(?:[_.-].*)?\.txt(?:\.[a-z0-9]+)?", re.IGNORECASE
+)
+
+
+def is_note_of_texts(name: str) -> bool:
+    """Return whether a text beside texts is a note on them by its name.
+
+    >>> is_note_of_texts("README.txt"), is_note_of_texts("license_en.txt.gz"), is_note_of_texts("readmes.txt")
+    (True, True, False)
+    """
+    return _NOTE_OF_TEXTS.fullmatch(name) is not None
 
 
 def notes_among(paths: Sequence[bytes], *, folders: bool = False) -> set[bytes]:

@@ -93,7 +93,9 @@ def _option(column: str, names: list[str]) -> Set:
 
 def _columns(batch: pa.RecordBatch, labelled: Collection[str]) -> list[str]:
     numbers = [one.name for one in batch.schema if pa.types.is_integer(one.type) and one.name not in labelled]
-    return [name for name in numbers if _COLUMN.fullmatch(name.lower()) or name == _FIRST]
+    named = [name for name in numbers if _COLUMN.fullmatch(name.lower())]
+    first = [name for name in numbers if name == _FIRST and batch[name].to_pylist() != list(range(batch.num_rows))]
+    return named or first  # a first column without a name may number the rows, as pandas does
 
 
 def _bounds(column: pa.Array) -> tuple[int, int] | None:
@@ -106,6 +108,8 @@ def _bounds(column: pa.Array) -> tuple[int, int] | None:
 def _files_near(folder: str) -> Iterator[tuple[str, list[str] | dict[int, str]]]:
     """Yield the files that have names of classes, with these, by their numbers where they say so."""
     for above in (folder, os.path.dirname(folder)):
+        if not os.path.isdir(above):
+            continue  # rows of memory
         with os.scandir(above) as entries:
             others = sorted(one.name for one in islice(entries, _MOST_FILES) if _OTHERS.fullmatch(one.name.lower()))
         for path in (os.path.join(above, name) for name in dict.fromkeys((*_FILES, *others))):

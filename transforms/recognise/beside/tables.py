@@ -17,7 +17,7 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any, Final
 
 import pyarrow as pa
@@ -274,7 +274,8 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
     named = [(column, value) for column, value in zip(*rows, strict=True) if column and value and "\0" not in value]
     stem = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
     split = split_in_words(stem)
-    for suffix in ("", *FORMATS["images"].suffixes):
+    is_named = any(_LIKE_PICTURE.search(value) for _, value in named)  # the numbers beside 00000.ppm are no names
+    for suffix in ("", *(() if is_named else FORMATS["images"].suffixes)):
         for folder in filter(None, (os.path.dirname(os.fsdecode(path)), around.root)):
             for column, value in named:
                 if os.path.isfile(os.path.join(folder, value + suffix)):
@@ -289,6 +290,9 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
     return None
 
 
+_LIKE_PICTURE: Final = re.compile(r"[^/]\.(?:png|jpe?g|p[gnp]m|bmp|gif|tiff?|webp)$", re.IGNORECASE)
+
+
 def _texts_of(path: bytes) -> str:
     """Return the expression of pandas that reads a table, with names of columns if its first row is one of data."""
     lines, header, first = lines_of(path), *rows_in(path)[:2]
@@ -301,7 +305,7 @@ def _texts_of(path: bytes) -> str:
 
 _MOST_VALUES: Final = 8
 _MOST_PLACES: Final = 200
-_LINES: Final = (b".jsonl", b".ndjson")
+_LINES: Final = (b".jsonl", b".ndjson", b".manifest")
 _ENDS: Final = (b".json", *_LINES, *_OF_TABLES)
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _SIGNS: Final = re.compile(r'["\t\r\n,;|]')
@@ -397,8 +401,12 @@ def _places_below(folder: str) -> str:
 def _of_table(path: bytes, around: Around) -> str | None:
     """Say how a table is read that names pictures by the last part of a path."""
     header, *rows = rows_in(path)
+    named = any(map(_LIKE_PICTURE.search, chain(*rows[:1])))
     for at, column in enumerate(header):
-        place = _place_of([row[at] for row in rows[:_MOST_VALUES] if len(row) > at], path, around) if column else None
+        values = [
+            row[at] for row in rows[:_MOST_VALUES] if len(row) > at and (_LIKE_PICTURE.search(row[at]) or not named)
+        ]
+        place = _place_of(values, path, around) if column else None
         if place is None:
             continue
         read = _texts_of(path)

@@ -29,6 +29,7 @@ from ...inputs.contract.source import Listing
 from ...inputs.files.formats import format_of_name
 from ...inputs.files.listing import beginning_of, is_there
 from ...inputs.files.open_file import is_object
+from ...inputs.files.skipped_names import is_note_of_texts
 from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
 from ..evidence.names import MAGIC, is_form_for_answers, kind_of, split_in_words, split_of_folder
@@ -149,6 +150,16 @@ def forms_for_answers(listing: Listing, named: Container[bytes]) -> Sequence[int
         if is_form_for_answers(os.path.basename(entry.name)) and entry.path not in named
     ]
     return forms if len(forms) < len(listing.entries) else []
+
+
+def notes_of_texts(listing: Listing, named: Container[bytes]) -> Sequence[int]:
+    """Return the numbers of texts that are notes on the others by their names; none that are `named` themselves."""
+    notes = [
+        number
+        for number, entry in enumerate(listing.entries if listing.format == "txt" else ())
+        if is_note_of_texts(os.path.basename(entry.name)) and entry.path not in named
+    ]
+    return notes if len(notes) < len(listing.entries) else []
 
 
 _MOST_TABLES: Final = 100

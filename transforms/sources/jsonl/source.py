@@ -18,6 +18,7 @@ from ...format.batches.rows import Rows
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import counted, nearest_name
+from ...inputs.contract.selection import apart_warning, files_apart
 from ...inputs.contract.source import (
     DatasetSchema,
     Frozen,
@@ -60,6 +61,9 @@ _WAVE: Final = 8
 """So many pieces are looked at before their keys are counted: 8 MiB may have half a million."""
 
 _FEW: Final = 8
+_COMPARED: Final = 16
+"""So many files are looked at for keys that no other one has."""
+
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 
 
@@ -80,7 +84,8 @@ class JsonLinesSource(FileSource):
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB."""
         pieces, blanks = line_pieces(listing.entries, self.sizes, run, blank_rows=False)
-        evidence, found, whole = self._look(listing, pieces, run)
+        names = dict[int, set[str]]()
+        evidence, found, whole = self._look(listing, pieces, run, names)
         self._refuse_no_lines(listing.entries, pieces, evidence)
         if whole:  # the rows of streams are known by now
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
@@ -109,8 +114,10 @@ class JsonLinesSource(FileSource):
         empty = tuple(
             f"{entry.name}: is empty: no row" for index, entry in enumerate(listing.entries) if index not in full
         )
+        of_files = [(listing.entries[entry].name, sorted(some)) for entry, some in sorted(names.items()) if some]
+        apart = apart_warning(files_apart(of_files)) if len(listing.entries) <= _COMPARED else ()
         told = (f"{listing.entries[entry].name}: {text}" for entry, text in sorted(skipped) if entry in full)
-        warnings = (*capitals_warnings(found, kept, rows), *told, *empty)
+        warnings = (*apart, *capitals_warnings(found, kept, rows), *told, *empty)
         return Survey(frozen, chosen.choices, used, warnings, fields=chosen.fields)
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
@@ -168,9 +175,12 @@ class JsonLinesSource(FileSource):
         return f"; other files have rows, and to leave {'it' if len(names) == 1 else 'such files'} out: {command}"
 
     def _look(
-        self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap
+        self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap, names: dict[int, set[str]]
     ) -> tuple[list[PieceEvidence], dict[str, Evidence], bool]:
-        """Return the rows of the pieces that inference reads, the columns of all, and whether those are all pieces."""
+        """Return the rows of the pieces that inference reads, the columns of all, and whether those are all pieces.
+
+        Add to `names` the keys of the first files.
+        """
         whole = self.settings.infer == "full" or (
             self.settings.infer == "auto" and listing.bytes <= self.sizes.auto_bytes
         )
@@ -182,6 +192,9 @@ class JsonLinesSource(FileSource):
         for start in range(0, len(chosen), _WAVE):
             looks = run(look, chosen[start : start + _WAVE], heavy=whole)
             columns = joined_columns((columns, *(one.columns for one in looks)))
+            for piece, one in zip(chosen[start:], looks, strict=False):
+                if piece.entry < _COMPARED:
+                    names.setdefault(piece.entry, set()).update(one.columns)
             found |= {id(piece): replace(one, columns={}) for piece, one in zip(chosen[start:], looks, strict=False)}
             check_columns(chosen[0].name, columns, most)
         return [found.get(id(piece), PieceEvidence()) for piece in pieces], columns, whole

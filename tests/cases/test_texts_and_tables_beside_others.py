@@ -1,0 +1,165 @@
+"""Notes, manifests and annotations beside data are no data, and are named; what is printed of them is right."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from shardmill.pipelines import open_dataset
+
+from ..command_line import Shardmill
+from .test_sets_that_people_bring import commands_in
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def put(files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix in (".png", ".jpg"):
+            Image.new("RGB", (4, 3)).save(path)
+        else:
+            path.write_text(text)
+
+
+def texts() -> list[str]:
+    return [row["text"] for row in open_dataset("out")["train"]]
+
+
+@pytest.mark.parametrize("note", ["readme.txt", "README.txt", "LICENSE.txt", "Readme_en.txt", "CHANGELOG.TXT"])
+@pytest.mark.parametrize("typed", ["d", "d/*"])
+def test_a_note_among_texts_is_left_out_and_named(note: str, typed: str, shardmill: Shardmill) -> None:
+    put({"d/a.txt": "one\ntwo\n", f"d/{note}": "about it\n"})
+    screen = shardmill("convert", typed, "-o", "out")
+    assert (screen.code, texts()) == (0, ["one", "two"]), screen.err
+    assert f"d/{note}: by its name a note on the other texts; left out" in screen.out
+    put({f"d/new-{note}": "three\n", "d/b.txt": "four\n"})
+    assert shardmill("append", typed, "-o", "out").code == 0
+    assert texts() == ["one", "two", "four", "three"], "and an append leaves the note out too"
+
+
+@pytest.mark.parametrize("named", [["d/readme.txt"], ["d/readme.txt", "d/a.txt"]])
+def test_a_note_that_is_named_or_alone_is_read(named: list[str], shardmill: Shardmill) -> None:
+    put({"d/a.txt": "one\n", "d/readme.txt": "about it\n"})
+    assert shardmill("convert", *named, "-o", "out").code == 0
+    assert "about it" in texts()
+
+
+@pytest.mark.parametrize("name", ["readmes.txt", "my-license.txt", "notice.txt"])
+def test_a_text_of_another_name_is_data(name: str, shardmill: Shardmill) -> None:
+    put({"d/a.txt": "one\n", f"d/{name}": "two\n"})
+    assert shardmill("convert", "d", "-o", "out").code == 0
+    assert sorted(texts()) == ["one", "two"]
+
+
+FASTTEXT = "__label__sauce __label__cheese How much does potato starch affect a cheese sauce?\n__label__bread  Is it?\n"
+
+
+@pytest.mark.parametrize("typed", ["d/a.txt", "d/a.train", "e"])
+def test_fasttext_is_said_with_the_line_of_python_that_reads_labels_and_texts(typed: str, shardmill: Shardmill) -> None:
+    put({"d/a.txt": FASTTEXT, "d/a.train": FASTTEXT, "e/a.train": FASTTEXT, "e/a.test": FASTTEXT})
+    screen = shardmill("convert", typed, "-o", "out")
+    said = screen.out + screen.err
+    assert "is fastText (labels, then a text): in Python: " in said
+    found = re.search(r"in Python: (import .*convert\(.*\))", said)
+    assert found, said
+    exec(found[1], {})
+    rows = [
+        {"labels": [b"sauce", b"cheese"], "text": "How much does potato starch affect a cheese sauce?"},
+        {"labels": [b"bread"], "text": "Is it?"},
+    ]
+    for split in ("train", "test") if typed == "e" else ("train",):
+        made = [{"labels": [*row["labels"]], "text": row["text"]} for row in open_dataset("out")[split]]
+        assert [(len(one["labels"]), one["text"]) for one in made] == [
+            (len(one["labels"]), one["text"]) for one in rows
+        ]
+
+
+def test_pictures_that_a_manifest_of_ground_truth_names_are_read_with_its_rows_by_what_is_printed(
+    shardmill: Shardmill,
+) -> None:
+    lines = [
+        json.dumps({"source-ref": f"s3://bucket/job/{n}.png", "job": n, "job-metadata": {"class-name": f"k{n}"}})
+        for n in range(2)
+    ]
+    put({"d/0.png": "", "d/1.png": "", "d/output.manifest": "\n".join(lines)})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert 'd/output.manifest names pictures in its key "source-ref"' in screen.out + screen.err
+    found = re.search(r"in Python: (import .*); then: shardmill (.*)", screen.out + screen.err)
+    assert found, screen
+    exec(found[1], {})
+    words = shlex.split(found[2])
+    done = shardmill(*words)
+    assert done.code == 0, done.err
+    rows = list(open_dataset("out")["train"])
+    assert [row["job"] for row in rows] == [0, 1]
+
+
+def test_annotations_deep_below_another_folder_are_named_where_pictures_are_unclear(shardmill: Shardmill) -> None:
+    put({f"d/Data/CLS-LOC/train/n0{n}/{n}.png": "" for n in range(2)})
+    put({"d/Data/CLS-LOC/test/7.png": ""})
+    put({"d/Annotations/CLS-LOC/train/n00/0.xml": "<annotation><object/></annotation>"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 2
+    assert "nothing above reads d/Annotations/CLS-LOC/train/n00/0.xml" in screen.err
+
+
+def test_numbers_beside_names_of_pictures_are_not_taken_for_names(shardmill: Shardmill) -> None:
+    put({f"d/Meta/{n}.png": "" for n in range(3)})
+    put({f"d/Test/0000{n}.png": "" for n in range(3)})
+    rows = "".join(f"0000{n}.ppm;{n}\n" for n in range(3))
+    put({"d/Test/GT-final_test.csv": f"Filename;ClassId\n{rows}"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "ClassId" not in screen.out + screen.err
+
+
+def test_lines_of_json_beside_the_texts_of_sounds_are_asked_for(shardmill: Shardmill) -> None:
+    rows = {s: [{"audio_filepath": f"x/{n}.wav", "text": f"{s} {n}"} for n in range(3)] for s in ("train", "dev")}
+    put({f"d/{s}_clean.json": "\n".join(map(json.dumps, some)) + "\n" for s, some in rows.items()})
+    put({f"d/LibriSpeech/{s}-clean/84.trans.txt": "84-0 GO\n84-1 DO\n" for s in rows})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 2
+    assert "holds texts (d/LibriSpeech/dev-clean/84.trans.txt" in screen.err
+    read = next(words for words in commands_in(screen.err) if "jsonl" in words)
+    stopped = shardmill(*read)
+    assert stopped.code == 2, "of which split each is, is asked next"
+    assert shardmill(*commands_in(stopped.err)[0]).code == 0
+    assert [row["text"] for row in open_dataset("out")["dev"]] == ["dev 0", "dev 1", "dev 2"]
+
+
+def test_documents_of_json_beside_texts_say_nothing(shardmill: Shardmill) -> None:
+    put({"d/a.txt": "one\n", "d/info.json": '{"a": 1}\n', "d/more.json": '{\n  "a": 1\n}\n'})
+    assert shardmill("convert", "d", "-o", "out").code == 0
+    assert texts() == ["one"]
+
+
+@pytest.mark.parametrize("end", ["jsonl", "csv"])
+def test_files_that_share_their_ids_alone_are_warned_of(end: str, shardmill: Shardmill) -> None:
+    users, events = {"_id": "u1", "name": "Ann", "born": "x"}, {"_id": "e1", "kind": "open", "at": "y"}
+    for name, row in {"users": users, "events": events}.items():
+        put({f"d/{name}.{end}": json.dumps(row) if end == "jsonl" else f"{','.join(row)}\n{','.join(row.values())}\n"})
+    union = ["--set", "input.columns_differ=union"] if end == "csv" else []
+    screen = shardmill("convert", "d", "-o", "out", *union)
+    assert screen.code == 0, screen.err
+    assert "column, ids apart, in common with any other file" in screen.out + screen.err
+
+
+def test_files_of_lines_that_share_another_key_are_not_warned_of(shardmill: Shardmill) -> None:
+    put({"d/a.jsonl": '{"_id": 1, "x": 1}\n', "d/b.jsonl": '{"_id": 2, "x": 2, "y": 3}\n'})
+    assert "ids apart" not in shardmill("convert", "d", "-o", "out").out
+
+
+def test_names_of_classes_are_not_proposed_for_the_number_of_each_row(shardmill: Shardmill) -> None:
+    put({"d/label_map.json": '{"Forest": 0, "River": 1}'})
+    put({"d/a.csv": ",Filename,Label\n0,a.jpg,0\n1,b.jpg,1\n2,c.jpg,1\n"})
+    screen = shardmill("convert", "d/a.csv", "-o", "out")
+    assert 'column "Label" holds numbers, and d/label_map.json has their names' in screen.out
+    assert '"column_0" holds numbers' not in screen.out
