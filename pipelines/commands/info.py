@@ -29,7 +29,7 @@ from ...transforms.format.wording.printable import counted, more, printable, pri
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.inputs.files.open_file import open_file
 from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
-from ...transforms.sources.tfrecord.schema import Observation, places_of
+from ...transforms.sources.tfrecord.schema import Observation, places_of, widened_by
 from ...transforms.stores.store_url import is_store_url
 from ..config.pictures import image_text
 from ..outcomes.splits_and_order import FOUND_BY, rule_text
@@ -54,8 +54,8 @@ _READ_GZIP: Final = ("tf.data", "TFX", "tfrecord (PyTorch)", "shardmill.pipeline
 class ForeignFiles:
     """TFRecord files that no manifest describes: what the first records of the first of them hold, if any are there.
 
-    `problem` is what these are, where they are not Examples. Of shards, `stated` are the records that the manifest of
-    their `dataset` states.
+    `problem` is what these are, where they are not Examples; `widened` says which of them made the schema wider. Of
+    shards, `stated` are the records that the manifest of their `dataset` states.
     """
 
     path: str
@@ -67,6 +67,7 @@ class ForeignFiles:
     problem: str | None
     dataset: str | None = None
     stated: int | None = None
+    widened: tuple[str, ...] = ()
 
 
 def info_command(path: str, screen: Screen) -> None:
@@ -129,7 +130,8 @@ def look_at_files(path: str) -> ForeignFiles:
         problem = f"they are not tf.train.Example{f', but {seen.other}' if seen.other else ''}"
     with open_file(first.entry) as opened:
         form = sniff_form(opened.read(16))
-    found = ForeignFiles(path, len(inputs.files), total, form or "none", seen.records + seen.bad, schema, problem)
+    widened, records = tuple(widened_by([seen])), seen.records + seen.bad
+    found = ForeignFiles(path, len(inputs.files), total, form or "none", records, schema, problem, widened=widened)
     if len(inputs.datasets) == 1 and all(file.records is not None for file in inputs.files):
         stated = sum(file.records or 0 for file in inputs.files)
         return replace(found, dataset=inputs.datasets[0].name, stated=stated)
@@ -196,6 +198,7 @@ def _foreign_document(found: ForeignFiles) -> dict[str, Any]:
             "records": found.records,
             "schema": None if found.schema is None else found.schema.to_json(),
             "problem": found.problem,
+            "widened": list(found.widened),
         },
     }
 
@@ -312,6 +315,8 @@ def _print_foreign(found: ForeignFiles, screen: Screen) -> None:
     elif found.schema is not None:
         screen.text(f"{seen} of the first file:\n")
         screen.table(schema_table(found.schema, reasons=False))
+        for note in found.widened:
+            screen.text(f"Note: {note}", "yellow")
     kept = [] if found.problem is None else ["--records", "opaque"]
     merge = Command("merge", where, "-o", "FOLDER", *kept)
     if first_record_file(found.path) is None:

@@ -45,7 +45,7 @@ _SHOWN_VALUES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """One record: its number in its file (from 1), the file, where it begins in it, and its payload."""
+    """One record: its number in its file (from 0), the file, where it begins in it, and its payload."""
 
     record: int
     file: str

@@ -169,11 +169,12 @@ _PROPOSED: Final = re.compile(r"(; such records have no schema; to keep them|, o
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is shown: the figures, the schema that they are of, and the generation of a dataset."""
+    """What is shown: the figures, their schema, the generation of a dataset, and what is odd in records of files."""
 
     statistics: Statistics
     schema: Schema
     generation: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> int:
@@ -194,6 +195,8 @@ def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> in
         screen.data(_document(path, shown, written))
     elif not screen.quiet:
         print_statistics(screen, shown.statistics, shown.schema)
+        for note in shown.notes:
+            screen.text(f"Note: {note}", "yellow")
         for name in written:
             screen.text(f"Wrote {printable_path(os.path.join(root, name))}", "green")
     return 0
@@ -264,7 +267,8 @@ def _of_files(path: str, level: Level) -> _Shown:
         if isinstance(piece, RecordsPiece)
     ]
     tally: Tally = count_records(files, level, _spread(files))
-    return _Shown(tally.statistics(frozen.schema, frozen.labels), frozen.schema)
+    notes = tuple(one for one in survey.warnings if one.startswith("feature "))
+    return _Shown(tally.statistics(frozen.schema, frozen.labels), frozen.schema, notes=notes)
 
 
 def _spread(files: Sequence[FileCount]) -> Any:
@@ -286,6 +290,7 @@ def _document(path: str, shown: _Shown, written: Sequence[str]) -> Mapping[str, 
         "generation": shown.generation,
         "level": shown.statistics.level,
         "splits": json.loads(json.dumps(figures_of(shown.statistics))),
+        **({"notes": list(shown.notes)} if shown.notes else {}),
         "written": list(written),
     }
 

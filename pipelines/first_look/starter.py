@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from ...transforms.errors import RunError, TargetError
+from ...transforms.format.batches.rejects import may_be_left_out
 from ...transforms.format.examples.example_proto import feature_values, iter_features, other_message, parse_example
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.hints import Command
@@ -24,7 +24,7 @@ from ...transforms.stores.store_url import is_store_url
 from ..commands.inspect_records import shown_value
 from ..config import load
 from ..config.load import load_config, split_set
-from ..outcomes.reject_groups import group_rejects, rejects_text
+from ..outcomes.reject_groups import RejectedRun, SampledRejects, rejects_text
 from ..prepare.convert import prepare
 from ..prepare.from_config import conversion_of
 from ..prepare.proposals import Looked, Proposal, columns_of, look_at_rows, proposals_of
@@ -288,7 +288,7 @@ _WIDTH: Final = 60
 _PAGE: Final = 114
 """Characters of a line of the table, so that `#   ` before it makes 118."""
 
-_SHARES: Final = (1, 2, 5, 10, 20, 50, 100)
+_SHARES: Final = (1, 2, 5, 10, 20, 50)
 """Percentages that `max_rejects` is set to where rows were rejected."""
 
 
@@ -344,10 +344,10 @@ def _lines(prepared: Prepared, sample: Sample) -> Iterator[str]:
         yield f"Warning: {escaped(text)}"
     if sample.rejects:
         yield f"Rejected: {counted(len(sample.rejects), 'row')} of these:"
-        documents = (json.loads(reject.to_json_line()) for reject in sample.rejects)
-        groups = group_rejects(documents, plan.listing.format)
-        codes = Counter(error.code for reject in sample.rejects for error in reject.errors[:1])
-        yield from escaped(rejects_text(len(sample.rejects), codes, groups), keep="\n").splitlines()
+        documents = [json.loads(reject.to_json_line()) for reject in sample.rejects]
+        run = RejectedRun.of(sample.rows, plan.listing.format, prepared.spec.conversion, in_append=False)
+        rejects = SampledRejects.of(documents, run)
+        yield from escaped(rejects_text(sample.rows, rejects.by_code, rejects.groups), keep="\n").splitlines()
     if len(plan.survey.frozen.schema):
         yield from ("", "Features, their types, and why:", "", *_table(prepared))
     if sample.payloads:
@@ -394,8 +394,8 @@ def _allowed(sample: Sample) -> tuple[str, str]:
     default = Look()
     if not rejected:
         return default.max_rejects, default.why_rejects
-    if not sample.payloads:
-        return "0", "all rows that were looked at are rejects: see above"
+    if not may_be_left_out(rejected, rows):
+        return "0", f"{rejected:,} of {counted(rows, 'row')} that were looked at are rejects: see above"
     needed = 100 * rejected * (1 if sample.whole else 2) / rows
-    share = next((one for one in _SHARES if one >= needed), 100)
+    share = next((one for one in _SHARES if one >= needed), _SHARES[-1])
     return f"{share}%", f"{rejected:,} of {counted(rows, 'row')} {'was' if rejected == 1 else 'were'}; 0 allows none"

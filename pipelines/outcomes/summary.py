@@ -21,7 +21,7 @@ from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import counted, printable_path
 from ...transforms.format.wording.sizes import format_duration, format_size
-from .reject_groups import RejectGroup
+from .reject_groups import RejectGroup, SampledRejects
 from .splits_and_order import added_records, shares_of
 
 
@@ -71,7 +71,7 @@ class Summary(RunReport):
     path           the dataset's folder as the user wrote it, or absolute
     seconds        of the clock
     first_rejects  the first lines of the reject file, 20 at most, as they are there
-    reject_groups  rejects, equal ones together
+    reject_groups  all rejects, by column and code
     nothing_to_do  a generation held the same source and config before; of an append, the dataset holds all files
     left_behind    bytes that earlier runs staged, and left
     listed         how many files an append found
@@ -237,7 +237,7 @@ class PlanReport(RunReport):
     skipped: Mapping[str, int] = field(default_factory=dict)
     sampled: int = 0
     splits_sampled: bool = False
-    sampled_rejects: tuple[RejectGroup, ...] = ()
+    sampled_rejects: SampledRejects = field(default_factory=SampledRejects)
     checks: tuple[str, ...] = ()
     forecast: Forecast | None = None
 
@@ -268,7 +268,7 @@ class PlanReport(RunReport):
             "detected": list(self.detected),
             "remarks": list(self.remarks),
             **({"forecast": self.forecast.to_json()} if self.forecast is not None else {}),
-            "sample": {"rows": self.sampled, "rejects": [group.to_json() for group in self.sampled_rejects]},
+            "sample": {"rows": self.sampled, "rejects": [group.to_json() for group in self.sampled_rejects.groups]},
             **({"order_note": self.order_note} if self.order_note else {}),
             **({"checks": list(self.checks)} if self.checks else {}),
             **(self._appended() if self.command == "append" else {}),
@@ -337,7 +337,7 @@ class Forecast:
     seconds         of the clock; None where other machines work
     exact           all rows were sampled, and their bytes counted, which gzip compresses otherwise in a run
     splits_counted  each split has the records and bytes of the sample, which had all rows
-    rejects         are expected of all rows; the run allows `allowed`
+    rejects         are expected of all rows, from `rejects_at_least` to `rejects_at_most`; the run allows `allowed`
     disk_bytes      are taken at most on the disk of the output, where `free_bytes` are free (None: unknown)
     warnings        of pictures in the sample
     """
@@ -354,6 +354,8 @@ class Forecast:
     allowed: int
     disk_bytes: int
     free_bytes: int | None
+    rejects_at_least: int = 0
+    rejects_at_most: int = 0
     warnings: tuple[str, ...] = ()
 
     @property
@@ -386,12 +388,18 @@ class Forecast:
             yield f"Disk:   {line}"
 
     def reject_line(self) -> str:
-        about = f"Expected in all: {'' if self.share == 1 else 'about '}{counted(self.rejects, 'reject')}"
-        if not self.fails:
+        least, most = (self.rejects,) * 2 if self.share == 1 else (self.rejects_at_least, self.rejects_at_most)
+        about = counted(self.rejects, "reject")
+        if least < most:
+            about = f"about {about} ({least:,} were seen; {most:,} at most, if the sample is like the rest)"
+        about = f"Expected in all: {about}"
+        if most <= self.allowed:
             return f"{about}; {self.allowed:,} are allowed"
-        few = not self.share or may_be_left_out(self.rejects, round(self.rows / self.share))
-        fix = f"; to allow them: {Add('--max-rejects', str(self.rejects))}" if few else ""
-        return f"{about}, and max_rejects allows {self.allowed:,}: the run would fail{fix}"
+        ends = "would" if least > self.allowed else "would probably" if self.fails else "may"
+        # without a share nobody knows how many rows there are
+        of_rows = (least, self.rows) if self.share is None else (most, round(self.rows / (self.share or 1)))
+        fix = f"; to allow them: {Add('--max-rejects', str(most))}" if may_be_left_out(*of_rows) else ""
+        return f"{about}, and max_rejects allows {self.allowed:,}: the run {ends} fail{fix}"
 
 
 def room_line(path: str, needed: int, free: int | None) -> str:

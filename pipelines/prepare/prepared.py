@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ...transforms.dataset.stage.spec import DatasetSpec
@@ -13,7 +12,7 @@ from ...transforms.format.splits.by_column import FolderSplits, settling
 from ...transforms.inputs.contract.source import LazyPieces, Source
 from ...transforms.tasks.planning import Amount, Plan
 from ...transforms.tasks.task_files import PlanLimits, entries_in_files, tasks_in_files
-from ..outcomes.reject_groups import group_rejects
+from ..outcomes.reject_groups import RejectedRun, SampledRejects
 from ..outcomes.splits_and_order import order_note, planned_checks, shuffle_note
 from ..outcomes.summary import PlanReport, SplitEstimate
 from .staged_plan import ListedSource, RunMark, StoppedRuns, plan_document
@@ -83,7 +82,7 @@ class Prepared:
             detected=plan.survey.detected,
             remarks=plan.survey.remarks,
             sampled=plan.estimate.sampled,
-            sampled_rejects=group_rejects(map(json.loads, self._sampled_rejects()), plan.listing.format),
+            sampled_rejects=self.sampled_rejects(),
             checks=planned_checks(self.encoder.observers),
             splits_sampled=not self.encoder.split_shares() and not self.splits_counted,
             order_note=shuffle_note(levels=spec.shuffle.levels, in_append=spec.append_to is not None)
@@ -97,9 +96,11 @@ class Prepared:
         counted = bool(known) and len(known) == len(self.plan.listing.entries)
         return sum(known) if counted else self.plan.estimate.rows
 
-    def _sampled_rejects(self) -> Iterator[str]:
-        in_append = self.spec.append_to is not None
-        return (reject.to_json_line(in_append=in_append) for reject in self.plan.estimate.rejects)
+    def sampled_rejects(self) -> SampledRejects:
+        in_append, sample = self.spec.append_to is not None, self.plan.estimate
+        documents = [json.loads(reject.to_json_line(in_append=in_append)) for reject in sample.rejects]
+        form, conversion = self.plan.listing.format, self.spec.conversion
+        return SampledRejects.of(documents, RejectedRun.of(sample.sampled, form, conversion, in_append=in_append))
 
     def plan_document(self) -> bytes:
         shards = sum(split.shards for split in self._split_estimates())

@@ -68,7 +68,7 @@ from ...transforms.recognise.evidence.names import FileSplits, split_in_name
 from ...transforms.recognise.evidence.tfds import StatedFiles, missing_files, stated_of
 from ...transforms.recognise.rules import recognise
 from ...transforms.recognise.strangers.tables import only_version
-from ...transforms.sources.tfrecord.schema import Observation, observe_together, places_of, with_types
+from ...transforms.sources.tfrecord.schema import Observation, observe_together, places_of, widened_by, with_types
 from ...transforms.stores.store_url import is_store_url
 
 _NAME: Final = "lowercase letters, digits and _, starting with a letter"
@@ -317,7 +317,8 @@ def _schema(
     if any(found.seen.bad for found in facts):
         return None, {}, []
     seen = [found.seen for found in facts]
-    return with_types(observe_together(seen, "").schema(), seen, stated.features)
+    schema, labels, untyped = with_types(observe_together(seen, "").schema(), seen, stated.features)
+    return schema, labels, [*untyped, *widened_by(seen)]
 
 
 def _manifest(

@@ -32,7 +32,7 @@ from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.inputs.contract.call import typed_path
 from ...transforms.inputs.files.formats import FORMATS
 from ..engines.engine import Engine
-from ..outcomes.reject_groups import read_head, rejects_text
+from ..outcomes.reject_groups import RejectedRun, read_head, rejects_text
 from ..outcomes.splits_and_order import added_records, order_note, share_warnings, shuffle_note
 from ..outcomes.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, picture_warnings
 from ..prepare.conversion import Conversion
@@ -176,9 +176,11 @@ def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     error = refusal.error(typed_path(spec.path))
     if refusal.rejects is None or not isinstance(error, TooManyRejects):
         return error
-    groups = read_head(spec.path, refusal.rejects, spec.source_format).groups
+    in_append = spec.append_to is not None
+    run = RejectedRun.of(refusal.rows_read, spec.source_format, spec.conversion, in_append=in_append)
+    groups = read_head(spec.path, refusal.rejects, run).groups
     return TooManyRejects(
-        f"{error}\n{rejects_text(refusal.rejected, {}, groups)}",  # it has the codes
+        f"{error}\n{rejects_text(run.rows, {}, groups)}",  # it has the codes
         os.path.join(spec.path, refusal.rejects),
         {"read": refusal.rows_read, "rejected": refusal.rejected},
         refusal.by_code,
@@ -208,7 +210,9 @@ def summary_of(
 ) -> Summary:
     """Return what a run did, or that a generation holds it; the `notes` of one that was made before are read."""
     spec, survey = prepared.spec, prepared.plan.survey
-    rejects = read_head(spec.path, manifest.rejects.path, manifest.source.format)
+    in_append = manifest.operation == "append"
+    run = RejectedRun.of(manifest.counts.read, manifest.source.format, manifest.conversion, in_append=in_append)
+    rejects = read_head(spec.path, manifest.rejects.path, run)
     tasks = len(prepared.plan.tasks) + len(prepared.done)
     noted = read_notes(spec.path, manifest) if notes is None else notes
     return Summary(

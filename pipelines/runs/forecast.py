@@ -56,7 +56,8 @@ _THREADS: Final = 1.4
 class _Whole(NamedTuple):
     """What is expected of all rows: how many `rows` there are, the `records`, `bytes` and `rejects` of them.
 
-    `splits` are what each split got of the sample, weighted by the rows that each place stands for.
+    `splits` are what each split got of the sample, weighted by the rows that each place stands for: `parts` times those
+    that were looked at there, or all alike.
     """
 
     rows: float
@@ -64,6 +65,7 @@ class _Whole(NamedTuple):
     bytes: float
     rejects: float
     splits: dict[str, Amount]
+    parts: Sequence[float] = ()
 
 
 def forecast(
@@ -94,12 +96,33 @@ def forecast(
         exact=sample.whole and prepared.spec.compression != "gzip",
         splits_counted=better.splits_counted,
         rejects=len(sample.rejects) if sample.whole else max(round(whole.rejects), len(sample.rejects)),
+        rejects_at_least=len(sample.rejects),
+        rejects_at_most=_most_rejects(sample, whole),
         allowed=rejects_allowed(prepared.spec.max_rejects, round(whole.rows)),
         disk_bytes=needed,
         free_bytes=_free_bytes(prepared.spec.path),
         warnings=(*_notes(sample), *picture_warnings(warnings_check(sample.observed), sampled=True)),
     )
     return better, made
+
+
+def _most_rejects(sample: Sample, whole: _Whole) -> int:
+    """Return how many rejects there are at most in all likelihood, that is in 19 of 20 samples.
+
+    Rejects lie together: each place is one thing that was seen, not each row. Of k places none is unlike all others, so
+    no more than 3 / k of the rows that were not looked at lie where all is otherwise (the rule of three).
+    """
+    unseen, places = max(whole.rows - sample.rows, 0.0), len(sample.places)
+    if sample.whole or not places or not sample.rows:
+        return len(sample.rejects)
+    rate = whole.rejects / max(whole.rows, 1)
+    parts = whole.parts or [whole.rows / sample.rows] * places
+    apart: float = sum(
+        (part * (one.rejects - rate * one.rows)) ** 2 for part, one in zip(parts, sample.places, strict=True)
+    )
+    spread = 2.0 * (apart * places / max(places - 1, 1)) ** 0.5
+    most: float = min(whole.rejects + spread + unseen * min(3 / places, 1.0), len(sample.rejects) + unseen)
+    return round(most)
 
 
 def _notes(sample: Sample) -> list[str]:
@@ -144,6 +167,7 @@ def _times(places: Sequence[Place], parts: Sequence[float]) -> _Whole:
         sum(amount.bytes for amount in splits.values()),
         sum(part * place.rejects for part, place in weighted),
         splits,
+        parts,
     )
 
 

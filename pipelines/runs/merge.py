@@ -25,6 +25,7 @@ from ...transforms.observers.tally import Tally
 from ...transforms.sources.tfrecord.inputs import is_dataset
 from ...transforms.sources.tfrecord.options import TfrecordInput
 from ...transforms.sources.tfrecord.pieces import CUT_A_RECORD
+from ...transforms.sources.tfrecord.schema import Stated, joined_labels, renumbered
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..config.load import load_config
 from ..config.remembered import shared
@@ -115,10 +116,12 @@ def plan_merge(
         counted = _counted_of(paths)
     asked = config.input
     assert isinstance(asked, TfrecordInput)
-    if counted is not None and (asked.where or asked.drop or asked.drop_where):  # what is counted is of other records
+    manifests = [_manifest_of(path) for path in paths]
+    other = asked.where or asked.drop or asked.drop_where or _change_classes(manifests)
+    if counted is not None and other:  # what is counted is of other records
         stats = counted.level if "stats" not in config.model_fields_set else config.stats
         config, counted = config.model_copy(update={"stats": stats}), None
-    conversion = _remembering(conversion_of(config, "merge"), [_manifest_of(path) for path in paths])
+    conversion = _remembering(conversion_of(config, "merge"), manifests)
     assert isinstance(conversion.source, TfrecordSource)
     source = replace(conversion.source, in_turn=True, shard_size=conversion.output.shard_size)
     return Merge(command, conversion, source, counted)
@@ -133,6 +136,13 @@ def _remembering(conversion: Conversion, manifests: Sequence[Manifest | None]) -
         kept.pop("recognised", None)  # the rule is for all rows
     image = next((one.details.image for one in manifests if one is not None), {}) if "image" in kept else {}
     return replace(conversion, remembered=kept | own, image=image)
+
+
+def _change_classes(manifests: Sequence[Manifest | None]) -> bool:
+    """Return whether classes have other numbers in some of the datasets."""
+    stated = [Stated("", None, one.labels) for one in manifests if one is not None]
+    labels = joined_labels(stated)
+    return any(renumbered(one, labels) for one in stated)
 
 
 def _counted_of(paths: Sequence[str]) -> Tally | None:

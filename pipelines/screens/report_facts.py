@@ -216,5 +216,6 @@ def _rejects(path: str, generations: list[Manifest]) -> Rejects:
             for error in line["errors"]:
                 known = examples.setdefault(error["code"], [])
                 if len(known) < EXAMPLES:
-                    known.append({"source": line["source"], "row": line.get("row") or line.get("record"), **error})
+                    numbers = [f", {word} {line[word]}" for word in ("row", "record") if word in line]
+                    known.append({"place": "".join([line["source"], *numbers]), **error})
     return Rejects(records, dict(sorted(by_code.items(), key=lambda one: -one[1])), examples)

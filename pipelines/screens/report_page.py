@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics as medians
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -195,14 +196,26 @@ class Classes:
 
 
 def class_balance(found: Statistics | None, most: int = 50) -> list[Classes]:
-    """Return how often each class of a label occurs in each split; `most` are shown, the most frequent ones."""
+    """Return how often each class of a label occurs in each split; `most` are shown, the most frequent ones.
+
+    Of boxes whose numbers are no labels, the names of their classes are counted.
+    """
     splits = [] if found is None else list(found.splits.values())
-    labels = [name for name, one in splits[0].features.items() if one.classes is not None] if splits else []
+    features = splits[0].features if splits else {}
+    labels = [name for name, one in features.items() if one.classes is not None or _names_boxes(name, features)]
     return [_classes(label, splits, most) for label in labels]
+
+
+def _names_boxes(name: str, features: Mapping[str, FeatureFigures]) -> bool:
+    numbers, distinct = features.get(f"{name.removesuffix('text')}label"), features[name].distinct
+    exact = distinct is not None and distinct.exact
+    return name.endswith("/object/class/text") and (numbers is None or numbers.classes is None) and exact
 
 
 def _classes(label: str, splits: Sequence[SplitFigures], most: int) -> Classes:
     figures = {split.name: split.features[label] for split in splits if label in split.features}
+    if any(one.classes is None for one in figures.values()):
+        return _named_classes(label, figures)
     counts = {name: dict(one.classes or {}) for name, one in figures.items()}
     totals: dict[str, int] = {}
     for classes in counts.values():
@@ -216,6 +229,27 @@ def _classes(label: str, splits: Sequence[SplitFigures], most: int) -> Classes:
     head = ["class", *(part for name in counts for part in (shown(name), "share"))]
     missing = ", ".join(f"{counted(one.missing, 'record')} of {name}" for name, one in figures.items() if one.missing)
     return Classes(label, Table(f"Classes of {label} by split", head, rows), max(len(order) - most, 0), missing)
+
+
+def _named_classes(label: str, figures: Mapping[str, FeatureFigures]) -> Classes:
+    """Return how often the frequent values of a feature occur; of one that is rare in a split that is not known."""
+    counts = {split: {str(one.value): one.count for one in found.top} for split, found in figures.items()}
+    different = {split: 0 if one.distinct is None else one.distinct.count for split, one in figures.items()}
+    totals = Counter[str]()
+    for known in counts.values():
+        totals.update(known)
+    rows = []
+    for name, _ in sorted(totals.items(), key=lambda one: (-one[1], one[0])):
+        cells = [shown(name) or "(empty)"]
+        for split, known in counts.items():
+            count, values = known.get(name, 0), figures[split].values
+            is_known = name in known or len(known) == different[split]
+            cells += [number(count), share_bar(count, values)] if is_known else [NOTHING, NOTHING]
+        rows.append(cells)
+    head = ["class", *(part for split in counts for part in (shown(split), "share"))]
+    missing = ", ".join(f"{counted(one.missing, 'record')} of {split}" for split, one in figures.items() if one.missing)
+    left = max(*different.values(), len(rows)) - len(rows)
+    return Classes(label, Table(f"Classes of {label} by split", head, rows), left, missing)
 
 
 def _cells(counts: list[tuple[int, int]]) -> list[str]:
@@ -587,6 +621,7 @@ def html_page(facts: ReportFacts) -> str:
     return environment.get_template("page.html").render(
         title=manifest.name,
         summary=f"{records} in {shards}, {size}; {made}",
+        codes=", ".join(f"{code} {count:,}" for code, count in facts.rejects.by_code.items()),
         light=LIGHT,
         dark=DARK,
         parts={name: heading for name, heading in PARTS.items() if not hidden.get(name)},
@@ -621,10 +656,8 @@ def rejects_table(rejects: Rejects) -> Table | None:
 def _reject(error: Mapping[str, Any]) -> list[str]:
     if not error:
         return ["", "", "", ""]
-    place = error["source"] if error.get("row") is None else f"{error['source']}, row {error['row']}"
-    return [
-        shown(place), shown(error.get("column") or ""), shown(error["value"], 60), shown(error["message"], 300),
-    ]  # fmt: skip
+    words = [error["place"], error.get("column") or ""]
+    return [*map(shown, words), shown(error["value"], 60), shown(error["message"], 300)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, redacted
 from ...transforms.format.wording.sizes import format_size
-from ..outcomes.reject_groups import codes_of, rejects_text
+from ..outcomes.reject_groups import rejects_text
 from ..outcomes.summary import PlanReport, Submitted, Summary, unchanged_line
 from .summary_screen import (
     print_left_out,
@@ -142,10 +142,10 @@ def print_plan(terminal: Terminal, plan: PlanReport) -> None:
 
 
 def _sampled_rejects(terminal: Terminal, plan: PlanReport) -> None:
-    rejected = sum(group.rows for group in plan.sampled_rejects)
-    if rejected:
+    rejects = plan.sampled_rejects
+    if rejects.rows:
         looked_at = f"of the {plan.sampled:,} that were looked at" if plan.sampled > 1 else "looked at"
-        terminal.text(f"\nWould reject {counted(rejected, 'row')} {looked_at}:", "bold yellow")
-        terminal.text(rejects_text(rejected, codes_of(plan.sampled_rejects), plan.sampled_rejects))
+        terminal.text(f"\nWould reject {counted(rejects.rows, 'row')} {looked_at}:", "bold yellow")
+        terminal.text(rejects_text(plan.sampled, rejects.by_code, rejects.groups))
         if plan.forecast is not None:
             terminal.text(plan.forecast.reject_line(), "bold red" if plan.forecast.fails else "yellow")

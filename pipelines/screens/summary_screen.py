@@ -265,7 +265,7 @@ def _rejected(terminal: Terminal, summary: Summary) -> None:
     if rejects.records:
         path = "" if rejects.path is None else f" ({shown_path(summary.path)}/{rejects.path})"
         terminal.text(f"\nRejected {counted(rejects.records, 'row')}{path}:", "bold yellow")
-        terminal.text(rejects_text(rejects.records, rejects.by_code, summary.reject_groups))
+        terminal.text(rejects_text(summary.manifest.counts.read, rejects.by_code, summary.reject_groups))
 
 
 def _ending(terminal: Terminal, summary: Summary) -> None:

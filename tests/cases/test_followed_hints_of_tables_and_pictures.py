@@ -279,9 +279,9 @@ CASES = {
         earlier=("first.csv", []),
     ),
     "a row of an append that is of another type": Case(
-        {"first.csv": "n\n1\n2\n", "in/a.csv": "n\nx\n"},
+        {"first.csv": "n,m\n1,1\n,2\n", "in/a.csv": "n,m\nx,3\n,4\n"},
         "where others fit: ",
-        {"train": 2},
+        {"train": 3},
         earlier=("first.csv", []),
         fill=("N", "1"),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -51,13 +52,58 @@ CASES = {
         {"a.csv": "n\n1\nabc\n"}, "declare it: ", [("1",), ("abc",)], column("n", "type", "int64")
     ),
     "a currency": Case(
-        {"a.csv": 'n\n"$1,268.75"\n$2.50\n'}, "declare it: ", [(1268.75,), (2.5,)], column("n", "type", "float64")
+        {"a.csv": 'n\n"$1,268.75"\n2.5\n'}, "declare it: ", [(1268.75,), (2.5,)], column("n", "type", "float64")
     ),
     "nanoseconds": Case(
-        {"a.csv": "t\n2020-01-01T00:00:00.000000001\n"},
+        {"a.csv": "t\n2020-01-01T00:00:00.000000001\n2020-01-01T00:00:00\n"},
         "declare it: ",
-        [(pd.Timestamp("2020-01-01T00:00:00.000000001"),)],
+        [(pd.Timestamp("2020-01-01T00:00:00.000000001"),), (pd.Timestamp("2020-01-01"),)],
         column("t", "type", "timestamp"),
+    ),
+    "a column of money and a word for null": Case(
+        {"a.csv": 'n\n"$1,268.75"\n$2.50\nn/a\n7\n'},
+        'fail in column "n"; to read it: ',
+        [(1268.75,), (2.5,), (None,), (7.0,)],
+        column("n", "type", "float64"),
+    ),
+    "a column of two words for null": Case(
+        {"a.csv": "n\n-\nNA\n-\n7\n"}, "to read it: ", [(None,), (None,), (None,), (7,)], column("n", "type", "int64")
+    ),
+    "a column of decimal commas": Case(
+        {"a.csv": "n;m\n1,5;1\n2,5;2\n3;3\n"},
+        "to read it: ",
+        [(1, 1.5), (2, 2.5), (3, 3.0)],
+        column("n", "type", "float64"),
+    ),
+    "a column of fractions": Case(
+        {"a.csv": "n\n1.5\n2.5\n3\n"}, "to read it: ", [(1.5,), (2.5,), (3.0,)], column("n", "type", "int64")
+    ),
+    "a column of numbers that are too large": Case(
+        {"a.csv": f"n\n{2**40}\n{2**41}\n3\n"},
+        "to read it: ",
+        [(2**40,), (2**41,), (3,)],
+        column("n", "type", "int32"),
+    ),
+    "a column of yes and no": Case(
+        {"a.csv": "n\nyes\nNo\n?\ntrue\n"},
+        "to read it: ",
+        [(True,), (False,), (None,), (True,)],
+        column("n", "type", "bool"),
+    ),
+    "a column of days": Case(
+        {"a.csv": "d\n31.12.2024\n1.2.2024\n"},
+        "to read it: ",
+        [(date(2024, 12, 31),), (date(2024, 2, 1),)],
+        column("d", "type", "date"),
+    ),
+    "a column of times with their zone": Case(
+        {"a.csv": "t\n2024-01-31T10:00:00Z\n2024-01-31T10:00:00+01:00\n"},
+        "to read it: ",
+        [(pd.Timestamp("2024-01-31T10:00:00Z"),), (pd.Timestamp("2024-01-31T09:00:00Z"),)],
+        column("t", "type", "timestamp"),
+    ),
+    "a column of text": Case(
+        {"a.csv": "n\nred\nNA\n3\n"}, "to read it: ", [("red",), ("NA",), ("3",)], column("n", "type", "float64")
     ),
     "bytes that are no text, in CSV": Case({"a.csv": b"a,b\n1,caf\xe9\n"}, "probably Windows text: ", [(1, "caf\xe9")]),
     "bytes in a column of CSV": Case({"a.csv": b"a,b\n1,caf\xe9\n"}, "column as bytes: ", [(1, b"caf\xe9")]),

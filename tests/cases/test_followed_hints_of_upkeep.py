@@ -180,7 +180,7 @@ def test_records_that_are_damaged_are_left_out_by_the_commands_of_adopt(shardmil
     Path("loose/x-train.tfrecord").write_bytes(damaged)
     refused = shardmill("adopt", "loose").err
     salvage = [{"FILE": "loose/x-train.tfrecord"}.get(word, word) for word in command_in(refused, "adopt that: ")]
-    assert "record 2" in shardmill(*salvage).out
+    assert "record 1" in shardmill(*salvage).out
     (whole,) = (path.parent for path in Path("FOLDER").rglob("*.tfrecord"))
     assert shardmill("adopt", str(whole)).code == 0
     assert counts_of(str(whole)) == {"train": 1}

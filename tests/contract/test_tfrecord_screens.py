@@ -252,7 +252,7 @@ def test_a_record_that_is_no_example_is_named_and_kept_where_it_is_asked_for(sha
     merged = shardmill("merge", "x.tfrecord", "-o", "out")
     assert merged.code == 4
     assert merged.err[1] == (
-        f"  x.tfrecord record 2 at byte {FRAME}: CORRUPT: it is not a tf.train.Example; to keep such records as "
+        f"  x.tfrecord record 1 at byte {FRAME}: CORRUPT: it is not a tf.train.Example; to keep such records as "
         "they are: --set input.records=opaque"
     )
     assert shardmill("merge", "x.tfrecord", "-o", "kept", "--set", "input.records=opaque").code == 0
@@ -267,7 +267,7 @@ def test_a_decompression_bomb_is_refused_and_little_of_it_is_inflated(shardmill:
     assert "a decompression bomb?" in verified.out[0]
     merged = shardmill("merge", "x.tfrecord", "-o", "out")
     assert merged.code == 1
-    assert merged.err[0].startswith("error: x.tfrecord: record 1 at byte 0: ")
+    assert merged.err[0].startswith("error: x.tfrecord: record 0 at byte 0: ")
     assert "a decompression bomb?" in merged.err[0]
 
 
@@ -276,6 +276,6 @@ def test_limits_are_those_of_the_config(shardmill: Callable[..., Lines]) -> None
     merged = shardmill("merge", "x.tfrecord", "-o", "out", "--set", "limits.record_bytes=20")
     assert merged.code == 1
     assert merged.err[0] == (
-        f"error: x.tfrecord: record 1 at byte 0: its length, {FRAME - 16} bytes, is over the limit of 20 "
+        f"error: x.tfrecord: record 0 at byte 0: its length, {FRAME - 16} bytes, is over the limit of 20 "
         f"(limits.record_bytes){BEHIND}"
     )

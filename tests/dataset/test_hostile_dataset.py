@@ -130,5 +130,5 @@ def test_a_hostile_shape_of_an_array_is_damage_at_once(
     )
     record = payload(**{"e/data": np.zeros(0, "<f4").tobytes(), "e/shape": shape})
     build_dataset(tmp_path, {"train": [[record]]}, schema)
-    with pytest.raises(DamageError, match="record 1: feature"):
+    with pytest.raises(DamageError, match="record 0: feature"):
         list(open_dataset(tmp_path).arrays("train"))

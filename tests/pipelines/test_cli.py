@@ -171,7 +171,7 @@ class TestAnswers:
     def test_inspect_prints_records_on_stdout(self, records: Path) -> None:
         done = shardmill("inspect", "a.tfrecord", "--json", cwd=records.parent)
         assert (done.returncode, done.stderr) == (0, "")
-        assert json.loads(done.stdout) == {"record": 1, "file": "a.tfrecord", "offset": 0, "features": {"a": [1]}}
+        assert json.loads(done.stdout) == {"record": 0, "file": "a.tfrecord", "offset": 0, "features": {"a": [1]}}
 
     @pytest.mark.parametrize("json_flag", ["--json", ""])
     def test_a_reader_that_has_seen_enough_gets_no_traceback(self, records: Path, json_flag: str) -> None:
@@ -192,7 +192,7 @@ class TestAnswers:
         records.write_bytes(data)
         done = shardmill("verify", "a.tfrecord", cwd=records.parent)
         assert done.returncode == 3
-        assert done.stdout.startswith("a.tfrecord record 1 at byte 0: ")
+        assert done.stdout.startswith("a.tfrecord record 0 at byte 0: ")
         assert "Traceback" not in done.stderr
 
     def test_init_writes_a_config_that_loads_and_never_over_another(self, tmp_path: Path) -> None:

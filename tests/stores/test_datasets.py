@@ -361,8 +361,8 @@ def test_every_command_works_on_a_url(table: str, out: str, tmp_path: Path, shar
     for args, text in [
         (["info", out], f"{ROWS:,} records in 1 shard"),
         (["info", shard], f"{ROWS:,} records, as the manifest of dataset {out} states"),
-        (["inspect", out], "record 1 of train-00000.tfrecord"),
-        (["inspect", shard], "record 1"),
+        (["inspect", out], "record 0 of train-00000.tfrecord"),
+        (["inspect", shard], "record 0"),
         (["verify", out], f"OK: generation 1 of {out}: 1 shard, {ROWS:,} records"),
         (["verify", shard], "OK"),
         (["log", out, "--json"], '"generation": 1'),

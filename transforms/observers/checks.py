@@ -79,8 +79,8 @@ class SpilledRows(Observer):
                     (header["source"], header["first"] + row) for row in range(len(table))
                 ]
                 there = [places[row] for row in np.flatnonzero(kept).tolist()]
-                more = {"places": there, "rows": len(there), "splits": header["splits"]}
-                found.append(_written(more, table[kept]))
+                more = {name: one for name, one in header.items() if name not in ("source", "first")}
+                found.append(_written(more | {"places": there, "rows": len(there)}, table[kept]))
         return b"".join(found)
 
     def merge(self, one: Any, other: Any) -> Any:
@@ -132,10 +132,11 @@ def more_of(found: Groups, names: Sequence[str], spilled: Sequence[bytes]) -> di
 
 def _places(origin: Origin, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
     """Return the places of some rows of a batch, in ascending order: one file and a first row, where that is all."""
+    counted = {"counts": "record"} if isinstance(origin.place(int(rows[0])).record, int) else {}
     (source, first), (other, last) = origin.number(int(rows[0])), origin.number(int(rows[-1]))
     if first is not None and last is not None and source == other and last - first == len(rows) - 1:
-        return {"source": source, "first": first}
-    return {"places": [origin.number(row) for row in rows.tolist()]}
+        return counted | {"source": source, "first": first}
+    return counted | {"places": [origin.number(row) for row in rows.tolist()]}
 
 
 def _written(header: Mapping[str, Any], table: Table) -> bytes:
@@ -173,10 +174,11 @@ def _shown(example: tuple[int, tuple[tuple[int, int], ...]], spilled: Sequence[b
 def _place(data: bytes, row: int) -> str:
     for header, _ in _batches(data):
         if row < header["rows"]:
+            word = header.get("counts", "row")
             if "first" in header:
-                return f"{header['source']} row {header['first'] + row}"
+                return f"{header['source']} {word} {header['first'] + row}"
             source, number = header["places"][row]
-            return f"{source}" if number is None else f"{source} row {number}"
+            return f"{source}" if number is None else f"{source} {word} {number}"
         row -= header["rows"]
     raise IndexError(row)
 

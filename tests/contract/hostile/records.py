@@ -87,7 +87,7 @@ def tfrecord_files() -> Iterator[Hostile]:
     wide = [b"c%d" % number for number in range(1001)]
     for suffix, pack in (("", bytes), (".gz", gzip.compress)):
         name = f"tfrecord{suffix}"
-        yield Hostile(f"length.{name}", 1, "record 1", lambda pack=pack: pack(record(b"x", 1 << 60)))
+        yield Hostile(f"length.{name}", 1, "record 0", lambda pack=pack: pack(record(b"x", 1 << 60)))
         yield Hostile(f"crc.{name}", 1, "zeros where it should begin", lambda pack=pack: pack(bytes(100) + b"x"))
         yield Hostile(f"large.{name}", 1, "limits.record_bytes",
                       lambda pack=pack: pack(record(example([b"x" * 66_000]))), RECORD)  # fmt: skip

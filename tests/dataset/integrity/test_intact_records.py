@@ -138,10 +138,10 @@ def test_what_is_wrong_with_each_record_is_told_with_its_place() -> None:
     found, damages = walk(bytes(data))
     assert [payload for _, payload in found] == [r for i, r in enumerate(RECORDS) if i not in (2, 4)]
     assert damages == [
-        DamagedRange(3, 2 * FRAME, 3 * FRAME, "the checksum of its data is wrong", 1),
-        DamagedRange(5, 4 * FRAME, 5 * FRAME, "zeros where it should begin", 0),
+        DamagedRange(2, 2 * FRAME, 3 * FRAME, "the checksum of its data is wrong", 1),
+        DamagedRange(4, 4 * FRAME, 5 * FRAME, "zeros where it should begin", 0),
         DamagedRange(
-            8, 7 * FRAME, 8 * FRAME, "the checksum of its length is wrong; its data are whole", recovered=True
+            7, 7 * FRAME, 8 * FRAME, "the checksum of its length is wrong; its data are whole", recovered=True
         ),
     ]
 
@@ -153,7 +153,7 @@ def test_a_record_is_found_whatever_becomes_of_its_header(byte: int) -> None:
         data[3 * FRAME + byte : 3 * FRAME + byte + len(wrong)] = wrong
         found, (damage,) = walk(bytes(data))
         assert [payload for _, payload in found] == RECORDS
-        assert (damage.record, damage.offset, damage.end, damage.recovered) == (4, 3 * FRAME, 4 * FRAME, True)
+        assert (damage.record, damage.offset, damage.end, damage.recovered) == (3, 3 * FRAME, 4 * FRAME, True)
 
 
 def test_records_after_bytes_that_were_cut_out_of_one_are_found() -> None:
@@ -164,7 +164,7 @@ def test_records_after_bytes_that_were_cut_out_of_one_are_found() -> None:
     start = int(ends[19]) + 14
     found, damages = walk(data[:start] + data[start + 15 :])
     assert [payload for _, payload in found] == records[:20] + records[21:]
-    assert [(damage.record, damage.records) for damage in damages] == [(21, 1)]
+    assert [(damage.record, damage.records) for damage in damages] == [(20, 1)]
 
 
 INNER = framed([b"inner %d" % number for number in range(20)])
@@ -281,7 +281,7 @@ def test_a_cut_gzip_file_gives_all_records_before_the_cut(tmp_path: Path) -> Non
     assert 20 <= len(found) < 50
     place = f"byte {len(whole) // 2} of the compressed file"
     assert damage.reason == f"{place}: the gzip stream is cut: its end and its checksum are missing"
-    assert damage.record == len(found) + 1
+    assert damage.record == len(found)
 
 
 @pytest.mark.parametrize(("wrong", "intact"), [(slice(0, 10), 20), (slice(0, 1), 20), (slice(-8, None), 30)])

@@ -40,7 +40,7 @@ def test_what_is_intact_is_copied_in_order_and_what_is_lost_is_told(tmp_path: Pa
     assert list(read_records(tmp_path / "saved/x.tfrecord")) == RECORDS[:3] + RECORDS[4:]
     assert verify_dataset(tmp_path / "saved/x.tfrecord").ok
     assert (report.records, report.lost_records, report.stated, report.ok) == (19, 1, None, False)
-    assert (lost.record, lost.offset) == (4, 3 * frame)
+    assert (lost.record, lost.offset) == (3, 3 * frame)
     assert source.read_bytes() == before
 
 
@@ -91,8 +91,8 @@ def test_damages_of_one_kind_side_by_side_are_one_range(tmp_path: Path) -> None:
     source = damaged(tmp_path / "x.tfrecord", 20, frame + 20, 2 * frame + 20, 5 * frame + 20)
     report = salvage_file(source, tmp_path / "saved")
     assert [(d.record, d.offset, d.end, d.records) for d in report.damages] == [
-        (1, 0, 3 * frame, 3),
-        (6, 5 * frame, 6 * frame, 1),
+        (0, 0, 3 * frame, 3),
+        (5, 5 * frame, 6 * frame, 1),
     ]
     json.dumps(report.to_json())
 

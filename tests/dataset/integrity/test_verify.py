@@ -92,14 +92,14 @@ def test_a_damaged_payload_is_named_by_its_record_and_byte(sound: Path) -> None:
     flip(sound / FIRST, 2 * FRAME + 20)
     found = findings(sound)
     assert found[0].startswith(f"{FIRST}: the checksum of its bytes is ")
-    assert found[1] == f"{FIRST} record 3 at byte {2 * FRAME}: the checksum of its data is wrong"
+    assert found[1] == f"{FIRST} record 2 at byte {2 * FRAME}: the checksum of its data is wrong"
     assert len(found) == 2
 
 
 def test_every_damaged_payload_is_named(sound: Path) -> None:
     for record in (0, 2, 5):
         flip(sound / FIRST, record * FRAME + 20)
-    assert [finding.record for finding in verify_dataset(sound).findings[1:]] == [1, 3, 6]
+    assert [finding.record for finding in verify_dataset(sound).findings[1:]] == [0, 2, 5]
 
 
 def test_a_record_whose_length_is_damaged_is_named_and_the_shard_is_read_on(sound: Path) -> None:
@@ -109,10 +109,10 @@ def test_a_record_whose_length_is_damaged_is_named_and_the_shard_is_read_on(soun
     found = findings(sound)
     whole = "the checksum of its length is wrong; its data are whole"
     assert found[1:3] == [
-        f"{FIRST} record 2 at byte {FRAME}: {whole}",
-        f"{FIRST} record 4 at byte {3 * FRAME}: the checksum of its data is wrong",
+        f"{FIRST} record 1 at byte {FRAME}: {whole}",
+        f"{FIRST} record 3 at byte {3 * FRAME}: the checksum of its data is wrong",
     ]
-    assert "train-00001.tfrecord record 1 at byte 0: the checksum of its data is wrong" in found
+    assert "train-00001.tfrecord record 0 at byte 0: the checksum of its data is wrong" in found
     assert len(found) == 5
 
 
@@ -125,9 +125,9 @@ def test_each_damage_of_a_shard_is_named_and_records_are_found_again_after_it(so
     shard.write_bytes(data)
     assert findings(sound)[1:] == [
         f"{FIRST}: 5 whole records, the manifest states 6",
-        f"{FIRST} record 2 at byte {FRAME}: zeros where it should begin; no record can be read up to byte {2 * FRAME}",
-        f"{FIRST} record 4 at byte {3 * FRAME}: the checksum of its data is wrong",
-        f"{FIRST} record 5 at byte {4 * FRAME}: the checksum of its data is wrong",
+        f"{FIRST} record 1 at byte {FRAME}: zeros where it should begin; no record can be read up to byte {2 * FRAME}",
+        f"{FIRST} record 3 at byte {3 * FRAME}: the checksum of its data is wrong",
+        f"{FIRST} record 4 at byte {4 * FRAME}: the checksum of its data is wrong",
     ]
 
 
@@ -136,7 +136,7 @@ def test_records_behind_a_damage_are_held_against_the_schema_too(
 ) -> None:
     build([*ROWS[:3], row(1, id=1.5), *ROWS[3:]])
     flip(tmp_path / FIRST, FRAME)
-    assert any(f"{FIRST} record 4 at byte {3 * FRAME}: feature " in finding for finding in findings(tmp_path))
+    assert any(f"{FIRST} record 3 at byte {3 * FRAME}: feature " in finding for finding in findings(tmp_path))
 
 
 def test_the_first_damaged_gzip_member_is_named(tmp_path: Path, build: Callable[..., Manifest]) -> None:
@@ -147,7 +147,7 @@ def test_the_first_damaged_gzip_member_is_named(tmp_path: Path, build: Callable[
         flip(shard, shard.stat().st_size * part // 6)
     found = verify_dataset(tmp_path).findings
     members = [finding for finding in found if "of the compressed file: the " in finding.reason]
-    assert [finding.record in range(1, 4) for finding in members] == [True]
+    assert [finding.record in range(3) for finding in members] == [True]
 
 
 @pytest.mark.parametrize("offset", range(FRAME))
@@ -177,7 +177,7 @@ def test_a_missing_shard_is_found_and_the_others_are_verified_on(sound: Path) ->
     flip(sound / "train-00001.tfrecord", 20)
     found = findings(sound)
     assert found[0] == f"{FIRST}: missing"
-    assert found[-1] == "train-00001.tfrecord record 1 at byte 0: the checksum of its data is wrong"
+    assert found[-1] == "train-00001.tfrecord record 0 at byte 0: the checksum of its data is wrong"
 
 
 def test_a_shard_that_was_replaced_by_another_of_the_same_size_is_found(sound: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_record_that_is_no_example_of_the_schema_is_named(
 ) -> None:
     build([*ROWS[:3], payload, *ROWS[3:]])
     (found,) = findings(tmp_path)
-    assert found.startswith(f"{FIRST} record 4 at byte {3 * FRAME}: {reason}")
+    assert found.startswith(f"{FIRST} record 3 at byte {3 * FRAME}: {reason}")
 
 
 def test_a_digest_that_is_not_that_of_the_records_is_found(tmp_path: Path, build: Callable[..., Manifest]) -> None:
@@ -225,7 +225,7 @@ def test_a_record_over_the_unit_that_the_manifest_states_is_found(
     manifest = build([*ROWS, row(10, name="x" * 500)])
     restate(tmp_path, manifest, splits={"train": dataclasses.replace(manifest.splits["train"], unit_bytes=256)})
     (found,) = findings(tmp_path)
-    assert found == f"{FIRST} record 11 at byte {10 * FRAME}: {len(row(10, name='x' * 500)) + 16} bytes, over the " + (
+    assert found == f"{FIRST} record 10 at byte {10 * FRAME}: {len(row(10, name='x' * 500)) + 16} bytes, over the " + (
         "manifest's unit_bytes of 256"
     )
 
@@ -437,7 +437,7 @@ def test_a_tfrecord_file_alone_is_verified_and_cannot_be_proven_complete(tmp_pat
     assert (report.generation, report.shards, report.records, report.findings) == (None, 1, 10, ())
     assert report.notes[0].startswith("no manifest: that it is complete cannot be proven")
     flip(path, FRAME + 20)
-    assert verify_dataset(path).findings == (Finding("x.tfrecord", "the checksum of its data is wrong", 2, FRAME),)
+    assert verify_dataset(path).findings == (Finding("x.tfrecord", "the checksum of its data is wrong", 1, FRAME),)
 
 
 def test_a_folder_without_a_dataset_is_a_wrong_path(tmp_path: Path) -> None:

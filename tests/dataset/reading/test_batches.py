@@ -52,7 +52,7 @@ def test_an_indexed_shard_is_read_from_the_row_on_and_no_earlier(tmp_path: Path)
     Path(shard).write_bytes(content)
     rows = [n for batch in open_dataset(tmp_path / "out").batches(start=10) for n in batch["n"].to_pylist()]
     assert rows == list(range(10, ROWS))
-    with pytest.raises(DamageError, match=r"record 1 at byte 0"):
+    with pytest.raises(DamageError, match=r"record 0 at byte 0"):
         list(open_dataset(tmp_path / "out").batches())
 
 

@@ -74,7 +74,7 @@ def test_damage_is_an_error_with_its_place(tmp_path: Path) -> None:
     a, b = made(tmp_path / "a", [1, 2]), made(tmp_path / "b", [1, 3])
     shard = b / "train-00000.tfrecord"
     shard.write_bytes(shard.read_bytes()[:-3] + b"???")
-    with pytest.raises(DamageError, match=r"train-00000\.tfrecord: record 2 at byte 31"):
+    with pytest.raises(DamageError, match=r"train-00000\.tfrecord: record 1 at byte 31"):
         compared(a, b)
 
 

@@ -229,7 +229,7 @@ def test_a_shard_cut_between_two_records_is_damage_after_its_last_record(people:
 
 def test_a_record_that_is_no_example_of_the_schema_is_named(people: Path) -> None:
     write_records(people / "train-00000.tfrecord", [ROWS[0], serialized({"id": 1.5, "tags": ["a"]})])
-    place = f'train-00000.tfrecord record 2 at byte {len(ROWS[0]) + 16}: feature "id" holds float values'
+    place = f'train-00000.tfrecord record 1 at byte {len(ROWS[0]) + 16}: feature "id" holds float values'
     with pytest.raises(DamageError, match=place):
         list(open_dataset(people).batches("train"))
 
@@ -346,7 +346,7 @@ def test_bytes_that_do_not_fill_the_shape_are_damage(arrays: Path) -> None:
     bad = array_row(np.zeros((2, 2)), **{"emb/shape": [2, 3]})
     write_records(arrays / "train-00001.tfrecord", [bad])
     message = (
-        r'train-00001.tfrecord record 1: feature "emb": 16 bytes do not fill shape \[2, 3\] of float32, which takes 24'
+        r'train-00001.tfrecord record 0: feature "emb": 16 bytes do not fill shape \[2, 3\] of float32, which takes 24'
     )
     with pytest.raises(DamageError, match=message):
         list(open_dataset(arrays).arrays("train", ["emb"]))

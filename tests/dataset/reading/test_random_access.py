@@ -255,7 +255,7 @@ def test_damage_is_named_with_its_shard_record_and_byte(tmp_path: Path, at: int,
         file.seek(start + at)
         file.write(bytes([byte[0] ^ 1]))
     for ask in (dataset.record, lambda index: dataset.take([index, 5])):
-        with pytest.raises(DamageError, match=rf"train-00000\.tfrecord record 2 at byte {start}: {what}"):
+        with pytest.raises(DamageError, match=rf"train-00000\.tfrecord record 1 at byte {start}: {what}"):
             ask(1)
     assert dataset[2]["id"] is not None
 

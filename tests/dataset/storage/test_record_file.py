@@ -87,15 +87,15 @@ def test_a_plain_file_may_begin_with_gzip_magic_bytes(path: Path) -> None:
 def test_runs_say_where_their_records_are(path: Path, compression: str) -> None:
     write_records(path, LARGE + MANY, compression)  # type: ignore[arg-type]
     plain = b"".join(map(frame, LARGE + MANY))
-    number, offset = 1, 0
+    number, offset = 0, 0
     for run in read_record_batches(path):
         assert (run.first_record, run.offset) == (number, offset)
         for at, record in zip(run.offsets.tolist(), run.payloads, strict=True):
             assert plain[at + 12 : at + 12 + len(record)] == record
-        assert run.to_arrow().to_pylist() == (LARGE + MANY)[number - 1 : number - 1 + len(run)]
-        assert run.crcs[0] == crc32c.crc32c((LARGE + MANY)[number - 1])
+        assert run.to_arrow().to_pylist() == (LARGE + MANY)[number : number + len(run)]
+        assert run.crcs[0] == crc32c.crc32c((LARGE + MANY)[number])
         number, offset = number + len(run), run.end
-    assert (number, offset) == (1 + len(LARGE + MANY), len(plain))
+    assert (number, offset) == (len(LARGE + MANY), len(plain))
 
 
 def test_reading_can_begin_at_a_record(path: Path) -> None:
@@ -121,7 +121,7 @@ def test_damage_names_the_file_the_record_its_offset_and_the_reason(path: Path) 
     assert next(records) == b"good"
     with pytest.raises(DamageError) as caught:
         next(records)
-    assert str(caught.value) == f"{path}: record 2 at byte 20: the checksum of its data is wrong"
+    assert str(caught.value) == f"{path}: record 1 at byte 20: the checksum of its data is wrong"
     assert list(read_records(path, check_crc=False))[2] == b"good"
 
 
@@ -134,7 +134,7 @@ def test_every_cut_of_a_file_but_one_between_records_is_damage(path: Path, compr
         if compression == "none" and cut == len(frame(b"first")):
             assert list(read_records(path)) == [b"first"]
             continue
-        with pytest.raises(DamageError, match=r"record [123] at byte (0|21|47): "):
+        with pytest.raises(DamageError, match=r"record [012] at byte (0|21|47): "):
             list(read_records(path))
 
 
@@ -148,7 +148,7 @@ def test_a_gzip_file_cut_at_a_record_without_its_end_is_damage(path: Path) -> No
 def test_a_gzip_file_cut_within_a_record_tells_both_places(path: Path) -> None:
     write_records(path, [b"first", NOISE[:5000]], "gzip")
     path.write_bytes(path.read_bytes()[:3000])
-    with pytest.raises(DamageError, match=r"record 2 at byte 21: byte 3000 of the compressed file: the gzip stream is"):
+    with pytest.raises(DamageError, match=r"record 1 at byte 21: byte 3000 of the compressed file: the gzip stream is"):
         list(read_records(path))
 
 
@@ -157,7 +157,7 @@ def test_a_bomb_of_one_record_is_refused_in_bounded_memory(path: Path) -> None:
     path.write_bytes(compress_member(length + masked(length) + bytes(256 * MIB)))
     limits = InflateLimits(ratio=100, ratio_from_bytes=16 * MIB)
     tracemalloc.start()
-    with pytest.raises(DamageError, match=r"record 1 at byte 0: .*a decompression bomb"):
+    with pytest.raises(DamageError, match=r"record 0 at byte 0: .*a decompression bomb"):
         list(read_records(path, inflate_limits=limits))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -170,7 +170,7 @@ def test_a_length_that_lies_allocates_nothing(path: Path, compression: str) -> N
     content = frame(b"ok") + length + masked(length) + b"and little more"
     path.write_bytes(gzip.compress(content) if compression == "gzip" else content)
     tracemalloc.start()
-    with pytest.raises(DamageError, match=r"record 2 at byte 18: its data is cut: it takes 536870928 bytes, and 27"):
+    with pytest.raises(DamageError, match=r"record 1 at byte 18: its data is cut: it takes 536870928 bytes, and 27"):
         list(read_records(path))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -200,8 +200,8 @@ def test_collected_damage_lets_the_other_records_through(path: Path) -> None:
         for row, record in enumerate(run.payloads)
         if row not in run.damaged
     }
-    assert records == {1: b"good", 3: b"good", 5: b"last"}
-    assert [(d.record, d.offset) for d in found] == [(2, 20), (4, 60), (6, 100)]
+    assert records == {0: b"good", 2: b"good", 4: b"last"}
+    assert [(d.record, d.offset) for d in found] == [(1, 20), (3, 60), (5, 100)]
 
 
 def test_a_file_that_grew_while_it_was_read_is_read_as_it_was(path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_file_that_shrank_while_it_was_read_is_damage(path: Path) -> None:
     runs = read_record_batches(path)
     next(runs)
     os.truncate(path, 8 * MIB)
-    with pytest.raises(DamageError, match=r"record 2 at byte 17: its data is cut"):
+    with pytest.raises(DamageError, match=r"record 1 at byte 17: its data is cut"):
         list(runs)
 
 
@@ -257,7 +257,7 @@ def test_an_interrupted_write_leaves_the_old_file(path: Path, compression: str) 
 
 
 def test_only_bytes_are_records(path: Path) -> None:
-    with pytest.raises(TypeError, match="record 50001 is str, not bytes"):
+    with pytest.raises(TypeError, match="record 50000 is str, not bytes"):
         write_records(path, [*MANY, "b"])  # type: ignore[list-item]
     assert not path.exists()
 

@@ -33,7 +33,7 @@ def test_records_lie_in_memory_at_the_places_in_their_pages_that_they_have_from_
     assert found == RECORDS
 
 
-def test_what_is_behind_a_record_is_the_rest_with_its_numbers_and_offsets(tmp_path: Path) -> None:
+def test_what_is_there_from_a_record_on_is_the_rest_with_its_numbers_and_offsets(tmp_path: Path) -> None:
     path = tmp_path / "records"
     write_records(path, RECORDS)
     with path.open("rb", buffering=0) as file:
@@ -41,9 +41,9 @@ def test_what_is_behind_a_record_is_the_rest_with_its_numbers_and_offsets(tmp_pa
     assert len(runs) > 2
     offsets = np.concatenate([run.offsets for run in runs])
     for record in (0, 1, len(runs[0]) - 1, len(runs[0]), len(runs[0]) + 1, len(RECORDS) - 1, len(RECORDS)):
-        rest = [new for run in runs if len(new := run.behind(record))]
+        rest = [new for run in runs if len(new := run.since(record))]
         assert [payload for run in rest for payload in run.payloads] == RECORDS[record:]
-        assert [run.first_record + i for run in rest for i in range(len(run))] == [*range(record + 1, len(RECORDS) + 1)]
+        assert [run.first_record + i for run in rest for i in range(len(run))] == [*range(record, len(RECORDS))]
         np.testing.assert_array_equal(np.concatenate([run.offsets for run in rest] or [offsets[:0]]), offsets[record:])
         assert sum(len(run.crcs) for run in rest) == len(RECORDS) - record
 

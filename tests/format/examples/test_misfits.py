@@ -55,7 +55,7 @@ def test_a_record_that_does_not_fit_is_named_with_the_reason(payload: bytes, rea
         decode_examples([good, payload, good], AGE)
     assert (caught.value.row, caught.value.reason) == (1, reason)
     assert isinstance(caught.value, DamageError)
-    assert str(pickle.loads(pickle.dumps(caught.value))) == f"record 2 of the batch: {reason}"
+    assert str(pickle.loads(pickle.dumps(caught.value))) == f"record 1 of the batch: {reason}"
 
 
 def test_values_in_lists_must_fit_too() -> None:

@@ -57,8 +57,8 @@ def test_a_file_cut_anywhere_but_between_records_is_damaged_at_the_record_that_i
     if cut == first:
         assert (list(scan.payloads), scan.broken) == ([b"first"], None)
         return
-    record, offset = (2, first) if cut > first else (1, 0)
-    assert list(scan.payloads) == [b"first"][: record - 1]
+    record, offset = (1, first) if cut > first else (0, 0)
+    assert list(scan.payloads) == [b"first"][:record]
     assert scan.broken is not None
     assert (scan.broken.record, scan.broken.offset) == (record, offset)
     part = "header are there" if cut - offset < 12 else "its data is cut"
@@ -72,13 +72,13 @@ def test_every_flipped_bit_is_found_at_its_record(bit: int) -> None:
     scan = scan_whole(bytes(damaged))
     found = (*scan.damages, *((scan.broken,) if scan.broken else ()))
     first = len(frame(b"first"))
-    assert [(d.record, d.offset) for d in found] == [(1, 0) if bit // 8 < first else (2, first)]
+    assert [(d.record, d.offset) for d in found] == [(0, 0) if bit // 8 < first else (1, first)]
 
 
 def test_damaged_data_do_not_hide_the_records_after_them() -> None:
     scan = scan_whole(frame(b"good") + frame(b"bad!").replace(b"bad!", b"BAD!") + frame(b"good again"))
     assert list(scan.payloads) == [b"good", b"BAD!", b"good again"]
-    assert scan.damages == (Damage(2, 20, "the checksum of its data is wrong"),)
+    assert scan.damages == (Damage(1, 20, "the checksum of its data is wrong"),)
     assert scan.damaged == (1,)
     assert scan.broken is None
 
@@ -94,19 +94,19 @@ def test_a_length_with_a_right_checksum_is_not_believed(length: int) -> None:
     scan = scan_whole(frame(b"ok") + header(length) + bytes(40))
     assert list(scan.payloads) == [b"ok"]
     assert scan.broken == Damage(
-        2, 18, f"its length, {length} bytes, is over the limit of 1073741824 (limits.record_bytes)"
+        1, 18, f"its length, {length} bytes, is over the limit of 1073741824 (limits.record_bytes)"
     )
 
 
 def test_a_length_below_the_limit_is_bounded_by_what_is_left() -> None:
     scan = scan_whole(header(1 << 29) + bytes(40))
-    assert scan.broken == Damage(1, 0, "its data is cut: it takes 536870928 bytes, and 52 are left in the file")
+    assert scan.broken == Damage(0, 0, "its data is cut: it takes 536870928 bytes, and 52 are left in the file")
 
 
 def test_a_whole_record_over_the_limit_is_refused() -> None:
     scan = scan_whole(frame(b"ok") + frame(b"x" * 11) + frame(b"ok"), record_bytes_limit=10)
     assert list(scan.payloads) == [b"ok"]
-    assert scan.broken == Damage(2, 18, "its length, 11 bytes, is over the limit of 10 (limits.record_bytes)")
+    assert scan.broken == Damage(1, 18, "its length, 11 bytes, is over the limit of 10 (limits.record_bytes)")
 
 
 @pytest.mark.parametrize(
@@ -120,19 +120,19 @@ def test_a_whole_record_over_the_limit_is_refused() -> None:
 def test_what_follows_the_last_record_is_damage(tail: bytes, reason: str) -> None:
     scan = scan_whole(TWO + tail)
     assert list(scan.payloads) == [b"first", b"the second"]
-    assert scan.broken == Damage(3, len(TWO), reason)
+    assert scan.broken == Damage(2, len(TWO), reason)
 
 
 def test_bytes_that_begin_with_no_record_are_said_to_be_probably_no_tfrecord_file() -> None:
     reason = (
         "the checksum of its length is wrong; this is probably no TFRecord file, unless its first bytes are damaged"
     )
-    assert scan_whole(b"id,price\n1,2.50\n").broken == Damage(1, 0, reason)
+    assert scan_whole(b"id,price\n1,2.50\n").broken == Damage(0, 0, reason)
 
 
 def test_damage_is_told_by_number_and_offset_without_the_payload() -> None:
-    assert str(Damage(8, 1900, "the checksum of its data is wrong")) == (
-        "record 8 at byte 1900: the checksum of its data is wrong"
+    assert str(Damage(7, 1900, "the checksum of its data is wrong")) == (
+        "record 7 at byte 1900: the checksum of its data is wrong"
     )
 
 

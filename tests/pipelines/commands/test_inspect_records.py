@@ -42,7 +42,7 @@ def records(tmp_path: Path) -> Path:
 def test_each_record_is_one_json_object_with_its_number_file_and_offset(records: Path) -> None:
     first, second, third = documents(run(records))
     assert first == {
-        "record": 1,
+        "record": 0,
         "file": str(records),
         "offset": 0,
         "features": {
@@ -52,9 +52,9 @@ def test_each_record_is_one_json_object_with_its_number_file_and_offset(records:
             "score": [0.1, "NaN", "-Infinity"],
         },
     }
-    assert (second["record"], second["features"]) == (2, {"empty": []})
+    assert (second["record"], second["features"]) == (1, {"empty": []})
     assert third == {
-        "record": 3,
+        "record": 2,
         "file": str(records),
         "offset": records.stat().st_size - 16 - 4,
         "features": None,
@@ -66,7 +66,7 @@ def test_each_record_is_one_json_object_with_its_number_file_and_offset(records:
 def test_the_table_of_a_record_shows_every_feature_and_no_control_characters(records: Path) -> None:
     text = run(records, as_json=False)
     assert text.splitlines() == [
-        f"record 1 of {records}, byte 0, {text.split(', ')[2].split(' ')[0]} bytes",
+        f"record 0 of {records}, byte 0, {text.split(', ')[2].split(' ')[0]} bytes",
         " feature  kind   values",
         " age      int64  -3, 4611686018427387904",
         ' name     bytes  "Zoë\\x1b"',
@@ -116,9 +116,9 @@ def test_records_before_a_damage_are_shown_and_the_damage_is_raised_with_its_pla
     write_records(path, [payload, payload])
     path.write_bytes(path.read_bytes()[:-1])
     out = io.StringIO()
-    with pytest.raises(DamageError, match=r"cut\.tfrecord: record 2 at byte "):
+    with pytest.raises(DamageError, match=r"cut\.tfrecord: record 1 at byte "):
         inspect(str(path), 3, Screen(as_json=True, stdout=out, stderr=io.StringIO()))
-    assert [document["record"] for document in documents(out.getvalue())] == [1]
+    assert [document["record"] for document in documents(out.getvalue())] == [0]
 
 
 def test_a_path_that_holds_nothing_is_an_input_error(tmp_path: Path) -> None:
@@ -160,11 +160,11 @@ def test_an_empty_file_says_so_on_stderr(tmp_path: Path) -> None:
 def test_a_dataset_is_shown_shard_after_shard_under_paths_below_its_folder(dataset: Path) -> None:
     shown = [(d["file"], d["record"], d["features"]["a"]) for d in documents(run(dataset, 9))]
     assert shown == [
-        ("train-00000.tfrecord", 1, [0]),
-        ("train-00000.tfrecord", 2, [1]),
-        ("train-00000.tfrecord", 3, [2]),
-        ("train-00001.tfrecord", 1, [3]),
-        ("val-00000.tfrecord", 1, [4]),
+        ("train-00000.tfrecord", 0, [0]),
+        ("train-00000.tfrecord", 1, [1]),
+        ("train-00000.tfrecord", 2, [2]),
+        ("train-00001.tfrecord", 0, [3]),
+        ("val-00000.tfrecord", 0, [4]),
     ]
     assert [d["features"]["a"] for d in documents(run(dataset, 9, split="val"))] == [[4]]
 

@@ -134,4 +134,4 @@ def test_index_of_what_is_no_file_of_records_is_an_error(
     (tmp_path / "a.tfrecord").write_text("this is text, and no record at all")
     code, _, err = run("index", "a.tfrecord", capsys=capsys)
     assert code == 3
-    assert "a.tfrecord: record 1 at byte 0: the checksum of its length is wrong; this is probably no TFRecord" in err
+    assert "a.tfrecord: record 0 at byte 0: the checksum of its length is wrong; this is probably no TFRecord" in err

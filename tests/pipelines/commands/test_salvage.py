@@ -20,9 +20,9 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "x.tfrecord"
     write_records(path, RECORDS)
     data = bytearray(path.read_bytes())
-    data[FRAME + 30] ^= 1  # data of record 2
-    data[4 * FRAME : 4 * FRAME + 3] = b"\xff\xff\xff"  # the length of record 5
-    data[6 * FRAME : 6 * FRAME + 50] = bytes(50)  # record 7
+    data[FRAME + 30] ^= 1  # data of record 1
+    data[4 * FRAME : 4 * FRAME + 3] = b"\xff\xff\xff"  # the length of record 4
+    data[6 * FRAME : 6 * FRAME + 50] = bytes(50)  # record 6
     path.write_bytes(data[:-10])
     return path
 
@@ -38,11 +38,10 @@ def test_what_was_saved_and_what_was_lost_is_said(broken: Path, capsys: pytest.C
     code, out, err = run("salvage", "x.tfrecord", "-o", "saved", capsys=capsys)
     assert (code, err) == (3, "")
     assert out.splitlines() == [
-        "record 2, bytes 100 to 200: the checksum of its data is wrong (lost: 1 record)",
-        "record 5, bytes 400 to 500: the checksum of its length is wrong; its data are whole (recovered)",
-        "record 7, bytes 600 to 700: zeros where it should begin (lost: what lay there)",
-        "record 10, bytes 900 to 990: its data is cut: it takes 100 bytes, and 90 are left in the file "
-        "(lost: 1 record)",
+        "record 1, bytes 100 to 200: the checksum of its data is wrong (lost: 1 record)",
+        "record 4, bytes 400 to 500: the checksum of its length is wrong; its data are whole (recovered)",
+        "record 6, bytes 600 to 700: zeros where it should begin (lost: what lay there)",
+        "record 9, bytes 900 to 990: its data is cut: it takes 100 bytes, and 90 are left in the file (lost: 1 record)",
         "Wrote saved/x.tfrecord: 7 records, 588 B.",
         "Lost: at least 2 records, and what lay in 1 range that cannot be read (290 B).",
     ]

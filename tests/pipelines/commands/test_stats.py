@@ -173,7 +173,8 @@ def test_a_record_that_is_no_example_is_named_by_its_number(shardmill: Shardmill
     records = [*read_records(Path("out/train-00000.tfrecord"))]
     write_records(Path("odd.tfrecord"), [*(records * 2000), b"\xff"])
     screen = shardmill("stats", "odd.tfrecord")
-    said = f"odd.tfrecord record {2000 * len(records) + 1}: it is not a tf.train.Example"
+    before = 2000 * sum(len(record) + 16 for record in records)
+    said = f"odd.tfrecord record {2000 * len(records)} at byte {before}: it is not a tf.train.Example"
     assert (screen.code, said in screen.err) == (3, True), screen.err
 
 

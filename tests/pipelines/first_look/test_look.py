@@ -185,6 +185,9 @@ def test_rejects_that_were_seen_are_said_and_allowed_and_none_otherwise() -> Non
     assert "max_rejects: 7" in starter(["a.jsonl"], set_values=["max_rejects=7"]).splitlines()
     Path("b.jsonl").write_text('{"a": 1}\n')
     assert yaml.safe_load(starter(["b.jsonl"]))["max_rejects"] == 0
+    Path("c.jsonl").write_text('{"a": 1}\n' * 9 + '{"a": 1, "a": 2}\n' * 10)
+    line = "max_rejects: 0                # 10 of 19 rows that were looked at are rejects: see above"
+    assert line in starter(["c.jsonl"]).splitlines()
 
 
 def test_long_values_long_lists_and_many_columns_are_cut() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.outcomes.reject_groups import group_rejects, read_head, rejects_text
+from shardmill.pipelines.outcomes.reject_groups import RejectedRun, group_rejects, read_head, rejects_text
 
 FIX = "; declare it: --set schema.columns.price.type=string"
 
@@ -19,28 +19,31 @@ def reject(row: int, *cells: tuple[str | None, str], source: str = "a.csv") -> d
     return {"source": source, "split": None, "row": row, "line": row + 1, "errors": errors}
 
 
-def text(rejects: list[dict[str, Any]], total: int | None = None) -> list[str]:
-    return rejects_text(total or len(rejects), {}, group_rejects(rejects, "csv")).splitlines()
+def text(rejects: list[dict[str, Any]], rows: int = 1000) -> list[str]:
+    return rejects_text(rows, {}, group_rejects(rejects, RejectedRun(rows, "csv"))).splitlines()
 
 
-def test_equal_rejects_are_one_line_with_their_number_and_the_first_places() -> None:
+def test_rejects_of_a_column_have_a_line_for_each_of_three_values_with_its_number_and_first_places() -> None:
     bad, other = ("price", f'"NA" is not a float{FIX}'), ("price", f'"-" is not a float{FIX}')
     rejects = [reject(1, other), *(reject(row, bad) for row in range(4, 104)), reject(7, other, source="b.csv")]
-    assert text(rejects, 133) == [
-        f'  100 rows, first a.csv rows 4, 5, 6: column "price": BAD_TYPE: "NA" is not a float{FIX}',
-        '  2 rows, a.csv row 1, b.csv row 7: column "price": BAD_TYPE: "-" is not a float',
-        "  and 31 more",
+    assert text(rejects) == [
+        f'  2 rows, a.csv row 1, b.csv row 7: column "price": BAD_TYPE: "-" is not a float{FIX}',
+        '  100 rows, first a.csv rows 4, 5, 6: column "price": BAD_TYPE: "NA" is not a float',
+    ]
+    more = [reject(row, ("price", f'"{row}?" is not a float{FIX}')) for row in range(200, 231)]
+    assert text([*rejects, *more])[2:] == [
+        '  a.csv row 200: column "price": BAD_TYPE: "200?" is not a float',
+        '  30 more rows with other values: column "price": BAD_TYPE',
     ]
 
 
-def test_a_row_with_two_bad_cells_is_one_line_and_a_fix_stands_once_for_each_column() -> None:
+def test_a_row_with_two_bad_cells_counts_in_both_columns_and_a_fix_stands_once_for_each() -> None:
     price, size = ("price", f'"x" is not a float{FIX}'), ("size", '"y" is not an int64; fix it')
     rejects = [reject(1, price, size), reject(2, ("price", f'"; z" is not a float{FIX}')), reject(3, price)]
     assert text(rejects) == [
-        f'  a.csv row 1: column "price": BAD_TYPE: "x" is not a float{FIX}; '
-        'column "size": BAD_TYPE: "y" is not an int64; fix it',
+        f'  2 rows, a.csv rows 1, 3: column "price": BAD_TYPE: "x" is not a float{FIX}',
         '  a.csv row 2: column "price": BAD_TYPE: "; z" is not a float',
-        '  a.csv row 3: column "price": BAD_TYPE: "x" is not a float',
+        '  a.csv row 1: column "size": BAD_TYPE: "y" is not an int64; fix it',
     ]
 
 
@@ -61,30 +64,38 @@ def test_places_without_a_row_and_records_are_shown() -> None:
 def test_where_a_row_is_a_line_the_line_of_the_file_is_named(file_format: str, places: str) -> None:
     cells = [{"column": None, "code": "CORRUPT", "message": "not JSON"}]
     rejects = [{"source": "a", "row": row, "line": line, "errors": cells} for row, line in ((2, 4), (5, 9))]
-    (group,) = group_rejects(rejects, file_format)
-    assert group.first == (f"a {places}",)
+    (group,) = group_rejects(rejects, RejectedRun(9, file_format))
+    assert group.examples[0].first == (f"a {places}",)
 
 
-def test_rejects_are_counted_by_code_the_most_first_and_twenty_groups_are_shown() -> None:
-    groups = group_rejects((reject(row, ("price", f'"{row}" is bad')) for row in range(25)), "csv")
-    lines = rejects_text(25, {"BAD_TYPE": 3, "BAD_WIDTH": 22, "BAD_UTF8": 3}, groups).splitlines()
+def test_rejects_are_counted_by_code_the_most_first_and_twenty_columns_are_shown() -> None:
+    rejects = [reject(row, (f"c{row:02}", f'"{row}" is bad')) for row in range(25)]
+    rejects += [reject(30 + row, ("c00", f'"{row}" is bad')) for row in range(5)]
+    groups = group_rejects(rejects, RejectedRun(1000, "csv"))
+    lines = rejects_text(1000, {"BAD_TYPE": 3, "BAD_WIDTH": 22, "BAD_UTF8": 3}, groups).splitlines()
     assert lines[0] == "  BAD_WIDTH 22, BAD_TYPE 3, BAD_UTF8 3"
-    assert lines[1] == '  a.csv row 0: column "price": BAD_TYPE: "0" is bad'
-    assert (len(lines), lines[21]) == (22, "  and 5 more")
+    assert lines[1:3] == [
+        '  2 rows, a.csv rows 0, 30: column "c00": BAD_TYPE: "0" is bad',
+        '  4 more rows with other values: column "c00": BAD_TYPE',
+    ]
+    assert (len(lines), lines[-1]) == (23, "  and 5 more, of 5 other kinds")
 
 
-def test_many_values_that_are_wrong_in_one_way_have_their_fix_once_and_leave_room_for_other_rejects() -> None:
-    said = '"{}" is no date; declare how it is written: schema.columns.day.format'
-    dates = [reject(row, ("day", said.format(f"{row}; 1.2024"))) for row in range(30)]
-    null = reject(30, ("day", "null, and it says the split: fill it, or leave the row out: --where 'day is not None'"))
-    late = reject(31, ("day", "not before 2024-01-01; name the split of later rows: split.before.rest"))
-    lines = rejects_text(32, {}, group_rejects([*dates, null, late], "csv")).splitlines()
-    assert len(lines) == 21
-    assert sum("declare how it is written" in line for line in lines) == 1
-    assert lines[1] == '  a.csv row 1: column "day": BAD_TYPE: "1; 1.2024" is no date'
-    assert lines[5].endswith("--where 'day is not None'")
-    assert lines[6].endswith("split.before.rest")
-    assert lines[-1] == "  and 12 more"
+def test_whole_rows_that_are_wrong_in_one_way_are_one_group_whatever_their_numbers_and_values() -> None:
+    wide = [reject(row, (None, f'{row + 4} cells, the last of them "{row}"')) for row in range(30)]
+    quote = reject(30, (None, "a quote is never closed"))
+    assert text([*wide, quote]) == [
+        *(f'  a.csv row {row}: BAD_TYPE: {row + 4} cells, the last of them "{row}"' for row in range(3)),
+        "  27 more rows of this kind: BAD_TYPE",
+        "  a.csv row 30: BAD_TYPE: a quote is never closed",
+    ]
+
+
+def test_of_thousands_of_bad_columns_the_first_have_examples_and_all_are_counted() -> None:
+    cells = [(f"c{number}", "no float") for number in range(1500)]
+    groups = group_rejects([reject(row, *cells) for row in range(5)], RejectedRun(100, "csv"))
+    assert [group.rows for group in groups] == [5] * 1500
+    assert [len(group.examples) for group in groups] == [1] * 1000 + [0] * 500
 
 
 def test_a_column_with_one_wrong_value_in_many_rows_is_one_line(
@@ -138,6 +149,7 @@ def test_a_dry_run_counts_the_rows_that_an_interrupted_run_has_rejected(
 def test_the_start_of_a_reject_file_gives_its_first_lines_and_its_groups(tmp_path: Path) -> None:
     lines = [json.dumps(reject(row, ("price", "no float"))) for row in range(1, 31)]
     (tmp_path / "rejects.jsonl").write_text("\n".join(lines) + "\n")
-    first, groups = read_head(str(tmp_path), "rejects.jsonl", "csv")
+    run = RejectedRun(100, "csv")
+    first, groups = read_head(str(tmp_path), "rejects.jsonl", run)
     assert (list(first), [group.rows for group in groups]) == (lines[:20], [30])
-    assert read_head(str(tmp_path), None, "csv") == ((), ())
+    assert read_head(str(tmp_path), None, run) == ((), ())

@@ -399,7 +399,7 @@ def test_the_record_that_breaks_a_schema_is_named_with_its_byte_and_options_only
     _files("two", {(3, 4): example_from_values({"id": ["a"]}).SerializeToString()})
     says = (
         'error: two/3.tfrecord: feature "id" holds int64 values in some records and bytes values in others, first in '
-        "record 5 at byte 124"
+        "record 4 at byte 124"
     )
     assert shardmill("stats", "two").err == f"{says}\n"
     assert shardmill("merge", "two", "-o", "x").err.startswith(f"{says}; such records have no schema; to keep them as ")
@@ -412,5 +412,26 @@ def test_records_that_are_no_examples_are_counted_by_adopt_with_the_first_of_the
     _files("some", {(0, 4): b"\xff\xffno", (0, 7): b"\xff\xffno"})
     screen = shardmill("adopt", "some")
     assert "Its records are not all tf.train.Example, so there is no schema." in screen.out
-    note = "Note: some/0.tfrecord: 2 of 10 records are no tf.train.Example, first record 5 at byte 124; without them"
+    note = "Note: some/0.tfrecord: 2 of 10 records are no tf.train.Example, first record 4 at byte 124; without them"
     assert note in screen.out.replace("\n", " ")
+
+
+def test_the_records_that_made_the_schema_wider_are_named_by_each_command(shardmill: Shardmill) -> None:
+    rows: list[dict[str, Any]] = [{"id": i, "box": [1.0, 2.0]} for i in range(200)]
+    rows[150] = {"id": 150, "box": [1.0]}
+    del rows[120]["box"]
+    Path("some").mkdir()
+    payloads = [example_from_values(row).SerializeToString(deterministic=True) for row in rows]
+    write_records("some/a.tfrecord", payloads)
+    lacks, other = (sum(len(one) + 16 for one in payloads[:row]) for row in (120, 150))
+    notes = [
+        f'feature "box" may be null: 1 of 200 records lacks it, first some/a.tfrecord record 120 at byte {lacks}',
+        'feature "box" is a list of any length: 1 of 199 records has another number of values than 2, first '
+        f"some/a.tfrecord record 150 at byte {other}",
+    ]
+    for command in (["info", "some"], ["stats", "some"], ["merge", "some", "-o", "merged"], ["adopt", "some"]):
+        screen = shardmill(*command)
+        assert screen.code == 0, screen.err
+        for note in notes:
+            assert note in screen.out, command
+    assert json.loads(shardmill("stats", "merged", "--json").out).get("notes") is None

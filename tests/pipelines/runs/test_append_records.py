@@ -59,7 +59,7 @@ def test_features_that_the_dataset_has_not_are_refused_side_by_side(tmp_path: Pa
 def test_a_null_in_a_feature_that_has_none_is_a_reject(tmp_path: Path) -> None:
     out = rows_in(tmp_path / "out", [1], ["a"])
     other = rows_in(tmp_path / "other", [2, 3], ["b", None])
-    with pytest.raises(TooManyRejects, match=r"record 2 at byte .*: CORRUPT"):
+    with pytest.raises(TooManyRejects, match=r"record 1 at byte .*: CORRUPT"):
         add(out, other)
     add(out, other, max_rejects=1)
     assert open_dataset(out).to_arrow("train").to_pylist() == [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]

@@ -236,9 +236,40 @@ def test_rejects_far_into_the_data_are_seen_and_counted_for_all(shardmill: Shard
     rows = [f'{{"a": {number}}}' if number < half or number % 10 else '{"a": 1, "a": 2}' for number in range(ROWS)]
     Path("a.jsonl").write_text("\n".join(rows))
     plan = planned("a.jsonl")
-    assert plan["sample"]["rejects"][0]["errors"][0]["code"] == "BAD_WIDTH"
+    assert plan["sample"]["rejects"][0]["code"] == "BAD_WIDTH"
     assert plan["forecast"]["rejects"] == pytest.approx(half / 10, rel=0.1)
     assert plan["forecast"]["fails"] is True
+
+
+def test_rejects_of_a_file_that_the_sample_missed_are_within_the_bounds_that_are_said(shardmill: Shardmill) -> None:
+    Path("in").mkdir()
+    for number in range(100):
+        bad = {0: 3, 51: 299}.get(number, 0)
+        rows = [f'{{"a": {row}}}' if row >= bad else '{"a": 1, "a": 2}' for row in range(300)]
+        Path("in", f"{number:03}.jsonl").write_text("\n".join(rows))
+    plan = planned("in")["forecast"]
+    assert plan["share"] < 1
+    assert plan["rejects_at_least"] == 3
+    assert plan["rejects"] < 302 <= plan["rejects_at_most"] < 15_000
+    shown = shardmill("convert", "in", "-o", "out", "--dry-run").out
+    assert f"(3 were seen; {plan['rejects_at_most']:,} at most, if the sample is like the rest)" in shown
+    refused = shardmill("convert", "in", "-o", "out")
+    assert "302 of 30000 rows were rejected" in refused.err
+
+
+def test_a_dry_run_says_how_sure_it_is_that_a_run_fails_and_proposes_to_leave_out_no_more_than_half() -> None:
+    made = Forecast(
+        rows=1000, places=9, share=0.1, cpu_seconds=1.0, seconds=1.0, workers=2, exact=False, splits_counted=False,
+        rejects=40, allowed=0, disk_bytes=0, free_bytes=None, rejects_at_least=4, rejects_at_most=900,
+    )  # fmt: skip
+    about = "Expected in all: about 40 rejects (4 were seen; 900 at most, if the sample is like the rest)"
+    allows = f"{about}, and max_rejects allows"
+    assert made.reject_line() == f"{allows} 0: the run would fail; to allow them: --max-rejects 900"
+    assert replace(made, allowed=20).reject_line().startswith(f"{allows} 20: the run would probably fail; to")
+    assert replace(made, allowed=60).reject_line().startswith(f"{allows} 60: the run may fail; to")
+    assert replace(made, allowed=900).reject_line() == f"{about}; 900 are allowed"
+    for more in ({"rejects_at_most": 5001}, {"share": None, "rejects_at_least": 501}, {"share": 1.0, "rejects": 501}):
+        assert replace(made, **more).reject_line().endswith("fail"), more
 
 
 def test_pictures_are_looked_at_too(shardmill: Shardmill) -> None:

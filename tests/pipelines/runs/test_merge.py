@@ -16,10 +16,11 @@ from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.storage.direct_file import AlignedBuffer
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
-from shardmill.transforms.dataset.storage.record_file import read_records, write_records
+from shardmill.transforms.dataset.storage.record_file import read_record_batches, read_records, write_records
 from shardmill.transforms.format.manifest.manifest import Manifest
-from shardmill.transforms.format.tfrecord.checksum import add_digests
+from shardmill.transforms.format.tfrecord.checksum import add_digests, crc32c
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
+from shardmill.transforms.sources.tfrecord.pieces import renumbered
 
 from ...command_line import Screen, Shardmill
 from ...examples import example_from_values
@@ -225,12 +226,12 @@ def test_a_damaged_record_is_a_reject_with_its_number_and_its_offset(tmp_path: P
     command = ("merge", "x.tfrecord", "-o", "c", "--records", "opaque", "--shard-size", "1MiB")
     screen = shardmill(*command)
     assert (screen.code, screen.out) == (4, "")
-    assert f"x.tfrecord record {row + 1} at byte {offset}: CORRUPT: the checksum of its data is wrong" in screen.err
+    assert f"x.tfrecord record {row} at byte {offset}: CORRUPT: the checksum of its data is wrong" in screen.err
     assert shardmill(*command, "-q", "--max-rejects", "1").code == 0
     assert records_of(tmp_path / "c") == payloads[:row] + payloads[row + 1 :]
     assert made("c").counts.rejected == 1
     line = json.loads(Path("c/rejects/00000001.jsonl").read_text())
-    assert (line["record"], line["offset"], line["split"]) == (row + 1, offset, "train")
+    assert (line["record"], line["offset"], line["split"]) == (row, offset, "train")
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -243,7 +244,7 @@ def test_a_file_that_is_cut_fails_the_run_by_its_name_and_place(
     Path("x.tfrecord").write_bytes(cut)
     screen = shardmill("merge", "x.tfrecord", "-o", "c", "--records", "opaque", "--shard-size", "1MiB")
     assert screen.code == 1
-    place = f"record 30000 at byte {len(whole) - len(payloads[-1]) - FRAME_BYTES}"
+    place = f"record 29999 at byte {len(whole) - len(payloads[-1]) - FRAME_BYTES}"
     assert screen.err.startswith(f"error: x.tfrecord: {place}: its data is cut")
     assert not Path("c/manifest.json").exists()
 
@@ -262,7 +263,7 @@ def test_what_is_no_example_is_rejected_or_passed_as_opaque(tmp_path: Path, shar
     write_records("x.tfrecord", payloads)
     screen = shardmill("merge", "x.tfrecord", "-o", "c")
     assert screen.code == 4
-    place = f"x.tfrecord record 2 at byte {len(payloads[0]) + FRAME_BYTES}"
+    place = f"x.tfrecord record 1 at byte {len(payloads[0]) + FRAME_BYTES}"
     assert f"{place}: CORRUPT: it is not a tf.train.Example; to keep such records as they are: " in screen.err
     assert shardmill("merge", "x.tfrecord", "-o", "c", "--max-rejects", "1", "-q").code == 0
     assert records_of(tmp_path / "c") == [payloads[0], payloads[2]]
@@ -320,3 +321,58 @@ def test_datasets_of_other_columns_are_merged_where_that_is_asked_for_with_nulls
     convert({"input": {"paths": ["d.parquet"]}}, output="d")
     refused = shardmill("merge", "a", "d", "-o", "x", *option.split(), "-q")
     assert (refused.code, "re-typed" in refused.err, "union" in refused.err) == (2, True, False)
+
+
+def _kinds(name: str, kinds: Sequence[str | None], compression: str = "none", **settings: Any) -> None:
+    """Write a dataset with two labels, of which one has the same classes in all datasets."""
+    rows = {"id": list(range(len(kinds))), "kind": kinds, "part": ["x", "y"] * (len(kinds) // 2)}
+    pq.write_table(pa.table(rows), f"{name}.parquet")
+    schema = {"columns": {"kind": {"label": True}, "part": {"label": True}}}
+    convert(f"{name}.parquet", output=name, compression=compression, schema=schema, **settings)
+
+
+def _names_in(path: str) -> list[tuple[Any, ...]]:
+    return [(row["id"], row["kind"], row["part"]) for row in open_dataset(path).to_arrow().to_pylist()]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_classes_of_other_numbers_are_joined_by_their_names_by_the_option_of_the_refusal(
+    compression: str, shardmill: Shardmill
+) -> None:
+    many = [f"c{number:03}" for number in range(299)]
+    _kinds("a", ["cat", None, "dog", "cat"], stats="basic")
+    _kinds("b", ["ant", "dog", None, *many], compression, stats="basic")
+    _kinds("same", ["cat", "dog"])
+    refused = shardmill("merge", "a", "b", "same", "-o", "all", "-q")
+    option = "--set input.columns_differ=union"
+    said = f"to give each class one number, by its name: {option}; or convert"
+    assert (refused.code, said in refused.err) == (2, True), refused.err
+    screen = shardmill("merge", "a", "b", "same", "-o", "all", *option.split())
+    assert screen.code == 0, screen.err
+    assert "b: the classes of kind get the numbers that a and the others before it give to their names" in screen.out
+    assert "same: the classes" not in screen.out
+    assert "classes of part" not in screen.out
+    manifest = made("all")
+    assert manifest.labels == {"kind": ("cat", "dog", "ant", *many), "part": ("x", "y")}
+    assert _names_in("all") == [*_names_in("a"), *_names_in("b"), *_names_in("same")]
+    assert records_of(Path("all"))[:4] == records_of(Path("a"))
+    assert records_of(Path("all"))[-2:] == records_of(Path("same"))
+    stats = open_dataset("all").stats
+    assert stats is not None
+    classes = stats.splits["train"].features["kind"].classes
+    assert classes == {"cat": 3, "dog": 3, "ant": 1} | dict.fromkeys(many, 1)
+    picked = shardmill("merge", "a", "b", "-o", "ants", *option.split(), "-q", "--set", "input.where=kind == 'ant'")
+    assert picked.code == 0, picked.err
+    assert _names_in("ants") == [(0, "ant", "x")]
+
+
+def test_a_number_that_has_no_name_is_a_reject_where_classes_get_other_numbers(shardmill: Shardmill) -> None:
+    write_records("x.tfrecord", [example(kind=1), example(kind=7), b"no", example(kind=[0, -1], id=3), example(id=4)])
+    (run,) = read_record_batches("x.tfrecord")
+    reasons: dict[int, str] = {}
+    payloads, crcs = renumbered(run, (("kind", (300, 0)),), reasons)
+    last = example_from_values({"id": 3, "kind": [300, -1]}).SerializeToString(deterministic=True)
+    whole = [example(kind=0), example(kind=7), b"no", last, example(id=4)]
+    assert list(payloads) == whole
+    assert crcs.tolist() == [crc32c(one) for one in whole]
+    assert reasons == {1: 'feature "kind" holds class 7, and 2 have names', 2: "it is not a tf.train.Example"}

@@ -133,7 +133,7 @@ class TestForeign:
         write_records(tmp_path / "x.tfrecord", [example(id=3, text="c"), example(id=4), example(id=[5, 6], text="d")])
         with pytest.raises(
             TooManyRejects,
-            match=r"record 2 at byte .*: CORRUPT.*\n.* record 3 at byte .*: CORRUPT",
+            match=r"record 1 at byte .*: CORRUPT.*\n.* record 2 at byte .*: CORRUPT",
         ):
             merged(tmp_path / "out", tmp_path / "a", tmp_path / "x.tfrecord")
         merged(tmp_path / "out", tmp_path / "a", tmp_path / "x.tfrecord", max_rejects=2)
@@ -153,7 +153,7 @@ class TestDamage:
         head = struct.pack("<Q", length)
         data = sound + head + struct.pack("<I", mask(crc32c(head))) + b"\0" * 100
         (tmp_path / "x.tfrecord").write_bytes(gzip.compress(data) if packed else data)
-        place = rf"x\.tfrecord: record 3 at byte {len(sound)}: "
+        place = rf"x\.tfrecord: record 2 at byte {len(sound)}: "
         with pytest.raises(RunError, match=place):
             merged(tmp_path / "out", tmp_path / "x.tfrecord", input__records=records)
         assert not (tmp_path / "out/manifest.json").exists()
@@ -167,7 +167,7 @@ class TestDamage:
         for size in range(second + 1, third):
             cut = whole[:size]
             (tmp_path / "x.tfrecord").write_bytes(gzip.compress(cut) if packed else cut)
-            with pytest.raises(RunError, match=rf"x\.tfrecord: record 2 at byte {second}: "):
+            with pytest.raises(RunError, match=rf"x\.tfrecord: record 1 at byte {second}: "):
                 merged(tmp_path / "out", tmp_path / "x.tfrecord", input__records="opaque")
 
     def test_a_gzip_file_that_is_cut_or_damaged_is_told(self, tmp_path: Path) -> None:

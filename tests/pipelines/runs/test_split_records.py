@@ -189,9 +189,9 @@ def test_records_that_no_split_takes_are_rejects_with_their_number_and_offset(sh
     write_records(Path("x.tfrecord"), [example_from_values(one).SerializeToString() for one in values])
     rule = ["--set", "split.before={column: day, train: 2024-02-01, rest: val}"]
     text = shardmill("rebuild", "x.tfrecord", "-o", "out", "--max-rejects", "2", *rule).out
-    assert "record 2 at byte" in text
+    assert "record 1 at byte" in text
     assert '"soon" is no date or time in ISO 8601' in text
-    assert "record 4 at byte" in text
+    assert "record 3 at byte" in text
     assert "it has no day, and split.before.column says the split of a record" in text
     assert {split: len(found) for split, found in held("out").items()} == {"train": 1, "val": 1}
     assert "it is left out" not in text, "max_rejects decides that"

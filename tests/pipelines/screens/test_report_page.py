@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -18,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from PIL import Image
-from shardmill.pipelines import append, convert
-from shardmill.pipelines.screens.report_page import DARK, LIGHT, MOST_CARDS, differences
+from shardmill.pipelines import append, convert, open_dataset
+from shardmill.pipelines.screens.report_page import DARK, LIGHT, MOST_CARDS, class_balance, differences
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.statistics_file import read_stats
-from shardmill.transforms.observers.figures import FeatureFigures, Statistics
+from shardmill.transforms.observers.figures import Distinct, FeatureFigures, SplitFigures, Statistics, ValueCount
 
 from ...command_line import Shardmill
 
@@ -422,6 +423,25 @@ def test_pictures_have_their_boxes_and_words(page_of: PageOf, tmp_path: Path) ->
     assert all(0 <= float(box["x"] or "") <= 160 for box in boxes)
     assert "potted plant</text>" in text
     assert "a street with" in text
+    balance = page.tables["Classes of image/object/class/text by split"]
+    names = [name for row in open_dataset(tmp_path / "out")["train"] for name in row["image/object/class/text"] or []]
+    counts = sorted(Counter(names).items(), key=lambda one: (-one[1], one[0]))
+    assert [(row[0], int(row[1])) for row in balance[1:]] == counts
+
+
+def test_classes_of_boxes_that_are_rare_in_one_split_have_no_count_there() -> None:
+    def figures(top: dict[str, int], distinct: int) -> FeatureFigures:
+        values = [ValueCount(name, count) for name, count in top.items()]
+        more = {"distinct": Distinct(distinct, exact=True), "top": tuple(values)}
+        return FeatureFigures("x/object/class/text", "bytes", "string", 9, 1, 100, **more)  # type: ignore[arg-type]
+
+    splits = {"train": figures({"cat": 60, "dog": 30}, 25), "val": figures({"cat": 99, "owl": 1}, 2)}
+    found = {name: SplitFigures(name, 10, {one.name: one}) for name, one in splits.items()}
+    (balance,) = class_balance(Statistics("full", found))
+    assert [(row[0], row[1], row[3]) for row in balance.table.rows] == [
+        ("cat", "60", "99"), ("dog", "30", "0"), ("owl", "-", "1"),
+    ]  # fmt: skip
+    assert (balance.left, balance.missing) == (22, "1 record of train, 1 record of val")
 
 
 def test_rejected_rows_have_their_place_their_value_and_the_fix(
@@ -436,7 +456,8 @@ def test_rejected_rows_have_their_place_their_value_and_the_fix(
         max_rejects=1,
         schema={"columns": {"id": {"type": "int64"}, "price": {"type": "float32"}}},
     )
-    _, page = page_of(Path("out"))
+    text, page = page_of(Path("out"))
+    assert '<a href="#rejects">1 row rejected</a>: BAD_TYPE 1</p></header>' in text
     _, *rows = page.tables["Rejected rows by their code, with examples"]
     assert [row[:5] for row in rows] == [
         ["BAD_TYPE", "1", "a.csv, row 2001", "id", "x"],

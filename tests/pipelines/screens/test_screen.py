@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.outcomes.reject_groups import group_rejects
+from shardmill.pipelines.outcomes.reject_groups import RejectedRun, group_rejects
 from shardmill.pipelines.outcomes.summary import PlanReport, SplitEstimate, Summary
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.integrity.findings import Finding, Report
@@ -104,7 +104,7 @@ def test_the_summary_says_what_was_written_and_rejected_why_and_how_to_read_it(
         choices=CHOICES,
         warnings=("no checksums present",),
         first_rejects=(REJECT,),
-        reject_groups=group_rejects([json.loads(REJECT)], "csv"),
+        reject_groups=group_rejects([json.loads(REJECT)], RejectedRun(25, "csv")),
     )
     screen.summary(summary)
     assert shown(out) == SUMMARY
@@ -319,7 +319,7 @@ def test_what_data_hold_can_neither_forge_a_line_nor_move_the_cursor_nor_be_read
     evil = "a\x1b[2J\r[red]b[/]:smile:\u202e"
     screen = Screen(stdout=out, stderr=err)
     reject = {"source": evil, "errors": [{"column": evil, "code": "BAD_TYPE", "message": evil}]}
-    groups = group_rejects([reject], "csv")
+    groups = group_rejects([reject], RejectedRun(25, "csv"))
     screen.summary(Summary("out/\x1b[0m", manifest(), 1, warnings=(evil,), reject_groups=groups))
     plan = PlanReport("o", "o", "csv", 1, 1, Schema((Feature(evil, "int64", "int64"),)), 1, 1, (), 65536)
     screen.plan(plan)

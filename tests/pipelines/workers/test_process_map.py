@@ -31,7 +31,7 @@ def test_a_dataset_is_verified_in_processes_with_the_same_report(
     in_processes = Spread(workers=2, processes_from_bytes=0)
     assert verify_command(str(dataset_with_damage), Screen(), run=in_processes) == 3
     assert capsys.readouterr().out == alone
-    assert "record 2 at byte" in alone
+    assert "record 1 at byte" in alone
 
 
 @pytest.fixture

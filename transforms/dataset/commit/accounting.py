@@ -280,7 +280,8 @@ def count_file(path: str, split: str, schema: Schema, level: Level, stated_crc: 
             try:
                 batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
             except ExampleError as error:
-                raise ExampleError(run.first_record - 1 + first + error.row, error.reason) from error
+                row = first + error.row
+                raise ExampleError(run.first_record + row, error.reason, int(run.offsets[row])) from error
             columns = list(columns_of(batch, schema, names).values())
             places = np.arange(batch.num_rows) + (run.first_record + first)
             keys = keys_of_rows(name, places) if level == "full" else None

@@ -70,7 +70,7 @@ def count_one(file: FileCount) -> Tally:
     try:
         tally = count_file(file.path, file.split, file.schema, file.level, file.crc32c)
     except ExampleError as error:
-        raise DamageError(f"{name} record {error.row + 1}: {error.reason}") from error
+        raise DamageError(f"{name} record {error.row} at byte {error.offset}: {error.reason}") from error
     found = sum(tally.records.values())
     if file.records is not None and found != file.records:
         raise DamageError(f"{name}: {counted(found, 'record')}, the manifest states {file.records}")

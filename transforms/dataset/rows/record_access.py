@@ -221,7 +221,7 @@ class PlainShard:
         return firsts
 
     def damage(self, row: int, what: str) -> DamageError:
-        return DamageError(f"{self.name} record {row + 1} at byte {self.offsets[row]}: {what}")
+        return DamageError(f"{self.name} record {row} at byte {self.offsets[row]}: {what}")
 
 
 def payloads_in(frames: Payloads) -> tuple[Payloads, tuple[int, str] | None]:
@@ -270,21 +270,21 @@ class GzipShard:
     def payload(self, row: int) -> bytes:
         with self._lock:
             run = self._run_with(row)
-            return run.payloads[row + 1 - run.first_record]
+            return run.payloads[row - run.first_record]
 
     def payloads(self, rows: I64) -> Payloads:
         """Return the payloads of rows, each member inflated once."""
         return Payloads.from_bytes([self.payload(row) for row in rows.tolist()])
 
     def _run_with(self, row: int) -> RecordRun:
-        if self._last is not None and 0 <= row + 1 - self._last.first_record < len(self._last):
+        if self._last is not None and 0 <= row - self._last.first_record < len(self._last):
             return self._last
         member = bisect_right(self.rows, row) - 1
-        start, first = self.members[member], self.rows[member] + 1
+        start, first = self.members[member], self.rows[member]
 
         def scan(opened: FileIO | ObjectReader) -> RecordRun:
             runs = scan_opened(opened, self.name, start, first_record=first)
-            return next(run for run in runs if row + 1 < run.first_record + len(run))
+            return next(run for run in runs if row < run.first_record + len(run))
 
         self._last = self.file.scanned(scan)
         return self._last
@@ -366,7 +366,7 @@ class RecordAccess:
 
     def place(self, index: int) -> str:
         shard, first = self._place(index)
-        return f"{self._generation.name(self._entries[shard])} record {index - first + 1}"
+        return f"{self._generation.name(self._entries[shard])} record {index - first}"
 
     def _place(self, number: int) -> tuple[int, int]:
         """Return the shard of a record, and the number of its first record."""
@@ -502,15 +502,15 @@ class RecordStream:
     def _runs_of(self, number: int, entry: ShardEntry, left_out: int) -> Iterator[tuple[str, RecordRun]]:
         """Yield the records of a shard behind its first `left_out` ones."""
         begin = self.access.begin_of(number, left_out) if left_out else 0
-        records, first = (left_out, left_out + 1) if begin else (0, 1)
+        records = first = left_out if begin else 0
         stated = entry.crc32c if self.whole and not begin else None
         name, opened = self.generation.name(entry), self.generation.open(entry)
         while True:
             with opened:
                 try:
                     for run in scan_opened(opened, name, begin, first_record=first, stated_crc=stated):
-                        new = run.behind(max(records, left_out))
-                        records = max(records, run.first_record - 1 + len(run))
+                        new = run.since(max(records, left_out))
+                        records = max(records, run.first_record + len(run))
                         if len(new):
                             yield name, new
                     break

@@ -14,7 +14,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NotRequired, TypedDict
 
 from ...errors import DamageError, InputError
 from ...format.batches.rejects import CODES
@@ -207,18 +207,27 @@ def read_file(root: str, path: str, limit: int) -> bytes:
 
 def read_json_lines(root: str, path: str, *, line_limit: int = LINE_LIMIT) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each line of a file of the dataset as the object that it holds, with its number from 1."""
+    for number, line in _read_lines(root, path, line_limit):
+        yield number, _object_in(line, path, number)
+
+
+def _read_lines(root: str, path: str, line_limit: int = LINE_LIMIT) -> Iterator[tuple[int, bytes]]:
     check_regular(root, path)
     with storage_at(root).open(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(line_limit + 1), b""), 1):
             if len(line) > line_limit:
                 raise DamageError(f"{path}: line {number} is over {line_limit} bytes")
-            try:
-                document = parse_json(line)
-            except JsonError as error:
-                raise DamageError(f"{path}: line {number} is not JSON") from error
-            if not isinstance(document, dict) or not line.endswith(b"\n"):
-                raise DamageError(f"{path}: line {number} is not a whole JSON object")
-            yield number, document
+            yield number, line
+
+
+def _object_in(line: bytes, path: str, number: int) -> dict[str, Any]:
+    try:
+        document = parse_json(line)
+    except JsonError as error:
+        raise DamageError(f"{path}: line {number} is not JSON") from error
+    if not isinstance(document, dict) or not line.endswith(b"\n"):
+        raise DamageError(f"{path}: line {number} is not a whole JSON object")
+    return document
 
 
 def lineage(root: str, manifest: Manifest, parts: PartCache | None = None) -> Iterator[Manifest]:
@@ -341,8 +350,8 @@ _REJECT: Final[Take[dict[str, Any]]] = object_of(
             **dict.fromkeys(("value", "expected", "message"), text()),
         )
     ),
-    **dict.fromkeys(("row", "line", "record"), integer(1)),
-    **dict.fromkeys(("offset", "row_group"), integer()),
+    **dict.fromkeys(("row", "line"), integer(1)),
+    **dict.fromkeys(("record", "offset", "row_group"), integer()),
     picture=text(),
 )
 
@@ -360,18 +369,60 @@ def read_source_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any
 
 def read_reject_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, document in _checked(root, path, _REJECT):
-        if not document["errors"]:
-            raise DamageError(f"{path}: line {number}: errors is empty")
-        yield number, document
+        yield number, _with_errors(document, path, number)
+
+
+def scan_reject_lines(root: str, path: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a reject file at a microsecond each: members that are no part of the format are let pass."""
+    from msgspec import DecodeError
+    from msgspec.json import Decoder
+
+    decode = Decoder(_RejectLine).decode
+    for number, line in _read_lines(root, path):
+        try:
+            document: Any = decode(line)
+        except DecodeError:  # half a character too, which JSON may escape
+            document = _taken(_object_in(line, path, number), _REJECT, path, number)
+        yield _with_errors(document, path, number)
+
+
+class _ErrorOfLine(TypedDict):
+    column: str | None
+    code: str
+    value: str
+    expected: str
+    message: str
+
+
+class _RejectLine(TypedDict):
+    source: str
+    split: NotRequired[str | None]
+    row: NotRequired[int]
+    line: NotRequired[int]
+    record: NotRequired[int]
+    offset: NotRequired[int]
+    row_group: NotRequired[int]
+    picture: NotRequired[str]
+    errors: list[_ErrorOfLine]
+
+
+def _with_errors(document: dict[str, Any], path: str, number: int) -> dict[str, Any]:
+    if not document["errors"]:
+        raise DamageError(f"{path}: line {number}: errors is empty")
+    return document
 
 
 def _checked(root: str, path: str, take: Take[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, document in read_json_lines(root, path):
-        try:
-            take(document)
-        except ManifestProblem as problem:
-            raise DamageError(f"{path}: line {number}: {problem}") from problem
-        yield number, document
+        yield number, _taken(document, take, path, number)
+
+
+def _taken(document: dict[str, Any], take: Take[dict[str, Any]], path: str, number: int) -> dict[str, Any]:
+    try:
+        take(document)
+    except ManifestProblem as problem:
+        raise DamageError(f"{path}: line {number}: {problem}") from problem
+    return document
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def wrong_checksum(crc: int, stated: str) -> str:
 class RecordRun:
     """Records of a file that follow each other.
 
-    `first_record` is the number of the first one, from 1; `offset` is where it begins, in bytes from the start of the
+    `first_record` is the number of the first one, from 0; `offset` is where it begins, in bytes from the start of the
     file (compressed: of its contents). `crcs` are the payloads' CRC32Cs as the file states them. `damaged` are the
     rows whose data do not have their CRC: empty unless damage is collected.
     """
@@ -133,14 +133,14 @@ class RecordRun:
         framed = int((self.payloads.ends - self.payloads.starts).sum()) + FRAME_BYTES * len(self)
         return self.offset + framed
 
-    def behind(self, record: int) -> RecordRun:
-        """Return the records of the run with higher numbers than that, in the same buffer."""
-        row = record + 1 - self.first_record
+    def since(self, record: int) -> RecordRun:
+        """Return the records of the run from that number on, in the same buffer."""
+        row = record - self.first_record
         if row <= 0:
             return self
         offset = int(self.offsets[row]) if row < len(self) else self.end
         damaged = tuple(at - row for at in self.damaged if at >= row)
-        return RecordRun(record + 1, offset, self.payloads.tail(row), self.crcs[row:], damaged)
+        return RecordRun(record, offset, self.payloads.tail(row), self.crcs[row:], damaged)
 
     def to_arrow(self) -> pa.LargeBinaryArray:
         return self.payloads.to_arrow()
@@ -153,7 +153,7 @@ def scan_file(
     stop: int | None = None,
     *,
     on_damage: Callable[[Damage], None],
-    first_record: int = 1,
+    first_record: int = 0,
     check_crc: bool = True,
     record_bytes_limit: int | None = None,
     inflate_limits: InflateLimits | None = None,
@@ -365,7 +365,7 @@ def read_record_batches(
     start: int = 0,
     stop: int | None = None,
     *,
-    first_record: int = 1,
+    first_record: int = 0,
     check_crc: bool = True,
     record_bytes_limit: int | None = None,
     inflate_limits: InflateLimits | None = None,
@@ -454,7 +454,7 @@ def write_records(path: Path, records: Iterable[bytes], compression: Compression
 def _frame_in_members(records: Iterable[bytes]) -> Iterator[memoryview]:
     batch: list[bytes] = []
     size = 0
-    for number, record in enumerate(records, 1):
+    for number, record in enumerate(records):
         if not isinstance(record, (bytes, bytearray, memoryview)):
             raise TypeError(f"record {number} is {type(record).__name__}, not bytes")
         batch.append(bytes(record))

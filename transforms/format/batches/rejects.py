@@ -23,7 +23,7 @@ CODES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a row came from. Rows, lines and records count from 1 without the header; offsets and row groups from 0.
+    """Where a row came from. Rows and lines count from 1 without the header; records, offsets and row groups from 0.
 
     `picture` is the one that a file of annotations names, whose rows a user does not see.
     """

@@ -37,15 +37,16 @@ _BLOCK_ROWS: Final = 6144
 
 
 class ExampleError(DamageError):
-    """A record is not an Example of the schema; `row` counts from 0 in the batch that was decoded."""
+    """A record is not an Example of the schema: number `row`, from 0, of those that were decoded."""
 
-    def __init__(self, row: int, reason: str) -> None:
-        super().__init__(f"record {row + 1} of the batch: {reason}")
+    def __init__(self, row: int, reason: str, offset: int | None = None) -> None:
+        super().__init__(f"record {row} of the batch: {reason}")
         self.row = row
         self.reason = reason
+        self.offset = offset
 
-    def __reduce__(self) -> tuple[type[ExampleError], tuple[int, str]]:
-        return type(self), (self.row, self.reason)
+    def __reduce__(self) -> tuple[type[ExampleError], tuple[int, str, int | None]]:
+        return type(self), (self.row, self.reason, self.offset)
 
 
 @dataclass(frozen=True, slots=True)

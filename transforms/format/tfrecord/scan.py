@@ -248,7 +248,7 @@ _NO_TFRECORD: Final = "; this is probably no TFRecord file, unless its first byt
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is wrong with a record: its number from 1, its byte offset, and why; never its payload.
+    """What is wrong with a record: its number from 0, its byte offset, and why; never its payload.
 
     The offset counts from the file's first byte (of a compressed file: from the first byte of its contents).
     """
@@ -263,9 +263,9 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class ScanStart:
-    """Where a piece of a file is: the number of its first record (from 1) and that record's byte offset."""
+    """Where a piece of a file is: the number of its first record (from 0) and that record's byte offset."""
 
-    record: int = 1
+    record: int = 0
     offset: int = 0
 
 

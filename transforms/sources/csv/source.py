@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from ...format.batches.rejects import may_be_left_out
 from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Add, Set, set_column
@@ -382,7 +383,7 @@ def _empty_rows(
     seen = [found for found in evidence if found.rows]
     key = next((c for i, c in enumerate(parser.kept) if sum(e.columns[i].nulls for e in seen) == count), None)
     fix = ""
-    if whole and key is not None:
+    if whole and key is not None and may_be_left_out(count, sum(found.rows for found in evidence)):
         reject = Add(set_column(key, "nullable", False), "--max-rejects", str(count))
         fix = f"; to reject {'it' if count == 1 else 'them'}: {reject}"
     which = "" if whole else " of those that were looked at"

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
-from ...format.batches.rejects import CellProblem
+from ...format.batches.rejects import CellProblem, may_be_left_out
 from ...format.batches.rows import Rows
 from ...format.schema.column_types import DEFAULT_UNIT, column_type, natural_type
 from ...format.schema.schema import ColumnRule, Feature, Schema, same_feature
@@ -339,9 +339,10 @@ def refuse_misfits(
     """
     if not dataset.no_rejects:
         return
-    good, bad = Counter[str](), defaultdict[str, list[str]](list)
+    good, bad, seen = Counter[str](), defaultdict[str, list[str]](list), 0
     for piece in first_pieces(survey):
         for rows in read(Task(0, (piece,)), replace(survey.frozen, schema=dataset.schema)):
+            seen += rows.batch.num_rows
             for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
                 good[column] += len(array) - array.null_count
             for problem in rows.problems:
@@ -358,9 +359,10 @@ def refuse_misfits(
     }
     found = Schema(tuple(inferred[feature.name] if feature.name in misfits else feature for feature in cast))
     options = missing_keys(misfits, wanted)
-    fix = f"give the keys that the dataset was made with; these read the values: {Add(*options)}; or "
-    leave = f"leave its rows out, where others fit: {Add('--max-rejects', 'N')}"
-    refuse_others(dataset, found, f"{fix if options else ''}{leave}")
+    fixes = [f"give the keys that the dataset was made with; these read the values: {Add(*options)}"] if options else []
+    if may_be_left_out(max((len(bad[name]) for name in misfits), default=0), seen):
+        fixes.append(f"leave its rows out, where others fit: {Add('--max-rejects', 'N')}")
+    refuse_others(dataset, found, "; or ".join(fixes))
 
 
 def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Feature]) -> list[Set]:

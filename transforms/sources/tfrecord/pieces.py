@@ -28,13 +28,22 @@ from ...format.batches.observers import ReadRange
 from ...format.batches.rejects import CellError, Place, Reject
 from ...format.batches.rows import Narrowing, RowOrigin
 from ...format.examples.decode_examples import NO_EXAMPLE, ExampleDecoder
+from ...format.examples.example_proto import other_message, parse_example
 from ...format.examples.framed_rows import FramedRows, empty_batch
 from ...format.schema.schema import Schema
 from ...format.splits.shard_plan import CUTS_PER_SHARD, shards_of_a_task
-from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES, Payloads
+from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES, Payloads, frame_records
 from ...format.tfrecord.gzip_members import sniff_form
-from ...format.tfrecord.scan import WRONG_DATA, Damage, find_headers, is_record_header
+from ...format.tfrecord.scan import (
+    LARGEST_RECORD_BYTES,
+    WRONG_DATA,
+    Damage,
+    find_headers,
+    is_record_header,
+    scan_records,
+)
 from ...format.wording.hints import Command, Set
+from ...format.wording.printable import printable
 from ...inputs.contract.source import Frozen, ListedFile, Piece, SourceEntry
 from ...inputs.files.open_file import ReadAt, expect, open_file, open_listed, open_unbuffered, read_at, size_of
 from .picked import Picking
@@ -49,7 +58,8 @@ class RecordsPiece(Piece):
 
     `answers_for` is how many records the file has, on its first piece, 0 on the others; None where nobody knows.
     Without `split` a rule says the split of each record. `check` says that each record is checked against the
-    schema. `narrowed` is reported once for a dataset. `crc32c` is what a manifest states of the whole file.
+    schema. `narrowed` is reported once for a dataset. `crc32c` is what a manifest states of the whole file. `classes`
+    are features whose numbers are changed, with the new number of each class.
     """
 
     start: int
@@ -59,6 +69,7 @@ class RecordsPiece(Piece):
     check: bool = False
     narrowed: tuple[Narrowing, ...] = ()
     crc32c: str | None = None
+    classes: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def rows_by_entry(self) -> dict[int, int | None]:
         """Return the records of the file, or 0 where another piece of it answers for them."""
@@ -281,9 +292,10 @@ class PieceReader:
             page_origin=piece.start - self.before, on_crc=crcs.append if piece.crc32c is not None else None,
         ):  # fmt: skip
             reasons = {damage.record - run.first_record: damage.reason for damage in self._take_damages(run)}
-            batch = None if decoder is None else self._look(decoder, run, reasons)
+            payloads, sums = renumbered(run, piece.classes, reasons) if piece.classes else (run.payloads, run.crcs)
+            batch = None if decoder is None else self._look(decoder, payloads, reasons)
             rejected = rejected or bool(reasons)
-            yield self._framed(task, ordinal, run, reasons, formats, batch)
+            yield self._framed(task, ordinal, run, payloads, sums, reasons, formats, batch)
             ordinal += 1
         if self._damages:
             raise self._broken(self._damages[0])
@@ -296,10 +308,10 @@ class PieceReader:
         more = () if self.picking is None else self.picking.columns.features
         return tuple(dict.fromkeys([*self.looked_at, *more]))
 
-    def _look(self, decoder: ExampleDecoder, run: RecordRun, reasons: dict[int, str]) -> pa.RecordBatch:
+    def _look(self, decoder: ExampleDecoder, payloads: Payloads, reasons: dict[int, str]) -> pa.RecordBatch:
         """Return the features that are looked at of the records without damage, and add to `reasons` what is wrong."""
-        sound = rows_without(len(run), reasons)
-        found = decoder.try_decode(run.payloads.take(sound) if reasons else run.payloads)
+        sound = rows_without(len(payloads), reasons)
+        found = decoder.try_decode(payloads.take(sound) if reasons else payloads)
         reasons |= {int(sound[problem.row]): problem.reason for problem in found.problems}
         batch = found.batch.select(list(self._wanted))
         if not found.problems:
@@ -311,11 +323,13 @@ class PieceReader:
         task: int,
         ordinal: int,
         run: RecordRun,
+        payloads: Payloads,
+        crcs: npt.NDArray[np.uint32],
         reasons: dict[int, str],
         formats: ExampleDecoder | None,
         batch: pa.RecordBatch | None,
     ) -> FramedRows:
-        piece, payloads, crcs = self.piece, run.payloads, run.crcs
+        piece = self.piece
         rejects = tuple(self._reject(run, row, reasons[row]) for row in sorted(reasons))
         rows = rows_without(len(run), reasons)
         dropped: dict[int, int] = {}
@@ -384,6 +398,32 @@ class PieceReader:
         damage = Damage(self._records_before() + damage.record, damage.offset, damage.reason)
         fix = f"nothing behind it can be read in turn; {Command('salvage')} copies the intact records of a file"
         return SourceError(piece.name, f"{damage}; {fix}")
+
+
+def renumbered(
+    run: RecordRun, classes: Iterable[tuple[str, tuple[int, ...]]], reasons: dict[int, str]
+) -> tuple[Payloads, npt.NDArray[np.uint32]]:
+    """Return the records of a run with other numbers of classes, and their CRC32Cs; all else stays in them.
+
+    Records that have no such number stay as they are, and `reasons` say why. A number below 0 is no class, and stays.
+    """
+    features, records = dict(classes), []
+    for row, record in enumerate(run.payloads):
+        example = None if row in reasons or other_message(record) else parse_example(record)
+        if example is None:
+            reasons.setdefault(row, NO_EXAMPLE)
+            records.append(record)
+            continue
+        for name, numbers in features.items():
+            values = example.features.feature[name].int64_list.value if name in example.features.feature else []
+            if any(number >= len(numbers) for number in values):
+                reasons[row] = f'feature "{printable(name)}" holds class {max(values)}, and {len(numbers)} have names'
+            else:
+                values[:] = [number if number < 0 else numbers[number] for number in values]
+        records.append(example.SerializeToString(deterministic=True))
+    framed = b"".join(frame_records(pa.array(records, pa.large_binary())).buffers)
+    scan = scan_records(np.frombuffer(framed, np.uint8), check_crc=False, record_bytes_limit=LARGEST_RECORD_BYTES)
+    return scan.payloads, scan.crcs
 
 
 def _formats_decoder(schema: Schema) -> ExampleDecoder | None:

@@ -10,7 +10,7 @@ Records whose keys are sorted are decoded together; others, like TensorFlow's ow
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
@@ -29,12 +29,21 @@ from ...format.schema.schema import Feature, Kind, Schema, differing_features, s
 from ...format.sidecars.tfds import labels_file_name
 from ...format.tfrecord.framing import Payloads
 from ...format.wording.hints import Set
-from ...format.wording.printable import printable
+from ...format.wording.printable import counted, printable
 from ...inputs.contract.selection import UNITE
 from ...recognise.evidence.tfds import FEATURES, StatedFeature
 from .inputs import InputDataset
 
 _TYPES: Final[dict[str, str]] = {"int64": "int64", "float": "float32", "bytes": "binary"}
+
+_SIZES: Final = 9
+"""Lists of so many lengths are of any length by design: no record has made them so."""
+
+_EXCEPTIONS: Final = 10
+"""One record in so many may have another number of values than most, to be called an exception."""
+
+_WIDENED: Final = 20
+"""So many features are named that some record has made optional, or a list of any length."""
 
 _FIRST_RECORDS: Final = 64
 """Records that are parsed one by one, to know what to look for in the others."""
@@ -44,13 +53,17 @@ _FIRST_RECORDS: Final = 64
 class _Seen:
     """One feature: its kind, in how many records it is, and the fewest and the most values that it has.
 
-    Where its type is stated, also the `least` and the `greatest` integer, and whether all bytes are text.
+    `sizes` are up to eight such numbers, with how many records have each and the place of the first. `first_lacking` is
+    the place of the first record without it. Where its type is stated, also the `least` and the `greatest` integer, and
+    whether all bytes are text.
     """
 
     kind: str
     records: int = 0
     fewest: int = 1 << 62
     most: int = 0
+    sizes: dict[int, tuple[int, str]] = field(default_factory=dict)
+    first_lacking: str = ""
     least: int = 0
     greatest: int = 0
     is_text: bool = True
@@ -75,14 +88,18 @@ class _Seen:
             low, high = int(np.iinfo(stated.type).min), int(np.iinfo(stated.type).max)
         return next((str(one) for one in (self.least, self.greatest) if not low <= one <= high), None)
 
-    def add(self, records: int, fewest: int, most: int) -> None:
+    def add(self, size: int, records: int, place: str) -> None:
+        """Count records with so many values, of which the first is at a place."""
         self.records += records
-        self.fewest, self.most = min(self.fewest, fewest), max(self.most, most)
+        self.fewest, self.most = min(self.fewest, size), max(self.most, size)
+        if size in self.sizes or len(self.sizes) < _SIZES:
+            known, first = self.sizes.get(size, (0, place))
+            self.sizes[size] = known + records, first
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where records are in their file: the `numbers`, from 1, and the bytes where they begin; both may be unknown."""
+    """Where records are in their file: the `numbers`, from 0, and the bytes where they begin; both may be unknown."""
 
     numbers: npt.NDArray[np.int64] | tuple[int, ...] = ()
     offsets: npt.NDArray[np.int64] | tuple[int, ...] = ()
@@ -105,7 +122,7 @@ class Observation:
     """What Examples were seen to hold; `name` is the file's. `bad` counts records that are not Examples.
 
     `other` is what one of these is: a SequenceExample, or an ExampleListWithContext. `first_bad` is the place of the
-    first one. `types` are those that are stated.
+    first one, `first` that of the first Example. `types` are those that are stated.
     """
 
     name: str
@@ -113,9 +130,13 @@ class Observation:
     bad: int = 0
     other: str | None = None
     first_bad: str = ""
+    first: str = ""
     features: dict[str, _Seen] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     _decoder: ExampleDecoder | None = None
+
+    def at(self, place: str) -> str:
+        return f"{self.name} {place}" if place else self.name
 
     @property
     def is_foreign(self) -> bool:
@@ -138,10 +159,16 @@ class Observation:
             self._decoder = ExampleDecoder(Schema(tuple(features)))
         batch, odd = self._decoder.decode_canonical(payloads)
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            sizes = pc.min_max(pc.list_value_length(column)).as_py()
-            if sizes["min"] is not None:
-                self.features[name].add(len(column) - column.null_count, sizes["min"], sizes["max"])
+            seen, there = self.features[name], np.asarray(column.is_valid())
+            lengths = np.asarray(pc.list_value_length(column).fill_null(0))
+            rows = np.flatnonzero(there)
+            found = np.unique(lengths[rows], return_index=True, return_counts=True)
+            for size, first, count in zip(*(part.tolist() for part in found), strict=True):
+                seen.add(size, count, places.of(int(rows[first])))
+            if len(rows):
                 self._look(name, column.flatten())
+            if not seen.first_lacking and len(gone := np.flatnonzero(~there & ~odd)):
+                seen.first_lacking = places.of(int(gone[0]))
         self.records += len(payloads) - int(odd.sum())
         self._add_one_by_one(payloads, odd.nonzero()[0].tolist(), places)
 
@@ -154,12 +181,17 @@ class Observation:
                 self.other = self.other or other
                 self.first_bad = self.first_bad or places.of(row)
                 continue
-            self.records += 1
+            place, there = places.of(row), set()
+            self.first = self.first or place
             for name, feature in iter_features(example):
                 kind, values = feature_values(feature)
                 if kind != "none":
-                    self._seen(name, kind, places.of(row)).add(1, len(values), len(values))
+                    self._seen(name, kind, place).add(len(values), 1, place)
                     self._look(name, values)
+                    there.add(name)
+            for name in self.features.keys() - there:
+                self.features[name].first_lacking = self.features[name].first_lacking or place
+            self.records += 1
 
     def _look(self, name: str, values: Sequence[Any] | pa.Array) -> None:
         if self.types.get(name, "image") != "image":
@@ -168,7 +200,7 @@ class Observation:
     def _seen(self, name: str, kind: str, place: str) -> _Seen:
         seen = self.features.get(name)
         if seen is None:
-            seen = self.features[name] = _Seen(kind)
+            seen = self.features[name] = _Seen(kind, first_lacking=self.first if self.records else "")
             self._decoder = None
         elif seen.kind != kind:
             first = place and f", first in {place}"
@@ -200,10 +232,46 @@ def observe_together(observations: Iterable[Observation], name: str) -> Observat
         total.bad += one.bad
         for feature, seen in one.features.items():
             known = total.features.setdefault(feature, _Seen(seen.kind))
-            known.add(seen.records, seen.fewest, seen.most)
+            known.records += seen.records
+            known.fewest, known.most = min(known.fewest, seen.fewest), max(known.most, seen.most)
             known.least, known.greatest = min(known.least, seen.least), max(known.greatest, seen.greatest)
             known.is_text = known.is_text and seen.is_text
     return total
+
+
+def widened_by(observations: Sequence[Observation]) -> Iterator[str]:
+    """Yield by which records features are optional, or lists of any length: how many, and the first of them."""
+    read = [one for one in observations if one.records]
+    total, notes = sum(one.records for one in read), list[str]()
+    for name in sorted({name for one in read for name in one.features}):
+        there = [one for one in read if name in one.features]
+        without = [(one, one.records - (one.features[name].records if name in one.features else 0)) for one in read]
+        lacking = [(one, count) for one, count in without if count]
+        if lacking:
+            first, count = lacking[0][0], sum(count for _, count in lacking)
+            place = first.features[name].first_lacking if name in first.features else first.first
+            lack = f"{_of_all(count, total)} {'lacks' if count == 1 else 'lack'} it"
+            notes.append(f'feature "{printable(name)}" may be null: {lack}, first {first.at(place)}')
+        sizes: dict[int, tuple[int, str]] = {}
+        for one in there:
+            for size, (count, place) in one.features[name].sizes.items():
+                known, at = sizes.get(size, (0, one.at(place)))
+                sizes[size] = known + count, at
+        usual = max(sizes, key=lambda size: sizes[size][0])
+        others = [found for size, found in sizes.items() if size != usual]
+        count, records = sum(found[0] for found in others), sum(one.features[name].records for one in there)
+        if others and len(sizes) < _SIZES and count * _EXCEPTIONS <= records:
+            notes.append(
+                f'feature "{printable(name)}" is a list of any length: {_of_all(count, records)} '
+                f"{'has' if count == 1 else 'have'} another number of values than {usual:,}, first {others[0][1]}"
+            )
+    yield from notes[:_WIDENED]
+    if len(notes) > _WIDENED:
+        yield f"and {len(notes) - _WIDENED:,} more features that some records lack, or have as other lists"
+
+
+def _of_all(count: int, total: int) -> str:
+    return f"{count:,} of {counted(total, 'record')}"
 
 
 def with_types(
@@ -254,8 +322,9 @@ def _is_utf8(values: pa.Array) -> bool:
 
 
 # Records are bytes, and are not rewritten: so what they hold must mean the same everywhere. Two label maps go together
-# if one begins with the other, since then each number has one name; the longer one is taken. A feature that may be
-# absent in one input may be absent in all. Nothing else is reconciled.
+# if one begins with the other, since then each number has one name; the longer one is taken. Others are joined where
+# the user asks for that: then the numbers are changed in the records. A feature that may be absent in one input may be
+# absent in all. Nothing else is reconciled.
 
 Labels = dict[str, tuple[str, ...]]
 
@@ -325,8 +394,31 @@ def agree_on_columns(datasets: Sequence[Stated], *, unite: bool = False) -> tupl
     return tuple(agreed.values())
 
 
-def agree_on_labels(datasets: Sequence[Stated]) -> Labels:
-    """Return the longer label map, where one begins with the other."""
+Renumbered = tuple[tuple[str, tuple[int, ...]], ...]
+"""Features with the new number of each class, by the number that the records have."""
+
+
+def joined_labels(datasets: Sequence[Stated]) -> Labels:
+    """Return the classes of all datasets by name: those of the first one, then those that each next one adds."""
+    joined: dict[str, dict[str, None]] = {}
+    for dataset in datasets:
+        for feature, names in dataset.labels.items():
+            joined.setdefault(feature, {}).update(dict.fromkeys(names))
+    return {feature: tuple(names) for feature, names in joined.items()}
+
+
+def renumbered(dataset: Stated, labels: Labels) -> Renumbered:
+    """Return what is to be changed in the records of a dataset so that they have the numbers of these classes."""
+    found = []
+    for feature, names in sorted(dataset.labels.items()):
+        numbers = {name: number for number, name in enumerate(labels[feature])}
+        if labels[feature][: len(names)] != names:
+            found.append((feature, tuple(numbers[name] for name in names)))
+    return tuple(found)
+
+
+def agree_on_labels(datasets: Sequence[Stated], *, unites: bool = False) -> Labels:
+    """Return the longer label map, where one begins with the other; others may be united if it `unites`."""
     agreed: Labels = {}
     stated_by: dict[str, str] = {}
     for dataset in datasets:
@@ -335,10 +427,12 @@ def agree_on_labels(datasets: Sequence[Stated]) -> Labels:
             short, long = sorted((known, names), key=len)
             if long[: len(short)] != short:
                 at = next(i for i, pair in enumerate(zip(known, names, strict=False)) if pair[0] != pair[1])
+                fix = "convert one of the sources again with the classes of the other"
+                if unites:
+                    fix = f"to give each class one number, by its name: {UNITE}; or {fix}"
                 raise SchemaError(
                     f'{printable(feature)}: label {at} is "{printable(known[at])}" in {stated_by[feature]} and '
-                    f'"{printable(names[at])}" in {dataset.name}: the numbers in the records cannot be changed; '
-                    f"convert one of the sources again with the classes of the other"
+                    f'"{printable(names[at])}" in {dataset.name}, and records stay as they are; {fix}'
                 )
             if len(names) >= len(known):
                 agreed[feature], stated_by[feature] = tuple(names), dataset.name

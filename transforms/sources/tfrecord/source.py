@@ -39,6 +39,7 @@ from .pieces import PieceReader, RecordsPiece, cut_run, is_compressed, pass_over
 from .schema import (
     Labels,
     Observation,
+    Renumbered,
     Stated,
     agree_on_classes,
     agree_on_columns,
@@ -47,9 +48,12 @@ from .schema import (
     agree_with_files,
     allows_more,
     hold_no_examples,
+    joined_labels,
     places_of,
+    renumbered,
     stated_by,
     united,
+    widened_by,
     with_types,
 )
 
@@ -67,6 +71,7 @@ class _Agreement:
     opaque: bool = False
     columns: tuple[ColumnEntry, ...] = ()
     said: tuple[str, ...] = ()
+    renumbered: Mapping[int, Renumbered] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,8 +201,10 @@ class TfrecordSource(FileSource):
             return _OPAQUE
         datasets = [*([self.dataset] if self.dataset else []), *stated]
         beside = [Stated(name, None, labels) for name, labels in inputs.stated.folders.items()]
-        labels = agree_on_labels([*datasets, *beside])
-        unite = self.options.columns_differ == "union"
+        unite = self.options.columns_differ == "union" and self.dataset is None
+        joined = [Stated(datasets[0].name, None, joined_labels(datasets))] if unite and datasets else datasets
+        labels = agree_on_labels([*joined, *beside], unites=self.dataset is None)
+        changed = {index: renumbered(one, labels) for index, one in enumerate(stated)} if unite else {}
         known = agree_on_schema(datasets, unite=None if self.dataset is not None else unite) if datasets else None
         types = inputs.stated.types | dict.fromkeys(labels, "label")
         observed = run(partial(self._observe, types=types), foreign, heavy=True)
@@ -217,6 +224,8 @@ class TfrecordSource(FileSource):
         if not datasets:
             schema, labels, untyped = with_types(schema, observed, inputs.stated.features)
             said += untyped
+        if not datasets or unite:
+            said += widened_by(observed)
         labels = {one.name: labels[one.name] for one in schema if one.name in labels and one.type == "label"}
         if datasets:
             agree_on_classes(datasets[0].name, schema, labels, observed)
@@ -225,7 +234,13 @@ class TfrecordSource(FileSource):
         loose = {index for index, one in enumerate(stated) if allows_more(one, schema)}
         unproven |= {file.entry.path for file in inputs.files if file.dataset in loose}
         columns = agree_on_columns(datasets, unite=unite)
-        return _Agreement(schema, labels, frozenset(unproven), columns=columns, said=tuple(said))
+        said += [
+            f"{stated[index].name}: the classes of {printable(feature)} get the numbers that {datasets[0].name} and "
+            f"the others before it give to their names"
+            for index, features in changed.items()
+            for feature, _ in features
+        ]
+        return _Agreement(schema, labels, frozenset(unproven), columns=columns, said=tuple(said), renumbered=changed)
 
     def _observe(self, file: InputFile, types: Mapping[str, str]) -> Observation:
         """Read a foreign file for its schema; records with damaged data are left to the second reading."""
@@ -254,7 +269,8 @@ class TfrecordSource(FileSource):
             whole: list[RecordsPiece] = []
             for split, index, file in group:
                 piece = whole_file(file.entry, index, split, file.records, compressed=compressed)
-                piece = replace(piece, check=file.entry.path in found.checked, crc32c=file.crc32c)
+                classes = () if file.dataset is None else found.renumbered.get(file.dataset, ())
+                piece = replace(piece, check=file.entry.path in found.checked, crc32c=file.crc32c, classes=classes)
                 if file.dataset is not None and file.dataset not in reported and not found.opaque:
                     reported.add(file.dataset)
                     piece = replace(piece, narrowed=inputs.datasets[file.dataset].manifest.narrowed)
