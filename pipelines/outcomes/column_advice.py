@@ -78,7 +78,7 @@ def _keys_of(
         cells = pa.array([value.encode() for value in values], pa.binary())
         for zone, unit in ((target.tz or "UTC", target.unit), (target.tz, "ns"), (target.tz or "UTC", "ns")):
             if prove_column(cells, pa.timestamp(unit, zone)) is not None:
-                keys = {} if given.get("type") else {"type": "timestamp"}
+                keys = {} if given.get("type") else {"type": _name(target)}
                 keys |= {"timezone": zone} if zone != target.tz else {}
                 return keys | ({"unit": unit} if unit != target.unit else {})
     feature, _ = feature_of(pa.field(column, target))
@@ -104,13 +104,17 @@ def _other_type(
     """Return the keys that read values as another type, None where that is text."""
     cells = pa.array([value.encode() for value in values], pa.binary())
     for other in _wider(target, in_all=in_all):
-        name = feature_of(pa.field(column, other))[0].type
+        name = _name(other)
         if prove_column(cells, other) is not None:
             return {"type": name}
         keys = _keys_of(column, other, values, given) if other == _FLOAT and pa.types.is_integer(target) else None
         if keys is not None:
             return keys | {"type": name}
     return None
+
+
+def _name(target: pa.DataType) -> str:
+    return feature_of(pa.field("", target))[0].type
 
 
 def _wider(target: pa.DataType, *, in_all: bool) -> Iterator[pa.DataType]:

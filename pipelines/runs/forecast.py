@@ -107,10 +107,10 @@ def forecast(
 
 
 def _most_rejects(sample: Sample, whole: _Whole) -> int:
-    """Return how many rejects there are at most in all likelihood, that is in 19 of 20 samples.
+    """Return the most rejects that 19 of 20 samples would show.
 
-    Rejects lie together: each place is one thing that was seen, not each row. Of k places none is unlike all others, so
-    no more than 3 / k of the rows that were not looked at lie where all is otherwise (the rule of three).
+    Bad rows come together, so each place counts as one observation, not each row. If k places show nothing unusual, at
+    most 3 / k of the other rows are unusual (the rule of three).
     """
     unseen, places = max(whole.rows - sample.rows, 0.0), len(sample.places)
     if sample.whole or not places or not sample.rows:

@@ -94,47 +94,47 @@ END = 10 * FRAME
 
 DAMAGED: dict[str, Case] = {
     "cut in a header": Case(
-        FILE[: 5 * FRAME + 7], 6, 5 * FRAME, PART, 5,
+        FILE[: 5 * FRAME + 7], 5, 5 * FRAME, PART, 5,
         "what lay in 1 range that cannot be read (7 B)", PART, unreadable(5 * FRAME + 7),
     ),
     "cut in the data": Case(
-        FILE[: 5 * FRAME + 20], 6, 5 * FRAME, CUT, 5,
+        FILE[: 5 * FRAME + 20], 5, 5 * FRAME, CUT, 5,
         "at least 1 record (20 B)", CUT,
     ),
     "a wrong checksum of a length": Case(
-        flipped(FILE, 3 * FRAME + 9), 4, 3 * FRAME, "the checksum of its length is wrong; its data are whole", 10, "",
+        flipped(FILE, 3 * FRAME + 9), 3, 3 * FRAME, "the checksum of its length is wrong; its data are whole", 10, "",
         "the checksum of its length is wrong",
     ),
     "wrong data": Case(
-        flipped(FILE, 3 * FRAME + 30), 4, 3 * FRAME, "the checksum of its data is wrong", 9,
+        flipped(FILE, 3 * FRAME + 30), 3, 3 * FRAME, "the checksum of its data is wrong", 9,
         f"at least 1 record ({FRAME} B)",
     ),
     "garbage after the end": Case(
-        FILE + b"garbage", 11, END, PART, 10, "what lay in 1 range that cannot be read (7 B)", PART,
+        FILE + b"garbage", 10, END, PART, 10, "what lay in 1 range that cannot be read (7 B)", PART,
         unreadable(END + 7),
     ),
     "zeros after the end": Case(
-        FILE + bytes(100), 11, END, "zeros where it should begin", 10,
+        FILE + bytes(100), 10, END, "zeros where it should begin", 10,
         "what lay in 1 range that cannot be read (100 B)", "zeros where it should begin", unreadable(END + 100),
     ),
     "a length of 1 TiB": Case(
-        FILE + header(1 << 40) + bytes(50), 11, END, LONG.format(1 << 40), 10, "at least 1 record (62 B)",
+        FILE + header(1 << 40) + bytes(50), 10, END, LONG.format(1 << 40), 10, "at least 1 record (62 B)",
         LONG_FOR_MERGE.format(1 << 40),
     ),
     "a length of 3 GiB": Case(
-        FILE + header(3 << 30) + bytes(50), 11, END, LONG.format(3 << 30), 10, "at least 1 record (62 B)",
+        FILE + header(3 << 30) + bytes(50), 10, END, LONG.format(3 << 30), 10, "at least 1 record (62 B)",
         LONG_FOR_MERGE.format(3 << 30),
     ),
     "a length of 2**64 - 1": Case(
-        FILE + header(2**64 - 1) + bytes(50), 11, END, LONG.format(2**64 - 1), 10, "at least 1 record (62 B)",
+        FILE + header(2**64 - 1) + bytes(50), 10, END, LONG.format(2**64 - 1), 10, "at least 1 record (62 B)",
         LONG_FOR_MERGE.format(2**64 - 1),
     ),
     "gzip without its trailer": Case(
-        PACKED, 11, END, f"byte {len(PACKED)} of the compressed file: {NO_END}", 10,
+        PACKED, 10, END, f"byte {len(PACKED)} of the compressed file: {NO_END}", 10,
         "what lay in 1 range that cannot be read", f"byte {len(PACKED)} of the compressed file: {NO_END}",
     ),
     "gzip cut behind a record": Case(
-        PACKED_PART, 8, 7 * FRAME, f"byte {len(PACKED_PART)} of the compressed file: {NO_END}", 7,
+        PACKED_PART, 7, 7 * FRAME, f"byte {len(PACKED_PART)} of the compressed file: {NO_END}", 7,
         "what lay in 1 range that cannot be read", f"byte {len(PACKED_PART)} of the compressed file: {NO_END}",
     ),
 }  # fmt: skip

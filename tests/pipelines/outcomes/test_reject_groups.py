@@ -153,3 +153,28 @@ def test_the_start_of_a_reject_file_gives_its_first_lines_and_its_groups(tmp_pat
     first, groups = read_head(str(tmp_path), "rejects.jsonl", run)
     assert (list(first), [group.rows for group in groups]) == (lines[:20], [30])
     assert read_head(str(tmp_path), None, run) == ((), ())
+
+
+def test_the_screen_counts_all_rejects_and_is_the_same_however_the_run_is_cut_into_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bad = {1: "x", 2: "n/a", 4: "y"}
+    rows = "".join(f"{i},{bad.get(i % 7, i)},{'z' * 40}\n" for i in range(40_000))
+    Path("a.csv").write_text(f"id,price,text\n{rows}")
+    screens, tasks = [], []
+    for name, size in (("few", "128MiB"), ("many", "64KiB")):
+        with pytest.raises(SystemExit) as ended:
+            main(["convert", "a.csv", "-o", name, "--set", "schema.columns.price.type=int64", "--shard-size", size])
+        assert ended.value.code == 4
+        screens.append([line for line in capsys.readouterr().err.splitlines() if "price" in line])
+        tasks.append(len(list(Path(name).glob(".staging/*/tasks/*.json"))))
+    assert tasks[0] < tasks[1]
+    assert screens[0] == screens[1]
+    fix = "; declare it: --set schema.columns.price.type=string"
+    assert [line.replace(fix, "") for line in screens[0]] == [
+        '  5,715 rows, first a.csv rows 2, 9, 16: column "price": BAD_TYPE: "x" is not an int64',
+        '  5,714 rows, first a.csv rows 3, 10, 17: column "price": BAD_TYPE: "n/a" is not an int64'
+        ", or, if it means null, --set 'schema.columns.price.null_values=[\"n/a\"]'",
+        '  5,714 rows, first a.csv rows 5, 12, 19: column "price": BAD_TYPE: "y" is not an int64',
+    ]

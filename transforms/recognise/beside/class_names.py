@@ -60,8 +60,8 @@ class ClassNames:
 
     @cached_property
     def _files(self) -> list[tuple[str, list[str] | dict[int, str]]]:
-        own = self.listing.entries[0].path if self.listing.entries and self.listing.traits.in_files else b"://"
-        return [] if is_object(own) else list(_files_near(os.path.dirname(os.fsdecode(own))))
+        own = [one.path for one in self.listing.entries[:1] if self.listing.traits.in_files and not is_object(one.path)]
+        return list(_files_near(os.path.dirname(os.fsdecode(own[0])))) if own else []
 
     def told(self, batch: pa.RecordBatch) -> tuple[str, ...]:
         """Return the line that names a column and the file with its names, with the option that keeps them."""
