@@ -163,3 +163,26 @@ def test_names_of_classes_are_not_proposed_for_the_number_of_each_row(shardmill:
     screen = shardmill("convert", "d/a.csv", "-o", "out")
     assert 'column "Label" holds numbers, and d/label_map.json has their names' in screen.out
     assert '"column_0" holds numbers' not in screen.out
+
+
+def test_classes_in_the_lists_of_annotated_pictures_are_named_with_the_command_that_reads_them(
+    shardmill: Shardmill,
+) -> None:
+    lists = {"trainval": ["cat_1 1 1 1", "cat_2 1 1 1"], "test": ["cat_3 1 1 1", "Dog_1 2 2 1"]}
+    put({f"d/images/{line.split()[0]}.jpg": "" for lines in lists.values() for line in lines})
+    put({f"d/annotations/{name}.txt": "\n".join(lines) for name, lines in lists.items()})
+    box = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>3</xmax><ymax>2</ymax></bndbox>"
+    size = "<size><width>4</width><height>3</height><depth>3</depth></size>"
+    for stem in ("cat_1", "cat_2"):
+        text = f"<annotation><filename>{stem}.jpg</filename>{size}<object><name>cat</name>{box}</object></annotation>"
+        put({f"d/annotations/xmls/{stem}.xml": text})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 0, screen.err
+    (words,) = (words for words in commands_in(screen.out) if "csv" in words)
+    done = shardmill(*words)
+    assert done.code == 0, done.err
+    made = open_dataset(words[words.index("-o") + 1])
+    assert {split: [row["column_1"] for row in made[split]] for split in made.splits} == {
+        "test": [1, 2],
+        "trainval": [1, 1],
+    }

@@ -42,7 +42,14 @@ from .beside.files import (
     sidecars,
     to_leave_archives_out,
 )
-from .beside.lists import files_not_looked_at, lists_of_annotations, lists_of_classes, lists_of_splits, other_lists
+from .beside.lists import (
+    files_not_looked_at,
+    lists_of_annotations,
+    lists_of_classes,
+    lists_of_splits,
+    lists_with_boxes,
+    other_lists,
+)
 from .beside.tables import files_of_labels, tables_of_pictures, tables_of_roboflow
 from .evidence.hugging_face import stated_classes, without_caches
 from .evidence.names import FileSplits, split_of_folder
@@ -99,7 +106,7 @@ MEANINGS: Final = (by_given_annotations, by_metadata, by_box_layout)
 
 BESIDE: Final = (
     sidecars, tables_of_pictures, published_sets, files_of_labels, lists_of_classes, lists_of_splits, other_lists,
-    files_not_looked_at, lists_of_annotations,
+    files_not_looked_at, lists_of_annotations, lists_with_boxes,
     archives_beside, classes_of_folders, names_of_tables, classes_in_names,
 )  # fmt: skip
 WARNED: Final = (tables_of_roboflow, lines_of_roboflow)

@@ -21,7 +21,7 @@ from ...format.wording.printable import first_names, printable_path
 from ...inputs.contract.call import shown_path, typed_path
 from ...inputs.files.formats import FORMATS
 from ..evidence.label_names import lines_in
-from ..evidence.lists import LIST_LINES, lists_beside, splits_by_lists
+from ..evidence.lists import BOTH, LIST_LINES, PICTURES, lists_beside, splits_by_lists
 from ..evidence.names import in_splits, split_in_words
 from .files import AS_LABELS, BY_SPLIT, MOST, TAB, Around, as_metadata, lines_of, rows_in, said_by_lists, written_as
 
@@ -114,6 +114,10 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         lists, more = together[form], [one for other in others for one in together[other]]
         splits = sorted({one.split or "" for one in forms if replace(one, split=None) == form})
         options = [Set("input.splits", "names")] if len(lists) > 1 and all(splits) else []
+        if len(lists) > 1 and any(splits) and not all(splits):
+            own = {os.path.splitext(name)[0].lower(): name for name in map(os.path.basename, lists)}
+            known = {split_in_words(stem) or (stem if stem == BOTH else ""): name for stem, name in own.items()}
+            options += [Set("input.splits", known)] if all(known) and len(known) == len(lists) else []
         options += [Set("output.split", splits[0])] if len(lists) == 1 and splits[0] not in ("", "train") else []
         if not all(splits) and any(in_splits(row[0] for row in rows_in(os.fsencode(one)) if row) for one in lists):
             yield _with_folders(form, lists, around)
@@ -313,6 +317,18 @@ def lists_of_annotations(around: Around) -> Iterator[str]:
     if lists and "://" not in around.root and splits_by_lists(around.root, around.files) is None:
         names = first_names([shown_path(os.fsencode(path)) for _, path in lists], MOST)
         yield f"{names}: lists of splits that name none of these files, and are not read"
+
+
+def lists_with_boxes(around: Around) -> Iterator[str]:
+    """Lists of the splits of Pascal VOC's annotations may give each picture classes too, as those of Oxford's pets."""
+    if around.form != "voc" or "://" in around.root:
+        return
+    lists = [os.fsencode(path) for _, path in lists_beside(around.root)]
+    above = (os.path.dirname(around.root), os.path.dirname(os.path.dirname(around.root)))
+    folders = [folder for up in above for name in PICTURES if os.path.isdir(folder := os.path.join(up, name))]
+    if lists and folders:
+        root = os.path.dirname(folders[0])
+        yield from lists_of_classes(replace(around, form="images", notable=lists, texts=(), folders=folders, root=root))
 
 
 def lists_of_splits(around: Around) -> Iterator[str]:

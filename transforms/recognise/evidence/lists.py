@@ -31,8 +31,8 @@ from ...inputs.files.skipped_names import SPLITS, pictures_below
 from .label_names import OTHERS, beside_labels, labels_of, lines_in, path_in, pictures_in_list
 from .names import as_split, kind_of, split_of_folder
 
-_BOTH: Final = "trainval"
-_OF_A_CLASS: Final = re.compile(rf".+_(?:{'|'.join(SPLITS)}|{_BOTH})", re.IGNORECASE)
+BOTH: Final = "trainval"
+_OF_A_CLASS: Final = re.compile(rf".+_(?:{'|'.join(SPLITS)}|{BOTH})", re.IGNORECASE)
 """The pictures of a split, and whether they show a class: `cat_train.txt`."""
 
 _MOST_LISTS: Final = 16
@@ -157,13 +157,13 @@ def _image_sets(folder: str) -> list[tuple[str, str, str]]:
     texts = {os.path.splitext(name)[0]: os.path.join(folder, name) for name in _texts_of(folder)}
     lists = {stem: path for stem, path in texts.items() if not _OF_A_CLASS.fullmatch(stem)}
     lists = {stem: path for stem, path in lists.items() if not any(stem.endswith(f"_{other}") for other in lists)}
-    if not any(split_of_folder(stem) or stem.lower() == _BOTH for stem in lists):
+    if not any(split_of_folder(stem) or stem.lower() == BOTH for stem in lists):
         return [("", path, "") for path in texts.values()]
     found = list[tuple[str, str, str]]()
     for stem, path in lists.items():
         parts = [other for one, other in lists.items() if kind_of(split_of_folder(one) or "") in ("train", "val")]
         is_union = (
-            stem.lower() == _BOTH and parts and {*lines_in(path)} <= {line for part in parts for line in lines_in(part)}
+            stem.lower() == BOTH and parts and {*lines_in(path)} <= {line for part in parts for line in lines_in(part)}
         )
         said = f"{stem}.txt, which is others together, is left out" if is_union else ""
         split = split_of_folder(stem) or as_split(stem)
@@ -196,12 +196,12 @@ def lists_beside(root: str) -> list[tuple[str, str]]:
         texts = [(os.path.splitext(name)[0], os.path.join(folder, name)) for name in _texts_of(folder)]
         named = [(split, path) for stem, path in texts if (split := split_of_folder(stem))]
         if {split for split, _ in named} == {"test"}:
-            named += [(_BOTH, path) for stem, path in texts if stem.lower() == _BOTH]
+            named += [(BOTH, path) for stem, path in texts if stem.lower() == BOTH]
         others = [
             (as_split(stem), path)
             for stem, path in (texts if named and len(texts) <= _MOST_LISTS else ())
             if not (
-                split_of_folder(stem) or stem.lower() == _BOTH or _OF_A_CLASS.fullmatch(stem) or OTHERS.fullmatch(path)
+                split_of_folder(stem) or stem.lower() == BOTH or _OF_A_CLASS.fullmatch(stem) or OTHERS.fullmatch(path)
             )
             and _lists_pictures(path, root)
         ]
