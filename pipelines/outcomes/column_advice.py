@@ -91,11 +91,11 @@ def _keys_of(
 
 
 def _usual(values: Sequence[str]) -> list[str]:
-    """Return the values without up to a tenth of them that look like no other: a typo is no reason for text."""
+    """Return the values without those that look like no other, up to a third: a typo is no reason for text."""
     shapes = [re.sub(r"[0-9]+", "0", value) for value in values]
     counts = Counter(shapes)
     alone = [value for value, shape in zip(values, shapes, strict=True) if counts[shape] == 1]
-    return [value for value in values if value not in alone] if 10 * len(alone) <= len(values) else [*values]
+    return [value for value in values if value not in alone] if 3 * len(alone) <= len(values) else [*values]
 
 
 def _other_type(

@@ -75,6 +75,12 @@ CASES = {
         [(1, 1.5), (2, 2.5), (3, 3.0)],
         column("n", "type", "float64"),
     ),
+    "a column with an odd value": Case(
+        {"a.csv": "d\n31.12.2024\n1.2.2024\n2.2.2024\nsometime\n"},
+        "to read most of it: ",
+        [(date(2024, 12, 31),), (date(2024, 2, 1),), (date(2024, 2, 2),)],
+        [*column("d", "type", "date"), "--max-rejects", "1"],
+    ),
     "a column of fractions": Case(
         {"a.csv": "n\n1.5\n2.5\n3\n"}, "to read it: ", [(1.5,), (2.5,), (3.0,)], column("n", "type", "int64")
     ),

@@ -166,7 +166,7 @@ class TestText:
         ("text", "declared", "mend"),
         [
             ("id,name,price,tip\n3,c,3,1\n", {}, "keep only the columns that the dataset has"),
-            ("id,name,price\n3,c,cheap\n", {}, "leave its rows out, where others fit: --max-rejects N"),
+            ("id,name,price\n3,c,cheap\n", {}, "convert to a new dataset"),
             (
                 "id,name,price\n3,c,3\n",
                 {"id": {"type": "string"}},
