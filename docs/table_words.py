@@ -67,12 +67,14 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.as": "how values are stored; `bytes` keeps float64 exact, `int64` whole numbers; `list`: "
     "cells of text hold lists",
     "schema.columns.<name>.unit": "the unit of times",
-    "schema.columns.<name>.timezone": "the time zone of timestamps",
+    "schema.columns.<name>.timezone": "the time zone of timestamps, like `Europe/Berlin`; an hour that its clocks "
+    "skip or repeat is a reject, unless its offset follows it",
     "schema.columns.<name>.label": "`true`: a class label, whose classes are the column's values; `numeric`: the same, "
     "text of whole numbers in their order; or a list of classes",
     "schema.columns.<name>.name": "the column's name in the dataset",
     "schema.constants": "columns with one value in every row, like `{origin: web}`: text, int64, float32 or bool",
-    "schema.columns.<name>.strip": '`true`: without blanks around a text; a text: without these signs too, like `"€%"`',
+    "schema.columns.<name>.strip": '`true`: without blanks around a text; a text: without these signs too, like `"€%"`'
+    ", and around numbers without these whole words, like `kg`",
     "schema.columns.<name>.negative": "`brackets`: `(268.75)` is -268.75",
     "schema.columns.<name>.null_values": "words that are null in this column, in quotes or not, beside those of "
     "`input.null_values`; like `[NA, -999]`",
@@ -80,7 +82,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.false_values": "words that are false, beside `false`, like `[no, N]`",
     "schema.columns.<name>.decimal": 'the sign before the fraction of numbers that are written as text, like `","`',
     "schema.columns.<name>.thousands": 'the sign between thousands of such numbers, like `"."`',
-    "schema.columns.<name>.format": 'the form of dates and times, like `"%d.%m.%Y"`, or a list of forms',
+    "schema.columns.<name>.format": 'the form of dates and times, like `"%d.%m.%Y"`, or a list of forms; '
+    "a cell that two of them read differently is a reject",
     "schema.columns.<name>.length": "the items of each list of the column, where all have as many: the feature has "
     "this fixed shape, and a list of another length rejects its row",
     "schema.columns.<name>.null_item": "the value in the place of nulls in the lists of the column, like `0.0`",

@@ -257,9 +257,9 @@ def _columns_to_read(options: Options, pictures: Sequence[str]) -> Options:
 def _steps_of_columns(config: Config, columns: Sequence[tuple[str, ColumnConfig]]) -> list[Step]:
     """Return the steps that a config gives columns, in the order in which rows pass them."""
     options, features = config.input, [(rule.name or name, rule) for name, rule in columns]
-    takes_words = options is not None and FORMATS[options.format].load().takes_null_words
-    words = [] if takes_words else [(name, rule.nulls) for name, rule in columns if rule.nulls]
-    steps: list[Step] = [NullWords(*one) for one in words]
+    taken = "" if options is None else FORMATS[options.format].load().takes_null_words
+    words = [] if taken == "all" else [(name, rule.nulls) for name, rule in columns if rule.nulls]
+    steps: list[Step] = [NullWords(*one, may_be_text=taken == "text") for one in words]
     steps += [_written(name, rule) for name, rule in columns if rule.is_written]
     steps += [Lists(name, rule.length, _in_json(rule.null_item)) for name, rule in columns if rule.holds_lists]
     if options is not None and options.where is not None:

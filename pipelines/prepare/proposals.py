@@ -1,4 +1,4 @@
-"""Keys that read a column of text as what its values look like: money, percent, dates, yes and no, null words, classes.
+"""Keys that read a column of text as what its values look like: money, units, dates, yes and no, null words, classes.
 
 Nothing here changes a run: `init` writes the keys as comments that run when the sign is taken away, and a dry run
 prints them.
@@ -37,10 +37,13 @@ _ENTITY: Final = re.compile(
 )
 """The name of a column whose equal values belong to one split: rows of one person are alike."""
 
+_UNIT: Final = re.compile(r"\s*([$£€¥])?\s*-?[0-9][0-9.,]*(\s*[^\W\d_]{2,}|\s+[^\W\d_]|\s*[$£€¥])?\s*")
+"""A number with a currency on one side, or a unit behind it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The keys of `schema.columns` that read a column otherwise, and the values that show it."""
+    """The keys of `schema.columns` that read a column otherwise, if any do, and the values that show it."""
 
     column: str
     keys: Mapping[str, Any]
@@ -48,7 +51,8 @@ class Proposal:
 
     def __str__(self) -> str:
         options = Add(*(set_column(self.column, key, value) for key, value in self.keys.items()))
-        return f'column "{printable(self.column)}": {self.evidence}; to read it so: {options}'
+        how = f"; to read it so: {options}" if self.keys else ""
+        return f'column "{printable(self.column)}": {self.evidence}{how}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +137,19 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
         keys = {"null_values": nulls, **keys}
         count = sum(text in nulls for text in texts)
         evidence += f"; null: {count:,} of {len(texts):,}, {', '.join(map(shown, nulls[:_SHOWN]))}"
-    return Proposal(name, keys, evidence) if keys else None
+    return Proposal(name, keys, evidence) if evidence else None
 
 
 def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> tuple[dict[str, Any], str]:
     """Return the keys that read values as something else than text, and what was seen; no keys for text."""
     seen = f"{first} and {len(values) - 1:,} more are"
     cells = pa.array([value.encode() for value in values], pa.binary())
-    for target, noun in _TYPES if casts else ():
+    for target, noun in (*_TYPES, _ZONED) if casts else ():
         is_number = target in (pa.int64(), pa.float64())
         if prove_column(cells, target) is not None and not (is_number and _has_codes(values)):
-            return {"type": feature_of(pa.field(name, target))[0].type}, f"{seen} {noun}"
+            feature = feature_of(pa.field(name, target))[0]
+            zone = {"timezone": feature.timezone} if feature.timezone else {}
+            return {"type": feature.type} | zone, f"{seen} {noun}"
     different = Counter(values)
     words = bool_words(sorted(different)) if {one.lower() for one in different} in map(set, CLEAR_BOOLS) else None
     if words is not None:
@@ -151,8 +157,15 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
         return {"true_values": words[0], "false_values": words[1]}, f"{shown} times, and nothing else"
     for target, noun in _TYPES[2 if _has_codes(values) else 1 :]:
         feature, _ = feature_of(pa.field(name, target))
-        ways = [*islice((way for way in ways_to_read(values, feature) if way and _is_unit(way.get("strip", ""))), 2)]
+        ways = [
+            *islice(
+                (way for way in ways_to_read(values, feature) if way and _is_clear(way.get("strip", ""), values)), 2
+            )
+        ]
         if ways:
+            unit = ways[0].get("strip", "")
+            noun += f' with "{unit}" behind them' if unit != "true" and any(map(str.isalpha, unit)) else ""
+            noun += ", and those in brackets are less than zero" if "negative" in ways[0] else ""
             also = ways[1].get("format") if len(ways) > 1 and "format" in ways[0] else None
             unclear = f" (no day is above 12: they may also be {also})" if also else ""
             return ways[0], f"{seen} {noun}{unclear}"
@@ -161,12 +174,24 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
         names = ", ".join(printable(one) for one, _ in different.most_common(_SHOWN))
         rest = f" and {more(len(different) - _SHOWN, 'class')}" if len(different) > _SHOWN else ""
         return {"label": True}, f"{len(different):,} different values in {len(values):,}: {names}{rest}"
+    units = Counter(
+        found[1] or (found[2] or "").strip() if (found := _UNIT.fullmatch(value)) else "" for value in values
+    )
+    if 1 < len(units) <= _SHOWN and "" not in units and min(units.values()) > 1:
+        shown = ", ".join(f'"{unit}" {count:,}' for unit, count in units.most_common())
+        return {}, f"{seen} numbers of different units ({shown} times): text, unless you make them of one unit before"
     return {}, ""
 
 
-def _is_unit(strip: str) -> bool:
-    """Return whether signs around numbers mean percent or money: the `N` of `N1` is part of a name."""
-    return strip == "true" or all(sign == "%" or category(sign) == "Sc" for sign in strip)
+def _is_clear(strip: str, values: Sequence[str]) -> bool:
+    """Return whether signs around numbers mean percent or a currency, or are the unit behind each of them.
+
+    The `N` of `N1`, and the `A` of `12A`, are part of a name.
+    """
+    if strip in ("true", "%", "") or (len(strip) == 1 and category(strip) == "Sc"):
+        return True
+    gap = r"\s*" if len(strip) > 1 else r"\s+"
+    return all(re.search(rf"[0-9]{gap}{re.escape(strip)}\s*$", value) for value in values)
 
 
 def _has_codes(values: Sequence[str]) -> bool:
@@ -177,3 +202,4 @@ def _has_codes(values: Sequence[str]) -> bool:
 _TYPES: Final = (
     (pa.int64(), "whole numbers"), (pa.float64(), "numbers"), (pa.date32(), "dates"), (pa.timestamp("us"), "times"),
 )  # fmt: skip
+_ZONED: Final = pa.timestamp("us", "UTC"), "times with an offset from UTC"

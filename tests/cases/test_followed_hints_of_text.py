@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.sources.text.lines import LineSizes
@@ -36,6 +39,11 @@ class Case:
 
 def column(name: str, key: str, value: str) -> list[str]:
     return ["--set", f"schema.columns.{name}.{key}={value}"]
+
+
+def parquet(table: pa.Table) -> bytes:
+    pq.write_table(table, sink := pa.BufferOutputStream())
+    return sink.getvalue().to_pybytes()
 
 
 CASES = {
@@ -110,6 +118,66 @@ CASES = {
     ),
     "a column of text": Case(
         {"a.csv": "n\nred\nNA\n3\n"}, "to read it: ", [("red",), ("NA",), ("3",)], column("n", "type", "float64")
+    ),
+    "a day that two forms read differently": Case(
+        {"a.csv": "t\n02/03/2024\n31/12/2024\n05/05/2024\n"},
+        "name the form that it has: ",
+        [(dt.date(2024, 3, 2),), (dt.date(2024, 12, 31),), (dt.date(2024, 5, 5),)],
+        column("t", "format", '["%d/%m/%Y", "%m/%d/%Y"]'),
+    ),
+    "an offset in a column without a time zone": Case(
+        {"a.csv": "t\n2024-01-01T01:00:00+01:00\n2024-01-01T00:00:00Z\n"},
+        "declare it: ",
+        [(dt.datetime(2024, 1, 1, tzinfo=dt.UTC),)] * 2,
+        column("t", "type", "timestamp"),
+    ),
+    "an hour that clocks leave out": Case(
+        {"a.csv": "t\n2024-03-31 02:30:00\n"},
+        "does not exist in Europe/Berlin: clocks are set forward then; write its offset behind it, like +01:00, "
+        "or, if the times are UTC, declare it: ",
+        [(dt.datetime(2024, 3, 31, 2, 30, tzinfo=dt.UTC),)],
+        column("t", "type", "timestamp") + column("t", "timezone", "Europe/Berlin"),
+    ),
+    "an hour that clocks show twice, in a form": Case(
+        {"a.csv": "t\n27.10.2024 02:30\n"},
+        "comes twice in Europe/Berlin: clocks are set back then; if the times are UTC: ",
+        [(dt.datetime(2024, 10, 27, 2, 30, tzinfo=dt.UTC),)],
+        column("t", "format", "%d.%m.%Y %H:%M") + column("t", "timezone", "Europe/Berlin"),
+    ),
+    "a form with an offset in a column of dates": Case(
+        {"a.csv": "t\n2024-01-01 01:00 +0100\n"},
+        "%z is an offset from UTC, and a date has none: ",
+        [(dt.datetime(2024, 1, 1, tzinfo=dt.UTC),)],
+        column("t", "format", "%Y-%m-%d %H:%M %z") + column("t", "type", "date"),
+    ),
+    "a time zone of times that have none": Case(
+        {"a.parquet": parquet(pa.table({"t": [dt.datetime(2024, 1, 1, 10)]}))},
+        "if its times are UTC, declare that: ",
+        [(dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC),)],
+        column("t", "timezone", "Europe/Berlin"),
+    ),
+    "a time in a column of dates": Case(
+        {"a.csv": "t\n2024-01-01 10:00:00\n"},
+        "declare it: ",
+        [(dt.datetime(2024, 1, 1, 10),)],
+        column("t", "type", "date"),
+    ),
+    "a time with an offset in a column of dates": Case(
+        {"a.csv": "t\n2024-01-01T10:00:00Z\n"},
+        "declare it: ",
+        [(dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC),)],
+        column("t", "type", "date"),
+    ),
+    "words for null among numbers of JSON": Case(
+        {"a.jsonl": '{"a": 1.5}\n{"a": "NA"}\n{"a": "-"}\n'},
+        'if "NA" and "-" mean null: ',
+        [(1.5,), (None,), (None,)],
+    ),
+    "a second word for null among numbers of JSON": Case(
+        {"a.jsonl": '{"a": 1.5}\n{"a": "NA"}\n{"a": "--"}\n'},
+        'if "--" means null: ',
+        [(1.5,), (None,), (None,)],
+        column("a", "null_values", "[NA]"),
     ),
     "bytes that are no text, in CSV": Case({"a.csv": b"a,b\n1,caf\xe9\n"}, "probably Windows text: ", [(1, "caf\xe9")]),
     "bytes in a column of CSV": Case({"a.csv": b"a,b\n1,caf\xe9\n"}, "column as bytes: ", [(1, b"caf\xe9")]),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import SchemaError
+from shardmill.transforms.sources.text.lines import LineSizes
 
 from ..command_line import Shardmill
 
@@ -55,6 +60,65 @@ def test_null_words_are_null_in_quotes_too(shardmill: Shardmill) -> None:
     options = proposed(shardmill("convert", "quoted.csv", "-o", "out").out, "if that means null: ")
     assert shardmill("convert", "quoted.csv", "-o", "out", *options, "--overwrite").code == 0
     assert columns_of("out") == {"age": [34, None], "country": ["NA", "DE"]}
+
+
+def test_a_quoted_word_stays_a_value_where_all_columns_have_it_for_null(shardmill: Shardmill) -> None:
+    Path("quoted.csv").write_text('t,x\n"NAN","NAN"\nNAN,NAN\na,1.5\n')
+    assert shardmill("convert", "quoted.csv", "-o", "all", "--set", 'input.null_values=["", NAN]').code == 0
+    found = columns_of("all")
+    assert found["t"] == ["NAN", None, "a"]
+    assert [repr(x) for x in found["x"]] == ["nan", "None", "1.5"]
+    given = [word for name in "tx" for word in ("--set", f"schema.columns.{name}.null_values=[NAN]")]
+    assert shardmill("convert", "quoted.csv", "-o", "one", *given).code == 0
+    assert columns_of("one") == {"t": [None, None, "a"], "x": [None, None, 1.5]}
+
+
+JSON_LINES = [
+    {"n": 1, "t": "x", "many": [1, 2], "at": "2024-01-02"},
+    {"n": "NA", "t": "NA", "many": "NA", "at": "NA"},
+    {"n": 2.5, "t": None, "at": None},
+    {"n": -999, "t": "-", "many": [3], "at": "2024-01-03"},
+]
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_words_in_values_of_json_are_null_beside_numbers_lists_and_dates(pieces: int, shardmill: Shardmill) -> None:
+    for piece in range(pieces):
+        lines = JSON_LINES if pieces == 1 else [JSON_LINES[piece]]
+        Path(f"a{piece}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    keys = {"n": "[NA, -999]", "t": "[NA]", "many": "[NA]", "at": "[NA]"}
+    given = [word for name, words in keys.items() for word in ("--set", f"schema.columns.{name}.null_values={words}")]
+    given += ["--set", "schema.columns.at.type=date"]
+    paths = [f"a{piece}.jsonl" for piece in range(pieces)]
+    done = shardmill("convert", *paths, "-o", "out", *given)
+    assert done.code == 0, done.err
+    assert columns_of("out") == {
+        "n": [1.0, None, 2.5, None],
+        "t": ["x", None, None, "-"],
+        "many": [[1, 2], None, None, [3]],
+        "at": [dt.date(2024, 1, 2), None, None, dt.date(2024, 1, 3)],
+    }
+    assert shardmill("append", *paths, "-o", "out", "--force").code == 0
+    assert columns_of("out")["n"] == [1.0, None, 2.5, None] * 2
+
+
+def test_a_word_for_null_that_no_line_had_that_was_looked_at_is_named_for_its_column(
+    shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardmill.transforms.sources.jsonl.source.AUTO_ROWS", 1)
+    monkeypatch.setattr("shardmill.transforms.sources.jsonl.columns.AUTO_ROWS", 1)
+    monkeypatch.setattr("shardmill.transforms.sources.text.lines.LineSizes", partial(LineSizes, auto_bytes=0))
+    Path("a.jsonl").write_text('{"n": 1}\n{"n": "NA"}\n')
+    refused = shardmill("convert", "a.jsonl", "-o", "out")
+    options = proposed(refused.err, "or, if it means null: ")
+    assert shardmill("convert", "a.jsonl", "-o", "out", *options).code == 0
+    assert columns_of("out") == {"n": [1, None]}
+
+
+def test_text_that_is_no_word_for_null_is_proposed_as_none() -> None:
+    Path("a.jsonl").write_text('{"n": 1}\n{"n": "NA"}\n{"n": "abc"}\n')
+    with pytest.raises(SchemaError, match="fix one, or keep the text of all values"):
+        convert("a.jsonl", output="out")
 
 
 @pytest.mark.parametrize("typed", ["[NA, -999, NO, null, ~]", '["NA", "-999", "NO", "null", "~"]'])

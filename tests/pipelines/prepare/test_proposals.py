@@ -19,6 +19,9 @@ ROWS = 40
 COLUMNS: dict[str, tuple[list[str], Any]] = {
     "price": (["$1.50", "-$2,000.25"], -2000.25),
     "share": (["12 %", "7.5 %"], 7.5),
+    "balance": (["1,234.50", "(20.00)"], -20.0),
+    "weight": (["12 kg", "5.5kg"], 5.5),
+    "way": (["5,3 km", "12,75 km"], 12.75),
     "joined": (["31/01/2024", "02/03/2024"], dt.date(2024, 3, 2)),
     "seen": (["31.01.2024 10:00", "02.03.2024 11:30"], dt.datetime(2024, 3, 2, 11, 30)),
     "born": (["1999-01-31", "1999-02-01"], dt.date(1999, 2, 1)),
@@ -94,15 +97,45 @@ def test_the_line_names_the_first_value_its_row_and_how_many_are_alike(shardmill
         ["a b", "c d e", "f", "g", "h", "i", "j", "k", "l", "m", "n"],
         ["12 kg", "13 kg"] + [f"{n} lb" for n in range(9)],
         ["1/2", "3/4"] + [f"{n}/7" for n in range(9)],
+        ["(1)", "(2)"],
+        ["12A", "13A"],
         ["2024", "-"] + ["x" * n for n in range(1, 10)],
     ],
-    ids=["names", "codes", "words", "units", "fractions", "mixed"],
+    ids=["names", "codes", "words", "units", "fractions", "notes", "seats", "mixed"],
 )
 def test_text_that_is_none_of_these_has_no_proposal(values: list[str], shardmill: Shardmill) -> None:
     write("csv", {"x": values})
     screen = shardmill("convert", "a.csv", "-o", "out", "--dry-run").out
     found = re.findall(r'column "x": .*; to read it so: (.*)', screen)
     assert all("label=true" in one for one in found), screen
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["12 kg", "9 lb"], '"12 kg" (row 1) and 39 more are numbers of different units ("kg" 20, "lb" 20 times)'),
+        (["$5", "€6"], '"$5" (row 1) and 39 more are numbers of different units ("$" 20, "€" 20 times)'),
+    ],
+)
+def test_numbers_of_several_units_are_said_and_no_key_is_proposed(
+    values: list[str], said: str, shardmill: Shardmill
+) -> None:
+    values = [value.replace("5", str(n)).replace("12", str(n)) for n in range(20, 40) for value in values]
+    write("csv", {"x": [values[0], *values[1:]]})
+    screen = shardmill("convert", "a.csv", "-o", "out", "--dry-run").out
+    assert said.split("(row")[1] in screen
+    assert "to read it so" not in screen
+    assert shardmill("init", "a.csv", "-o", "c.yaml").code == 0
+    Path("c.yaml").write_text(Path("c.yaml").read_text().replace("    # x: ", "    x: "))
+    assert shardmill("convert", "c.yaml", "--set", "output.path=out").code == 0
+
+
+def test_a_time_zone_is_proposed_for_times_with_an_offset(shardmill: Shardmill) -> None:
+    write("csv", {"at": ["2024-01-01T01:00:00+01:00", "2024-01-01T00:00:00Z"]})
+    screen = shardmill("convert", "a.csv", "-o", "out", "--dry-run").out
+    options = shlex.split(re.findall(r'column "at": .*; to read it so: (.*)', screen)[0])
+    assert shardmill("convert", "a.csv", "-o", "out", *options).code == 0
+    assert set(open_dataset("out")["train"].to_arrow()["at"].to_pylist()) == {dt.datetime(2024, 1, 1, tzinfo=dt.UTC)}
 
 
 def test_what_is_set_for_a_column_is_kept_beside_the_proposals(shardmill: Shardmill) -> None:

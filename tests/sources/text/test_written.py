@@ -71,6 +71,21 @@ MONEY = [
     ("-$268.75", -268.75), ("$-268.75", -268.75), ("$268.75", 268.75), ("- $ 268.75", -268.75), ("+$1", 1.0),
     ("268.75 $", 268.75), ("-268.75$", -268.75), ("$0.00", 0.0), (" -$ .5 ", -0.5), ("-$inf", float("-inf")),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("strip", "cells", "wanted"),
+    [
+        ("m", ["5 m", "-5m", "m 5", "5 mm", "5 km", "5"], [5.0, -5.0, 5.0, "BAD_TYPE", "BAD_TYPE", 5.0]),
+        ("EUR/kg", ["5 EUR/kg", "EUR 5", "5 g"], [5.0, 5.0, "BAD_TYPE"]),
+        ("US$", ["US$5", "-US$ 5", "5 $US", "SU$5"], [5.0, -5.0, 5.0, "BAD_TYPE"]),
+        ("°C", ["-3 °C", "3°C", "3 C", "3 °F"], [-3.0, 3.0, 3.0, "BAD_TYPE"]),
+    ],
+)
+def test_words_that_strip_names_are_taken_off_numbers_whole(strip: str, cells: list[str], wanted: list[Any]) -> None:
+    assert read(Written("x", FLOAT, strip=strip), *cells) == wanted
+
+
 UNCLEAR = [
     "268.75-",
     "$268.75-",
@@ -181,6 +196,28 @@ class TestDates:
             dt.date(2024, 12, 31), dt.date(2024, 2, 1), None, dt.date(2024, 2, 1), "BAD_TYPE",
         ]  # fmt: skip
 
+    @settings(max_examples=examples(100), deadline=None)
+    @given(days=st.lists(st.dates(dt.date(1900, 1, 1)), min_size=1, max_size=5))
+    def test_a_day_that_two_forms_read_differently_is_a_reject_whatever_rows_are_beside_it(
+        self, days: list[dt.date]
+    ) -> None:
+        step = Written("x", ColumnRule(), formats=("%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%d"))
+        cells = [day.strftime(form) for day in days for form in step.formats]
+        found = read(step, *cells)
+        assert found == [one for cell in cells for one in read(step, cell)]
+        unclear = [day.day <= 12 and day.day != day.month for day in days]
+        wanted = [["BAD_TYPE"] * 2 + [day] if bad else [day] * 3 for day, bad in zip(days, unclear, strict=True)]
+        assert found == [one for three in wanted for one in three]
+
+    def test_the_reject_of_such_a_day_shows_both_and_names_the_list_without_either(self) -> None:
+        step = Written("x", ColumnRule(), formats=("%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%d"))
+        done = step.apply(pa.record_batch({"x": ["02/03/2024"]}), "a.csv")
+        assert done.problems[0].error.message == (
+            '"02/03/2024" is 2024-03-02 as %d/%m/%Y and 2024-02-03 as %m/%d/%Y; name the form that it has: --set '
+            """'schema.columns.x.format=["%d/%m/%Y", "%Y-%m-%d"]', or --set """
+            """'schema.columns.x.format=["%m/%d/%Y", "%Y-%m-%d"]'"""
+        )
+
     @pytest.mark.parametrize(
         "cell", ["31/02/2024", "00/01/2024", "29/02/2023", "32/01/2024", "1/13/2024", "1/1/24", "1/1/2024x"]
     )
@@ -196,6 +233,11 @@ class TestDates:
     def test_an_offset_is_taken_into_account(self) -> None:
         step = Written("x", ColumnRule("timestamp", timezone="UTC"), formats=("%Y-%m-%d %H:%M %z",))
         assert read(step, "2024-02-01 12:00 +0200") == [dt.datetime(2024, 2, 1, 10, tzinfo=dt.UTC)]
+        berlin = ColumnRule("timestamp", timezone="Europe/Berlin")
+        step = Written("x", berlin, formats=("%d.%m.%Y %H:%M", "%Y-%m-%d %H:%M %z"))
+        found = read(step, "2024-02-01 12:00 +0200", "2024-10-27 02:30 +0100", "01.02.2024 11:00")
+        moments = [(2, 1, 10), (10, 27, 1, 30), (2, 1, 10)]
+        assert [one.astimezone(dt.UTC) for one in found] == [dt.datetime(2024, *one, tzinfo=dt.UTC) for one in moments]
 
     def test_a_local_time_that_is_there_twice_or_never_is_a_reject(self) -> None:
         step = Written("x", ColumnRule("timestamp", timezone="Europe/Berlin"), formats=("%d.%m.%Y %H:%M",))
@@ -334,7 +376,9 @@ def test_what_does_not_go_with_a_column_is_refused_by_name(rule: dict[str, Any],
         (["€ 5"], "int64", "strip=€ type=int64"),
         ([" 5 ", "6"], "int64", "strip=true type=int64"),
         (["cheap"], "float64", None),
-        (["(5)"], "float64", None),  # a bookkeeper's -5
+        (["(5)"], "float64", None),  # a bookkeeper's -5, or a note
+        (["(5.00)", "1,234.50"], "float64", "thousands=, negative=brackets"),
+        (["5 kg", "6 kg"], "float64", "strip=kg type=float64"),
         (["2024/12/31", "2024/01/02"], "date", "format=%Y/%m/%d"),
         (["12/31/2024"], "date", "format=%m/%d/%Y"),
         (["01/02/2024"], "date", "format=FORM"),  # the 1st of February, or the 2nd of January

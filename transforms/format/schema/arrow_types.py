@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...errors import SchemaError
+from ..wording.hints import set_column
 from ..wording.printable import printable
 from .column_types import (
     DEFAULT_UNIT,
@@ -187,8 +188,10 @@ def _unit_and_timezone(
     held = scalar.tz if types.is_timestamp(scalar) else None
     # A column without a timezone may be declared UTC, which moves no value; any other would have to.
     if rule.timezone not in (None, held) and not (type_.timezone and held is None and rule.timezone == "UTC"):
+        utc = "" if held else f", or, if its times are UTC, declare that: {set_column(name, 'timezone', 'UTC')}"
         raise SchemaError(
-            f'column "{printable(name)}": timezone "{printable(rule.timezone)}" is declared, but {scalar} is held'
+            f'column "{printable(name)}": timezone "{printable(rule.timezone)}" is declared, but {scalar} is held; '
+            f"leave the key out{utc}"
         )
     return unit, rule.timezone or held
 

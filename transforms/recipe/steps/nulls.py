@@ -111,10 +111,14 @@ class Nulls(Step):
 
 @dataclass(frozen=True, slots=True)
 class NullWords(Step):
-    """Make some values of a column null: `schema.columns.NAME.null_values`, of numbers and times those they say."""
+    """Make some values of a column null: `schema.columns.NAME.null_values`, of numbers and times those they say.
+
+    Words that `may_be_text` beside other values need not be values of the column's type: the source made them null.
+    """
 
     column: str
     words: tuple[str, ...]
+    may_be_text: bool = False
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -127,7 +131,8 @@ class NullWords(Step):
             return columns
         column = known[self.column]
         kind = _plain(empty_array(column.field.type)).type
-        self._values(kind)
+        if not len(self._values(kind)):
+            return columns
         field, said = column.field.with_type(kind).with_nullable(True), ", ".join(map(printable, self.words))
         reason, form = f"null where it is {said}", column.origin or column.form
         made = replace(column, field=field, origin=None, form=form, reason=reason)
@@ -137,7 +142,10 @@ class NullWords(Step):
         if self.column not in batch.schema.names:
             return Stepped(batch)
         values = _plain(batch[self.column])
-        found = pc.is_in(values, value_set=self._values(values.type))
+        words = self._values(values.type)
+        if not len(words):
+            return Stepped(batch)
+        found = pc.is_in(values, value_set=words)
         return Stepped(with_column(batch, self.column, pc.if_else(found, pa.scalar(None, values.type), values)))
 
     def _values(self, kind: pa.DataType) -> pa.Array:
@@ -145,13 +153,13 @@ class NullWords(Step):
         words = pa.array(self.words, pa.string())
         values = [_cast(words[i], kind) for i in range(len(words))] if is_flat(kind) and not is_list(kind) else []
         found = [one for one in values if one is not None]
-        if not found:
+        if not found and not self.may_be_text:
             said = ", ".join(map(quoted, self.words))
             raise SchemaError(
                 f'column "{printable(self.column)}": null_values: {said}: no value of its type, '
                 f"{printable(str(kind))}; leave the key out"
             )
-        return pa.array(found, kind)
+        return pa.array(found, kind if found else None)
 
 
 def _cast(word: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:

@@ -33,7 +33,7 @@ class CsvFormat(Format[CsvInput]):
     detected_option = "delimiter"
     projects = True
     takes_types = True
-    takes_null_words = True
+    takes_null_words = "all"
     shows_columns = True
 
     def source(self, options: CsvInput, settings: Settings) -> Source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, Final
 
 import numpy as np
@@ -19,10 +19,10 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Set, set_column
-from ...format.wording.printable import NoColumnError, printable
+from ...format.wording.printable import NoColumnError, printable, quoted
 from ...inputs.contract.selection import Selection, as_one_column, exclude_columns, same_but_capitals
 from ...inputs.contract.source import DatasetSchema, Frozen
-from ..text.cast import as_cast, declared_type, text_type
+from ..text.cast import as_cast, declared_type, means_null, text_type, without_words
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.open_text import TextPiece
 from .lanes import CELLS, both_lanes, count_of, is_sparse, keys_in, may_be_inferred, run_arrow, seed_of
@@ -30,6 +30,7 @@ from .parse import Column, LineParser
 from .values import (
     LineError,
     MixedTypes,
+    Words,
     as_found,
     count_features,
     count_keys,
@@ -42,6 +43,7 @@ from .values import (
     type_of_all,
     values_of_line,
     wire_type,
+    without_nulls,
 )
 
 
@@ -117,7 +119,7 @@ def choose_columns(
     for column in kept:
         evidence, rule = found[column], rules.get(column, ColumnRule())
         if rule.type is None and infer != "none":
-            refuse_mixed(column, evidence, most_odd)
+            refuse_mixed(column, evidence, most_odd, rule.nulls)
         nullable = evidence.values < rows or not whole
         kind = _arrow_type(column, evidence, rule, infer)
         if column in known and rule.type is None and fits(evidence.type, known[column].type):
@@ -200,7 +202,7 @@ def parser_of(
         target = wanted[name]
         declared = name in written or rules.get(name, ColumnRule()).type is not None
         as_json = pa.types.is_string(target) and (declared or infer == "none")
-        columns.append(Column(name, wire_type(target), declared, as_json))
+        columns.append(Column(name, wire_type(target), declared, as_json, rules.get(name, ColumnRule()).nulls))
         targets.append(target)
     ignores = not isinstance(frozen, JsonFrozen) or frozen.ignores or len(wanted) < frozen.kept
     others = () if ignores else tuple(key for key in keys if key.name not in wanted)
@@ -243,6 +245,8 @@ def cast_schema(
     return Schema(tuple(sorted(features, key=lambda feature: feature.name)))
 
 
+_MOST_WORDS: Final = 8
+
 AUTO_ROWS: Final = 10_000
 """Above `LineSizes.auto_bytes`, `infer: auto` reads this many rows of each file."""
 
@@ -260,7 +264,8 @@ class Evidence:
 
     Where values are of several `kinds` (numbers, text, lists, ...), these are what each shows, in the order in which
     they are met, and the type is that of the most values. `mixed` are two types of one kind that nothing holds
-    together, each with the place of a value, of the member `within`.
+    together, each with the place of a value, of the member `within`. `words` are its texts, if all of them are words
+    that mostly mean null; None if there are others.
     """
 
     type: pa.DataType
@@ -269,6 +274,7 @@ class Evidence:
     mixed: tuple[tuple[pa.DataType, str], tuple[pa.DataType, str]] | None = None
     within: tuple[str, ...] = ()
     kinds: tuple[Evidence, ...] = ()
+    words: tuple[str, ...] | None = ()
 
     @property
     def odd(self) -> int:
@@ -295,7 +301,7 @@ class Evidence:
             first = self if self.mixed else more
             return Evidence(self.type, values, place, first.mixed, first.within)
         try:
-            return Evidence(shared_type(self.type, more.type), values, place)
+            return Evidence(shared_type(self.type, more.type), values, place, words=joined_words((self, more)))
         except MixedTypes as error:
             one, other = error.types
             return Evidence(self.type, values, place, ((one, self.place), (other, more.place)), error.within)
@@ -312,9 +318,14 @@ class Evidence:
                 pass  # the halves show which two it is
             else:
                 place = next((one.place for one in found if one.place), "")
-                return cls(kind, sum(one.values for one in found), place)
+                return cls(kind, sum(one.values for one in found), place, words=joined_words(found))
         half = len(found) // 2
         return cls.of_all(found[:half]).plus(cls.of_all(found[half:]))
+
+
+def joined_words(found: Sequence[Evidence]) -> tuple[str, ...] | None:
+    words = dict.fromkeys(word for one in found for word in one.words or ())
+    return None if any(one.words is None for one in found) or len(words) > _MOST_WORDS else (*words,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +368,9 @@ def joined_columns(found: Iterable[Mapping[str, Evidence]]) -> dict[str, Evidenc
     return columns
 
 
-def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most_columns: int) -> PieceEvidence:
+def look_at_piece(
+    piece: TextPiece, *, sizes: LineSizes, limit: int | None, most_columns: int, nulls: Words
+) -> PieceEvidence:
     """Return what a piece shows of its columns; rows of the file from `limit` on are not looked at."""
     found = PieceEvidence()
     for _, lines in read_lines([piece], sizes, blank_rows=False):
@@ -366,7 +379,7 @@ def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most
         if limit is not None:
             records = max(min(records, limit - lines.before.records), 0)
         number = _Numbers(piece.name, lines.before.lines, index)
-        seen = look_at_lines(lines, records, number, sizes.record_bytes)
+        seen = look_at_lines(lines, records, number, sizes.record_bytes, nulls)
         found = found.plus(replace(seen, blanks=int(np.count_nonzero(lines.blank))))
         check_columns(piece.name, found.columns, most_columns)
         if limit is not None and lines.before.records + len(index) >= limit:
@@ -396,9 +409,14 @@ class _Numbers:
         return f"{self.name} line {self.before + int(self.index[record]) + 1}"
 
 
-def look_at_lines(lines: Lines, records: int, place: Callable[[int], str], record_bytes: int) -> PieceEvidence:
-    """Return what the first records of some lines show; `place` says how messages call one, given its number."""
-    work = _Look(lines, lines.records, place, record_bytes)
+def look_at_lines(
+    lines: Lines, records: int, place: Callable[[int], str], record_bytes: int, nulls: Words = MappingProxyType({})
+) -> PieceEvidence:
+    """Return what the first records of some lines show; `place` says how messages call one, given its number.
+
+    `nulls` are the words that are null, by column.
+    """
+    work = _Look(lines, lines.records, place, record_bytes, nulls)
     return all_evidence(both_lanes(lines, records, work.fast, work.slow))
 
 
@@ -414,6 +432,7 @@ class _Look:
     index: I64
     place: Callable[[int], str]
     record_bytes: int
+    nulls: Words
     known: dict[str, pa.DataType] = field(default_factory=dict)
     sparse: bool = False
 
@@ -425,12 +444,17 @@ class _Look:
             return None
         columns = {}
         for name, column in zip(table.column_names, table.columns, strict=True):
-            values, kind = len(column) - column.null_count, as_found(column.type)
-            place = ""
+            kind = as_found(column.type)
+            words: tuple[str, ...] | None = ()
+            if name in self.nulls and pa.types.is_string(column.type):
+                cells = column.combine_chunks().view(pa.binary())
+                column = pa.chunked_array([without_words(cells, self.nulls[name]).view(pa.string())])
+            values, place = len(column) - column.null_count, ""
             if values:
                 first = int(np.argmax(true_mask(column.is_valid().combine_chunks()))) if column.null_count else 0
                 place = self.place(int(part[first]))
-            columns[name] = Evidence(kind, values, place)
+                words = _words_of(column, first) if pa.types.is_string(column.type) else ()
+            columns[name] = Evidence(kind if values else pa.null(), values, place, words=words)
         return PieceEvidence(len(part), columns=columns)
 
     def _parsed(self, text: bytes, rows: int) -> pa.Table | None:
@@ -460,8 +484,8 @@ class _Look:
 
     def slow(self, part: I64) -> PieceEvidence:
         columns: dict[str, list[Evidence]] = {}
-        scalars: dict[tuple[str, type], int] = {}
-        counts = Counter[tuple[str, type]]()  # of the values of a key that are of one kind
+        scalars: dict[tuple[str, type | str], int] = {}
+        counts = Counter[tuple[str, type | str]]()  # of the values of a key that are of one kind
         rejects, first, any_nested = 0, "", False
         for record in part.tolist():
             try:
@@ -470,15 +494,18 @@ class _Look:
                 rejects, first = rejects + 1, first or f"{self.place(record)}: {error.text}"
                 continue
             known = len(counts)
-            counts.update(zip(members, map(type, members.values()), strict=True))
-            for name, value in members.items() if len(counts) > known or any_nested else ():
+            # a word that mostly means null is a kind of its own
+            kinds = [one if type(one) is str and means_null(one) else type(one) for one in members.values()]
+            counts.update(zip(members, kinds, strict=True))
+            new = zip(members.items(), kinds, strict=True) if len(counts) > known or any_nested else ()
+            for (name, value), kind in new:
                 is_nested = isinstance(value, (list, dict))
-                if counts[name, type(value)] > 1 and not is_nested:
+                if counts[name, kind] > 1 and not is_nested:
                     continue
                 any_nested = any_nested or is_nested
                 seen = columns.setdefault(name, [])
                 if not is_nested:
-                    scalars[name, type(value)] = len(seen)
+                    scalars[name, kind] = len(seen)
                 seen.append(self._evidence(value, record))
         for (name, kind), at in scalars.items():
             if kind is not NoneType:
@@ -489,15 +516,24 @@ class _Look:
         lines, index = self.lines, self.index[record]
         if (large := lines.too_large(int(index), self.record_bytes)) is not None:
             raise LineError(*large)
-        return values_of_line(lines.text[lines.starts[index] : lines.ends[index]])
+        return without_nulls(values_of_line(lines.text[lines.starts[index] : lines.ends[index]]), self.nulls)
 
     def _evidence(self, value: Any, record: int) -> Evidence:
         place = self.place(record) if value is not None else ""
+        words = () if type(value) is not str else (value,) if means_null(value) else None
         try:
-            return Evidence(type_of(value), int(value is not None), place)
+            return Evidence(type_of(value), int(value is not None), place, words=words)
         except MixedTypes as error:
             one, other = error.types
             return Evidence(pa.null(), 1, place, ((one, place), (other, place)), error.within)
+
+
+def _words_of(texts: pa.ChunkedArray, first: int) -> tuple[str, ...] | None:
+    """Return the different texts of which one is `first`, if all are words that mostly mean null."""
+    if not means_null(texts[first].as_py()):
+        return None
+    found = texts.unique().drop_null().to_pylist()
+    return tuple(found) if len(found) <= _MOST_WORDS and all(map(means_null, found)) else None
 
 
 def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
@@ -517,10 +553,13 @@ def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
     return text if whole else f"{text}; nullable, since not all rows were read"
 
 
-def refuse_mixed(name: str, evidence: Evidence, most_odd: float) -> None:
-    """Raise `SchemaError` for a column whose values have types that nothing holds together, but for few odd values."""
-    mixed = evidence.mixed
-    if evidence.odd > most_odd * evidence.values:
+def refuse_mixed(name: str, evidence: Evidence, most_odd: float, nulls: Sequence[str]) -> None:
+    """Raise `SchemaError` for a column whose values have types that nothing holds together, but for few odd values.
+
+    Where all texts are words that mostly mean null, few are named too; `nulls` are the words that are null already.
+    """
+    mixed, words = evidence.mixed, next((one.words for one in evidence.kinds if one.words), None)
+    if evidence.odd > most_odd * evidence.values or (words and most_odd < 1):
         first, second, *_ = evidence.kinds
         mixed = (first.type, first.place), (second.type, second.place)
     if mixed is None:
@@ -532,6 +571,9 @@ def refuse_mixed(name: str, evidence: Evidence, most_odd: float) -> None:
         what = f"{here}: an array{of} holds {noun(one)} and {noun(other)}"
     empty = any(is_list(kind) and pa.types.is_null(kind.value_type) for kind in (one, other))
     fix = "write null where there is no value" if empty else "fix one"
+    if words:
+        said = f"{' and '.join(map(quoted, words))} {'mean' if len(words) > 1 else 'means'} null"
+        fix = f"if {said}: {set_column(name, 'null_values', [*nulls, *words])}"
     raise SchemaError(
         f'column "{printable(name)}": {what}; {fix}, or keep the text of all values: '
         f"{set_column(name, 'type', 'string')}"

@@ -32,6 +32,7 @@ class JsonLinesFormat(Format[JsonLinesInput]):
     options = JsonLinesInput
     projects = True
     takes_types = True
+    takes_null_words = "text"
     rows_are_lines = True
     shows_columns = True
     starter_text = _STARTER

@@ -17,7 +17,7 @@ from ...format.batches.arrow_memory import array_of, binary_array, bitmap_of, ra
 from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
-from ..text.cast import cast_column, holds_integer
+from ..text.cast import cast_column, holds_integer, means_null, without_words
 from ..text.lines import I64, LineOrigin, Lines, origin_of
 from .lanes import both_lanes, is_sparse, parts_by_cells, run_arrow
 from .values import (
@@ -26,12 +26,14 @@ from .values import (
     MixedTypes,
     Number,
     Value,
+    Words,
     count_keys,
     is_list,
     noun,
     parse_line,
     type_of,
     values_of_line,
+    without_nulls,
 )
 
 _SHOWN: Final = 400
@@ -120,7 +122,10 @@ def parse_lines(parser: LineParser, lines: Lines, name: str, entry: int) -> Pars
     for number, (column, target) in enumerate(zip(parser.columns, parser.targets, strict=True)):
         chunks = [part.arrays[number] for part in parts]
         wire = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.nulls(0, column.wire)
-        array, found = finish(wire if in_order else wire.take(array_of(order)), target, column.name)
+        wire = wire if in_order else wire.take(array_of(order))
+        if column.nulls and pa.types.is_string(wire.type):
+            wire = without_words(wire.view(pa.binary()), column.nulls).view(wire.type)
+        array, found = finish(wire, target, column.name, column.nulls)
         arrays.append(array)
         problems += found
     if len(problems) > 1:
@@ -143,13 +148,15 @@ class _Work:
     known: Mapping[str, Column]
     others: frozenset[str]
     plain: bool
+    nulls: Words
 
     @classmethod
     def of(cls, parser: LineParser, lines: Lines) -> _Work:
         known = {column.name: column for column in parser.columns}
         others = frozenset(field.name for field in parser.others)
         plain = not (parser.ignores or others or any(column.as_json for column in parser.columns))
-        return cls(parser, lines, lines.records, known, others, plain)
+        nulls = {column.name: column.nulls for column in parser.columns if column.nulls}
+        return cls(parser, lines, lines.records, known, others, plain, nulls)
 
     def fast(self, text: bytes, part: I64) -> _Part | None:
         parser = self.parser
@@ -204,7 +211,7 @@ class _Work:
             what = f'has a key "{printable(name)}" that no row has that was looked at for types'
             fix = f"declare it: {set_column(name, 'type', 'TYPE')}, or {Set('schema.infer', 'full')}"
             raise LineError("BAD_WIDTH", f"{what}; {fix}")
-        return members
+        return without_nulls(members, self.nulls)
 
     def _error(self, record: int, error: LineError) -> CellError:
         lines = self.lines
@@ -213,11 +220,13 @@ class _Work:
         return CellError(None, error.code, shown, "a JSON object", error.text)
 
 
-def finish(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:
+def finish(
+    wire: pa.Array, target: pa.DataType, column: str, nulls: Sequence[str] | None
+) -> tuple[pa.Array, list[CellProblem]]:
     if wire.type == target:
         return wire, []
     if is_list(target):
-        inner, found = finish(wire.flatten(), target.value_type, column)
+        inner, found = finish(wire.flatten(), target.value_type, column, None)
         owner = pc.list_parent_indices(wire).to_pylist() if found else []
         problems = [CellProblem(owner[problem.row], problem.error) for problem in found]
         rows = np.array(sorted({problem.row for problem in problems}), np.int64)
@@ -228,7 +237,7 @@ def finish(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, 
         return pa.ListArray.from_arrays(offsets, inner, target, mask=array_of(mask)), problems
     if pa.types.is_floating(target):
         return _narrowed(wire, target, column)
-    return cast_column(wire.view(pa.binary()), target, column, nulls=None)
+    return cast_column(wire.view(pa.binary()), target, column, nulls=nulls)
 
 
 def _narrowed(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:
@@ -269,7 +278,7 @@ _SURE_DIGITS: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column to make: its name, the type to parse it as, and whether its type is declared.
+    """A column to make: its name, the type to parse it as, whether its type is declared, its words for null.
 
     Of a column that is declared text (`as_json`) each value is kept as it is written in the line.
     """
@@ -278,6 +287,7 @@ class Column:
     wire: pa.DataType
     declared: bool = False
     as_json: bool = False
+    nulls: tuple[str, ...] = ()
 
 
 def kept_value(column: Column, cell: Value) -> Any:
@@ -387,6 +397,11 @@ def _plain_cells(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
 class _Builder:
     column: Column
 
+    @property
+    def _nulls(self) -> tuple[str, ...] | None:
+        """Words that are null can be named for values alone, not for those within lists and objects."""
+        return None if self.column.wire.num_fields else self.column.nulls
+
     def build(self, values: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, list[CellProblem]]:
         if is_list(kind):
             return self._lists(values, kind)
@@ -431,7 +446,7 @@ class _Builder:
 
     def _scalars(self, values: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, list[CellProblem]]:
         if (plain := _plain_cells(values, kind)) is not None:
-            return cast_column(plain, kind, self.column.name, nulls=None)
+            return cast_column(plain, kind, self.column.name, nulls=self._nulls)
         problems: list[CellProblem] = []
         cells: list[bytes | None] = []
         for row, value in enumerate(values):
@@ -439,7 +454,7 @@ class _Builder:
             cells.append(cell)
             if problem is not None:
                 problems.append(problem)
-        array, found = cast_column(binary_array(cells), kind, self.column.name, nulls=None)
+        array, found = cast_column(binary_array(cells), kind, self.column.name, nulls=self._nulls)
         return array, problems + found
 
     def _cell(self, row: int, value: Any, kind: pa.DataType) -> tuple[bytes | None, CellProblem | None]:
@@ -466,10 +481,15 @@ class _Builder:
             found = noun(type_of(value))
         except MixedTypes:
             found = "a list of several types"
-        return self._problem(row, value, "BAD_TYPE", f"is {found}, and not {noun(kind)}", expected=noun(kind))
+        null = ""
+        if kind == self.column.wire and _is_text(value) and means_null(value):
+            null = f", or, if it means null: {set_column(self.column.name, 'null_values', [*self.column.nulls, value])}"
+        return self._problem(
+            row, value, "BAD_TYPE", f"is {found}, and not {noun(kind)}", expected=noun(kind), also=null
+        )
 
     def _problem(
-        self, row: int, value: Any, code: str, text: str, fix: str | None = None, expected: str = ""
+        self, row: int, value: Any, code: str, text: str, fix: str | None = None, expected: str = "", also: str = ""
     ) -> CellProblem:
         shown = printable(value if isinstance(value, str) else _as_json(value))
         declare = f"declare it: {set_column(self.column.name, 'type', 'string')}"
@@ -478,8 +498,8 @@ class _Builder:
             row,
             CellError(
                 self.column.name, code, shown, expected or noun(self.column.wire),
-                f"{message}; {fix or f'{declare}, which keeps the text of values'}",
-                f"{message}; {fix or TYPE_IS_THE_DATASETS}",
+                f"{message}; {fix or f'{declare}, which keeps the text of values'}{also}",
+                f"{message}; {fix or TYPE_IS_THE_DATASETS}{also}",
             ),
         )  # fmt: skip
 

@@ -186,7 +186,8 @@ class JsonLinesSource(FileSource):
         )
         chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
         limit, most = None if whole else AUTO_ROWS, self.settings.limits.columns
-        look = partial(look_at_piece, sizes=self.sizes, limit=limit, most_columns=most)
+        nulls = {name: rule.nulls for name, rule in self.rules.items() if rule.nulls}
+        look = partial(look_at_piece, sizes=self.sizes, limit=limit, most_columns=most, nulls=nulls)
         found: dict[int, PieceEvidence] = {}
         columns: dict[str, Evidence] = {}
         for start in range(0, len(chosen), _WAVE):

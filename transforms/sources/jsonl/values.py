@@ -11,12 +11,12 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 from json import decoder
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,10 @@ BLANKS: Final = b" \t\r"
 _BLANK: Final = frozenset(" \t\n\r")
 _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SHOWN: Final = 400
+
+
+Words: TypeAlias = Mapping[str, Sequence[str]]
+"""The words that are null, by column."""
 
 
 class Number(str):
@@ -97,6 +101,14 @@ def values_of_line(line: bytes) -> dict[str, Any]:
             if isinstance(values, dict) and _skip(text, end) == len(text):
                 return values
     return {name: member.value for name, member in parse_line(line, lambda _: False).items()}
+
+
+def without_nulls(members: dict[str, Any], nulls: Words) -> dict[str, Any]:
+    """Return members of which those are None whose text is a word for null: a number is none."""
+    for name in nulls.keys() & members.keys() if nulls else ():
+        if isinstance(members[name], str) and not isinstance(members[name], Number) and members[name] in nulls[name]:
+            members[name] = None
+    return members
 
 
 def _decoded(line: bytes) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from ...inputs.contract.call import Call
 from .options import FileOptions, Options
@@ -65,8 +65,8 @@ class Format(Generic[OptionsT]):
     takes_types: ClassVar[bool] = False
     """Whether the source gives columns the types that `schema.columns` declares; if not, they are refused."""
 
-    takes_null_words: ClassVar[bool] = False
-    """Whether the source takes the words of `null_values` of columns as null; if not, a step does."""
+    takes_null_words: ClassVar[Literal["all", "text", ""]] = ""
+    """Which words of `null_values` the source takes as null: `text` are values of JSON. A step does the others."""
 
     rows_are_lines: ClassVar[bool] = False
     """Whether each row is a line of its file: a message then names the line, which blank lines count for."""

@@ -64,6 +64,10 @@ TRUE: Final = (b"true", b"True", b"TRUE")
 FALSE: Final = (b"false", b"False", b"FALSE")
 _TIME: Final = re.compile(rb"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?")
 
+_NO_ZONE: Final = "has an offset from UTC, and its column has no time zone"
+_NEVER: Final = "does not exist in"
+_TWICE: Final = "comes twice in"
+_OFFSET: Final = "write its offset behind it, like +01:00"
 _FRACTION: Final = re.compile(rb"-?[0-9]+[.][0-9]+([eE][+-]?[0-9]+)?")
 _COMMAS_AS_POINTS: Final = str.maketrans(",.", ".,")
 _LONGEST_NUMBER: Final = 60
@@ -397,16 +401,41 @@ def _one_moment(cell: pa.Array, target: pa.DataType) -> pa.Scalar | Problem:
     if proven is not None:
         return proven[0]
     noun = type_noun(target)
+    bad = "BAD_TYPE", _why_no_moment(cell, target)
     if pa.types.is_date(target) or target.unit == "ns":
-        return "BAD_TYPE", f"is not a {noun}"
+        return bad
     finer = pa.timestamp("ns", target.tz) if pa.types.is_timestamp(target) else pa.time64("ns")
     exact = prove_column(cell, finer)
     if exact is None:
-        return "BAD_TYPE", f"is not a {noun}"
+        return bad
     try:
         return pc.cast(exact, target)[0]
     except pa.ArrowInvalid:
         return "PRECISION_LOSS", f"has more digits than a {noun} in {target.unit} can hold"
+
+
+def _why_no_moment(cell: pa.Array, target: pa.DataType) -> str:
+    if pa.types.is_timestamp(target) and target.tz is None and _as_timestamp(cell, "UTC") is not None:
+        return _NO_ZONE
+    local = _as_timestamp(cell, None) if pa.types.is_timestamp(target) and target.tz is not None else None
+    return f"is not a {type_noun(target)}" if local is None else turned_clock(local[0], target.tz)
+
+
+def _as_timestamp(cell: pa.Array, zone: str | None) -> pa.Array | None:
+    found = (prove_column(cell, pa.timestamp(unit, zone)) for unit in ("us", "ns"))
+    return next((one for one in found if one is not None), None)
+
+
+def turned_clock(local: pa.Scalar, zone: str) -> str:
+    """Return why a local time is no moment of a time zone, or two.
+
+    >>> import datetime as dt
+    >>> turned_clock(pa.scalar(dt.datetime(2024, 3, 31, 2, 30)), "Europe/Berlin")
+    'does not exist in Europe/Berlin: clocks are set forward then'
+    """
+    moment = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
+    twice = pc.local_timestamp(moment) == local
+    return f"{_TWICE if twice else _NEVER} {zone}: clocks are set {'back' if twice else 'forward'} then"
 
 
 def _cell_problem(
@@ -422,6 +451,7 @@ def _cell_problem(
     value, shown, also = printable(cell), cell.decode("utf-8", "replace"), ""
     is_bad, may_be_named = code == "BAD_TYPE", code == "BAD_TYPE" and nulls is not None
     how: str | Add = set_column(column, "type", "string")
+    lead = ""
     if code == "PRECISION_LOSS" and not pa.types.is_floating(target):
         how = set_column(column, "unit", "ns")
     elif code == "BAD_UTF8":
@@ -433,6 +463,17 @@ def _cell_problem(
         named = zip(("true_values", "false_values"), words, strict=True)
         how = Add(*(set_column(column, key, value) for key, value in named))
         also = f", or read it: {how}"
+    elif text == _NO_ZONE:
+        how = set_column(column, "timezone", "UTC")
+    elif text.startswith((_NEVER, _TWICE)):
+        how, lead, also = (
+            set_column(column, "timezone", "UTC"),
+            f"{_OFFSET}, or, if the times are UTC, ",
+            f", or {_OFFSET}",
+        )
+    elif is_bad and pa.types.is_date(target) and (zone := _zone_of(cell)) is not None:
+        zoned = [set_column(column, "timezone", "UTC")] if zone else []
+        how = Add(set_column(column, "type", type_noun(pa.timestamp("us"))), *zoned)
     elif is_bad and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
         how = set_column(column, "type", "float64")
     elif is_bad and (options := number_options(shown, target, column, keys)):
@@ -440,8 +481,14 @@ def _cell_problem(
     message = f'"{value}" {text}'
     in_append = f"{message}; {TYPE_IS_THE_DATASETS}{also}"
     return CellProblem(
-        row, CellError(column, code, value, type_noun(target), f"{message}; declare it: {how}", in_append)
+        row, CellError(column, code, value, type_noun(target), f"{message}; {lead}declare it: {how}", in_append)
     )
+
+
+def _zone_of(cell: bytes) -> str | None:
+    """Return the time zone that a timestamp in a cell needs, which is empty for none; None for other text."""
+    cells = pa.array([cell], pa.binary())
+    return next((zone or "" for zone in (None, "UTC") if _as_timestamp(cells, zone) is not None), None)
 
 
 def number_options(cell: str, target: pa.DataType, column: str, keys: Mapping[str, str]) -> str:
@@ -495,7 +542,9 @@ def declared_type(name: str, rule: ColumnRule) -> pa.DataType:
         try:
             pc.assume_timezone(array_of(np.zeros(1, np.int64)).view(pa.timestamp(target.unit)), target.tz)
         except pa.ArrowInvalid as error:
-            raise SchemaError(f'column "{printable(name)}": there is no time zone "{printable(target.tz)}"') from error
+            raise SchemaError(
+                f'column "{printable(name)}": there is no time zone "{printable(target.tz)}"; a name is Europe/Berlin'
+            ) from error
     return target
 
 
@@ -520,6 +569,8 @@ _NULLS: Final = frozenset((
 ))  # fmt: skip
 """Words, in lowercase, that mostly mean null: also where they are many."""
 
+_LONGEST_NULL: Final = max(map(len, _NULLS))
+
 CLEAR_BOOLS: Final = (
     ("yes", "no"), ("y", "n"), ("t", "f"), ("ja", "nein"), ("j", "n"), ("oui", "non"), ("sí", "no"), ("si", "no"),
 )  # fmt: skip
@@ -533,7 +584,7 @@ _BOOLS: Final = (
 
 
 def means_null(word: str) -> bool:
-    return word.lower() in _NULLS
+    return len(word) <= _LONGEST_NULL and word.lower() in _NULLS
 
 
 def bool_words(words: list[str]) -> tuple[list[str], list[str]] | None:

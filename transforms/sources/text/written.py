@@ -2,13 +2,15 @@
 
     " 1.234,50 €"   strip: "€", thousands: ".", decimal: ","     1234.5
     "12 %"          strip: "%"                                    12
+    "5,3 km"        strip: "km", decimal: ","                     5.3
     "-$268.75"      strip: "$"                                    -268.75
     "($268.75)"     strip: "$", negative: brackets                -268.75
     "31.12.2024"    format: "%d.%m.%Y"                            2024-12-31
     "ja"            true_values: [ja], false_values: [nein]       true
 
 A cell that is not written so is a reject: groups of thousands have three digits each, and a day that its month does not
-have is none. The cleaned text is then cast as CSV cells are, exactly or as a reject.
+have is none. So is a cell that two forms of a list read as different times: each row is read alone, and no other row
+could tell which it is. The cleaned text is then cast as CSV cells are, exactly or as a reject.
 """
 
 from __future__ import annotations
@@ -38,7 +40,17 @@ from ...format.wording.printable import printable, quoted
 from ...inputs.contract.source import DatasetSchema, Frozen, Survey, Task, refuse_others
 from ...recipe.step import Column, Step, Stepped, as_text, is_text, with_column
 from ...tasks.planning import first_pieces
-from .cast import FALSE, TRUE, cast_column, declared_type, means_null, number_options, problem_of, type_noun
+from .cast import (
+    FALSE,
+    TRUE,
+    cast_column,
+    declared_type,
+    means_null,
+    number_options,
+    problem_of,
+    turned_clock,
+    type_noun,
+)
 
 _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
 _ONLY_PYTHON: Final = ("%f", "%z")
@@ -48,6 +60,8 @@ _SIGNS: Final = "+-\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0b\uff0d()"
 """What may say whether a number is less than zero."""
 
 _BOOLS: Final = ([word.decode() for word in TRUE], [word.decode() for word in FALSE])
+_NO_FRACTION: Final = re.compile(r"\.0+$")
+_WORD: Final = re.compile(r"[^\W\d_]+")
 _HOURS: Final = ("%H", "%I", "%M", "%S", "%p")
 _YEARS: Final = ("%Y", "%y")
 
@@ -98,7 +112,13 @@ class Written(Step):
         dated = all(any(year in form for year in _YEARS) for form in self.formats)
         if not dated and not types.is_time(target):
             raise SchemaError(f'column "{name}": a form without a year (%Y or %y) is that of no {type_noun(target)}')
-        if types.is_floating(target) or types.is_integer(target):
+        if any("%z" in form for form in self.formats) and getattr(target, "tz", None) is None:
+            typed = (
+                [] if types.is_timestamp(target) else [set_column(self.column, "type", type_noun(pa.timestamp("us")))]
+            )
+            fix = Add(*typed, set_column(self.column, "timezone", "UTC")) if dated else "read it with its date"
+            raise SchemaError(f'column "{name}": %z is an offset from UTC, and a {type_noun(target)} has none: {fix}')
+        if self._is_number:
             self._check_strip()
         elif self.thousands or self.decimal != "." or self.brackets:
             raise SchemaError(
@@ -141,15 +161,31 @@ class Written(Step):
         if self.strip is False:
             return text
         text = pc.utf8_trim_whitespace(text)
-        if isinstance(self.strip, str):
+        if isinstance(self.strip, str) and not self._is_number:
             text = pc.utf8_trim_whitespace(pc.utf8_trim(text, characters=self.strip))
         return text
 
-    def _signed(self, text: pa.Array) -> pa.Array:
+    @property
+    def _is_number(self) -> bool:
         target = self._target()
-        if not (types.is_floating(target) or types.is_integer(target)):
+        return bool(types.is_floating(target) or types.is_integer(target))
+
+    @property
+    def _around(self) -> str:
+        """The regular expression of blanks, signs and whole words around a number.
+
+        `m` does not take one letter off `mm`.
+        """
+        strip = self.strip if isinstance(self.strip, str) else ""
+        words = sorted(_WORD.findall(strip), key=len, reverse=True)
+        sign = rf"[\s\p{{Z}}{re.escape(_WORD.sub('', strip))}]"
+        word = f"(?:{'|'.join(words)})"
+        return f"{sign}*(?:{word}{sign}+)*{word}?{sign}*" if words else f"{sign}*"
+
+    def _signed(self, text: pa.Array) -> pa.Array:
+        if not self._is_number:
             return text
-        around = rf"[\s\p{{Z}}{re.escape(self.strip)}]*" if isinstance(self.strip, str) else r"[\s\p{Z}]*"
+        around = self._around
         if isinstance(self.strip, str):
             text = pc.replace_substring_regex(text, rf"(?s)^{around}([+-]?){around}(.*?){around}$", r"\1\2")
         if self.brackets:
@@ -209,31 +245,49 @@ class Written(Step):
     def _moments(self, text: pa.Array) -> tuple[pa.Array, list[CellProblem]]:
         target = self._target()
         unit = target.unit if types.is_timestamp(target) else "us"
-        found = pa.nulls(len(text), pa.timestamp(unit))
-        for form in self.formats:
-            if found.null_count == text.null_count:
-                break
-            found = pc.coalesce(found, self._in_format(text, form, unit))
+        read = {form: _as_target(self._in_format(text, form, unit), target) for form in self.formats}
+        found = pc.coalesce(*read.values())
+        unclear = np.zeros(len(text), np.bool_)
+        for one in read.values():
+            unclear |= np.asarray(pc.not_equal(found, one).fill_null(False))
+        problems = []
+        for row in np.flatnonzero(unclear).tolist():
+            said = self._unclear({form: one[row] for form, one in read.items() if one[row].is_valid})
+            problems += self._problems(text, np.array([row]), said)
         missing = np.flatnonzero(np.asarray(pc.and_(found.is_null(), text.is_valid())))
         forms = " or ".join(self.formats)
         said = f"is not a {type_noun(target)} in the form {forms}; add its form to schema.columns.{self.column}.format"
-        problems = self._problems(text, missing, said)
+        problems += self._problems(text, missing, said)
         if types.is_timestamp(target) and target.tz is not None:
-            return self._in_zone(text, found, target, problems)
-        if types.is_time(target):
-            return found.cast(pa.time64("us")).cast(target), problems
-        return found.cast(target), problems
+            with_offset = [one.is_valid() for form, one in read.items() if "%z" in form]
+            found, more = self._in_zone(text, found, target, with_offset)
+            problems = [*problems, *(one for one in more if not unclear[one.row])]
+        return found, sorted(problems, key=lambda problem: problem.row)
+
+    def _unclear(self, read: Mapping[str, pa.Scalar]) -> str:
+        """Return what is wrong with a cell that forms read differently, and the options that take one side."""
+        one, *others = read
+        other = next(form for form in others if read[form] != read[one])
+        sides = [[form for form in self.formats if read.get(form, read[side]) == read[side]] for side in (one, other)]
+        ways = [str(set_column(self.column, "format", kept[0] if len(kept) == 1 else kept)) for kept in sides]
+        shown = [f"{_NO_FRACTION.sub('', str(read[form].cast(pa.string())))} as {form}" for form in (one, other)]
+        return f"is {' and '.join(shown)}; name the form that it has: {', or '.join(ways)}"
 
     def _in_zone(
-        self, text: pa.Array, local: pa.Array, target: pa.DataType, problems: list[CellProblem]
+        self, text: pa.Array, local: pa.Array, target: pa.DataType, with_offset: Sequence[pa.Array]
     ) -> tuple[pa.Array, list[CellProblem]]:
         """Return local times as moments; one that is there twice, or never, as a clock is turned, is a problem."""
         first = pc.assume_timezone(local, target.tz, ambiguous="earliest", nonexistent="earliest")
         last = pc.assume_timezone(local, target.tz, ambiguous="latest", nonexistent="latest")
-        unclear = np.flatnonzero(np.asarray(pc.not_equal(first, last).fill_null(False)))
-        said = f"is there twice or never in {target.tz}, where clocks are turned then; give the time in UTC"
-        problems += self._problems(text, unclear, said)
-        return first, sorted(problems, key=lambda problem: problem.row)
+        for known in with_offset:
+            moments = local.cast(pa.timestamp(target.unit, "UTC")).cast(target)
+            first, last = (pc.if_else(known, moments, one) for one in (first, last))
+        problems = []
+        for row in np.flatnonzero(np.asarray(pc.not_equal(first, last).fill_null(False))).tolist():
+            said = f"{turned_clock(local[row], target.tz)}; if the times are UTC: "
+            said += str(set_column(self.column, "timezone", "UTC"))
+            problems += self._problems(text, np.array([row]), said)
+        return first, problems
 
     def _problems(self, text: pa.Array, rows: npt.NDArray[np.int64], said: str) -> list[CellProblem]:
         cells = [(row, text[row].as_py().encode()) for row in rows.tolist()]
@@ -249,13 +303,17 @@ class Written(Step):
         found = pc.strptime(text.cast(pa.string()), format=form, unit=unit, error_is_null=True)
         back = pc.strftime(found if unit == "s" else found.cast(pa.timestamp("s")), format=form)
         same = pc.equal(_without_zeros(back.cast(text.type)), _without_zeros(text)).fill_null(False)
-        rows = np.flatnonzero(np.asarray(pc.and_(pc.invert(same), text.is_valid())))
+        if pc.all(pc.or_(same, text.is_null())).as_py():
+            return found
+        found = pc.if_else(same, found, pa.scalar(None, found.type))
+        like = pc.match_substring_regex(text, _shape(form))
+        rows = np.flatnonzero(np.asarray(pc.and_(pc.invert(same), like).fill_null(False)))
         if not len(rows):
             return found
         again = pa.array([_moment(cell, form) for cell in text.take(pa.array(rows)).to_pylist()], pa.timestamp(unit))
-        mask = np.ones(len(text), np.bool_)
-        mask[rows] = False
-        return pc.replace_with_mask(found, pa.array(~mask), again)
+        mask = np.zeros(len(text), np.bool_)
+        mask[rows] = True
+        return pc.replace_with_mask(found, pa.array(mask), again)
 
     def _target(self) -> pa.DataType:
         return declared_type(self.column, self._own_rule())
@@ -306,6 +364,24 @@ def _moment(cell: Any, form: str) -> datetime | None:
     return found if found.utcoffset() is None else (found - found.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
 
 
+def _shape(form: str) -> str:
+    """Return what all text looks like that Python reads in a form, as a regular expression; some other text too."""
+    parts = {"Y": r"\p{N}{4}"} | dict.fromkeys("dmyHIMSj", r"[ \p{N}]{1,3}")
+    pieces = re.findall(r"%(.)|(\s+)|([^%\s]+)", form)
+    made = (
+        parts.get(part, ".*") if part else r"[\s\p{Z}\x1c-\x1f\x85]*" if gap else re.escape(sign)
+        for part, gap, sign in pieces
+    )
+    return f"(?is)^{''.join(made)}$"
+
+
+def _as_target(moments: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return moments as dates or times of day; those of a time zone stay local."""
+    if types.is_timestamp(target):
+        return moments
+    return (moments.cast(pa.time64("us")) if types.is_time(target) else moments).cast(target)
+
+
 def _without_zeros(text: pa.Array) -> pa.Array:
     """Return text whose numbers of two digits have no zero in front: `01/02` and `1/2` are one day."""
     return pc.replace_substring_regex(text, r"\b0([0-9])\b", r"\1")
@@ -321,6 +397,7 @@ _FEW_VALUES: Final = 5
 """Values that most ways do not read, before all are looked at."""
 
 _AROUND: Final = re.compile(r"([^0-9]*)[0-9].*?([^0-9]*)", re.DOTALL)
+_SIGN: Final = re.compile(r"[^\W\d_]+|[^\w\s.+-]")
 _MOST_UNITS: Final = 4
 _BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"))
 """The decimal sign and that of thousands; `1,234` has thousands, where all values look so."""
@@ -407,17 +484,19 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
         yield from (Written(name, rule, formats=(form,)) for form in forms)
     elif pa.types.is_integer(target) or pa.types.is_floating(target):
         around = [found for cell in cells if (found := _AROUND.fullmatch(cell.strip()))]
-        signs = "".join(
-            dict.fromkeys(sign for one in around for sign in one[1] + one[2] if not (sign.isspace() or sign in "+-."))
-        )
-        strip = signs or any(cell != cell.strip() for cell in cells)
+        signs = [*dict.fromkeys(sign for one in around for sign in _SIGN.findall(f"{one[1]} {one[2]}"))]
+        in_brackets = sum("(" in one[1] for one in around)
+        brackets = 0 < in_brackets < len(cells)  # if all are, they are notes: (1), (2)
+        signs = [sign for sign in signs if not (brackets and sign in "()")]
+        gap = " " if sum(map(str.isalpha, signs)) > 1 else ""
+        strip = gap.join(signs) or any(cell != cell.strip() for cell in cells)
         if len(signs) <= _MOST_UNITS and all(map(_is_unit, signs)):
-            yield from (Written(name, rule, strip, *both) for both in _BOTH)
+            yield from (Written(name, rule, strip, *both, brackets=brackets) for both in _BOTH)
 
 
 def _is_unit(sign: str) -> bool:
-    """Return whether a sign is one of percent or of a currency, or a letter; brackets may mean less than zero."""
-    return sign == "%" or sign.isalpha() or category(sign) == "Sc"
+    """Return whether a sign is one of percent, degrees or of a currency, or letters."""
+    return sign in "%°" or sign.isalpha() or category(sign) == "Sc"
 
 
 def _reads(way: Written, cells: Sequence[str]) -> bool:
