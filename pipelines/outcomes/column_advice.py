@@ -39,7 +39,7 @@ def keys_that_read(
     `expected` is what its cells were expected to be, `given` are its keys. With `in_all` no cell of it was read.
     """
     declared = named_type(given.get("type") or {"float": "float64"}.get(expected, expected))
-    if declared is None or not declared.text:
+    if declared is None or not declared.text or given.get("format"):
         return ""
     target = declared.arrow(given.get("unit") or DEFAULT_UNIT, given.get("timezone"))
     nulls = [value for value in values if means_null(value)]
@@ -76,7 +76,8 @@ def _keys_of(
         return None
     if pa.types.is_timestamp(target):
         cells = pa.array([value.encode() for value in values], pa.binary())
-        for zone, unit in ((target.tz or "UTC", target.unit), (target.tz, "ns"), (target.tz or "UTC", "ns")):
+        home = target.tz or "UTC"
+        for zone, unit in ((home, target.unit), (target.tz, "ns"), (home, "ns"), ("UTC", target.unit)):
             if prove_column(cells, pa.timestamp(unit, zone)) is not None:
                 keys = {} if given.get("type") else {"type": _name(target)}
                 keys |= {"timezone": zone} if zone != target.tz else {}
@@ -107,7 +108,8 @@ def _other_type(
         name = _name(other)
         if prove_column(cells, other) is not None:
             return {"type": name}
-        keys = _keys_of(column, other, values, given) if other == _FLOAT and pa.types.is_integer(target) else None
+        is_near = (other == _FLOAT and pa.types.is_integer(target)) or (other == _TIME and target == _DATE)
+        keys = _keys_of(column, other, values, given) if is_near else None
         if keys is not None:
             return keys | {"type": name}
     return None
@@ -121,7 +123,7 @@ def _wider(target: pa.DataType, *, in_all: bool) -> Iterator[pa.DataType]:
     """Yield the types that hold the cells of a type that were read, or any where none were."""
     wide = {_INTEGER: (_FLOAT,), _DATE: (_TIME,)}
     if in_all:
-        yield from (one for one in _TYPES if one != target)
+        yield from (one for one in _TYPES if one.id != target.id)
     elif pa.types.is_integer(target) and target != _INTEGER:
         yield from (_INTEGER, _FLOAT)
     else:
