@@ -39,7 +39,7 @@ def keys_that_read(
     `expected` is what its cells were expected to be, `given` are its keys. With `in_all` no cell of it was read.
     """
     declared = named_type(given.get("type") or {"float": "float64"}.get(expected, expected))
-    if declared is None or not declared.text or given.get("format"):
+    if declared is None or not declared.text or any(given.get(key) not in (None, False, True) for key in _WRITTEN):
         return ""
     target = declared.arrow(given.get("unit") or DEFAULT_UNIT, given.get("timezone"))
     nulls = [value for value in values if means_null(value)]
@@ -72,8 +72,6 @@ def _keys_of(
         own = [*given.get("true_values", ()), *given.get("false_values", ())]
         words = bool_words(list(dict.fromkeys([*own, *values])))
         return None if words is None else {"true_values": words[0], "false_values": words[1]}
-    if any(given.get(key) for key in _WRITTEN):
-        return None
     if pa.types.is_timestamp(target):
         cells = pa.array([value.encode() for value in values], pa.binary())
         home = target.tz or "UTC"
