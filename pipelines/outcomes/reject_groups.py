@@ -130,6 +130,7 @@ class _Found:
     expected: str
     detailed: bool
     rows: int = 0
+    last: int = -1
     messages: dict[str, list[Any]] = field(default_factory=dict)
     values: dict[str, None] = field(default_factory=dict)
 
@@ -138,7 +139,7 @@ def group_rejects(documents: Iterable[Mapping[str, Any]], run: RejectedRun) -> t
     """Return lines of a reject file in groups: the largest first, equally large ones in the order of the file."""
     by_line = run.file_format in FORMATS and FORMATS[run.file_format].load().rows_are_lines
     found: dict[tuple[str | None, str, str], _Found] = {}
-    for document in documents:
+    for number, document in enumerate(documents):
         for error in document["errors"]:
             column, code, message = error.get("column"), error["code"], error["message"]
             key = column, code, "" if column is not None else _VARIES.sub("", message)
@@ -147,7 +148,9 @@ def group_rejects(documents: Iterable[Mapping[str, Any]], run: RejectedRun) -> t
                 detailed = len(found) < _DETAILED
                 key = key if detailed else (column, code, "")
                 group = found.setdefault(key, _Found(error.get("expected", ""), detailed))
-            group.rows += 1
+            if group.last == number:  # two bad values of a list are one row
+                continue
+            group.rows, group.last = group.rows + 1, number
             known = group.messages.get(message)
             if known is not None:
                 known[0] += 1
@@ -161,7 +164,7 @@ def group_rejects(documents: Iterable[Mapping[str, Any]], run: RejectedRun) -> t
                     group.messages[message] = [1, value, [_place(document, by_line=by_line)]]
     ordered = sorted(found.items(), key=lambda item: -item[1].rows)
     advice = _advice(ordered, run)
-    return tuple(_group(key, one, advice.pop(key[0] or "", "")) for key, one in ordered)
+    return tuple(_group(key, one, "" if key[0] is None else advice.pop(key[0], "")) for key, one in ordered)
 
 
 def _group(key: tuple[str | None, str, str], found: _Found, advice: str) -> RejectGroup:

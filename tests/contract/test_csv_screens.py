@@ -238,8 +238,8 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         declare("a", "int64"),
         "1 of 2 rows was rejected (BAD_TYPE 1)",
         [
-            'a.csv row 2: column "a": BAD_TYPE: "NA" is not an int64; declare it: --set schema.columns.a.type=string, '
-            "or, if it means null, --set 'schema.columns.a.null_values=[\"NA\"]'"
+            'a.csv row 2: column "a": BAD_TYPE: "NA" is not an int64; if it means null, '
+            "--set 'schema.columns.a.null_values=[\"NA\"]'; or declare it: --set schema.columns.a.type=string"
         ],
         [{"a": 1, "b": "x"}],
     ),

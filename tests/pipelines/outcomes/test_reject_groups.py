@@ -47,6 +47,12 @@ def test_a_row_with_two_bad_cells_counts_in_both_columns_and_a_fix_stands_once_f
     ]
 
 
+def test_two_bad_values_of_a_list_are_one_row() -> None:
+    clips = [("clips", f'"{name}.wav" is not below the folder') for name in ("a", "b")]
+    (group,) = group_rejects([reject(1, *clips), reject(2, clips[0])], RejectedRun(9, "csv"))
+    assert (group.rows, [one.rows for one in group.examples]) == (2, [2])
+
+
 def test_places_without_a_row_and_records_are_shown() -> None:
     cells = [{"column": None, "code": "TRUNCATED", "message": "the JPEG is cut short"}]
     images = [{"source": f"cat/{i}.jpg", "errors": cells} for i in range(4)]
@@ -171,10 +177,10 @@ def test_the_screen_counts_all_rejects_and_is_the_same_however_the_run_is_cut_in
         tasks.append(len(list(Path(name).glob(".staging/*/tasks/*.json"))))
     assert tasks[0] < tasks[1]
     assert screens[0] == screens[1]
-    fix = "; declare it: --set schema.columns.price.type=string"
-    assert [line.replace(fix, "") for line in screens[0]] == [
+    fix = "declare it: --set schema.columns.price.type=string"
+    assert [line.replace(f"; {fix}", "") for line in screens[0]] == [
         '  5,715 rows, first a.csv rows 2, 9, 16: column "price": BAD_TYPE: "x" is not an int64',
         '  5,714 rows, first a.csv rows 3, 10, 17: column "price": BAD_TYPE: "n/a" is not an int64'
-        ", or, if it means null, --set 'schema.columns.price.null_values=[\"n/a\"]'",
+        f"; if it means null, --set 'schema.columns.price.null_values=[\"n/a\"]'; or {fix}",
         '  5,714 rows, first a.csv rows 5, 12, 19: column "price": BAD_TYPE: "y" is not an int64',
     ]

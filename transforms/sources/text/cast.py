@@ -458,7 +458,7 @@ def _cell_problem(
         how, also = f"{set_column(column, 'type', 'binary')}, or input.encoding", ", or set input.encoding"
     elif may_be_named and means_null(shown):
         null = f"if it means null, {set_column(column, 'null_values', [*(nulls or ()), shown])}"
-        how, also = f"{how}, or, {null}", f", or, {null}"
+        lead, also = f"{null}; or ", f", or, {null}"
     elif may_be_named and pa.types.is_boolean(target) and (words := bool_words([shown])):
         named = zip(("true_values", "false_values"), words, strict=True)
         how = Add(*(set_column(column, key, value) for key, value in named))
