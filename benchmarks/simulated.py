@@ -21,15 +21,14 @@ from shardmill.pipelines.prepare.append import prepare_append
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
-from shardmill.pipelines.runs.engine_choice import workers_of
+from shardmill.pipelines.runs.python_api import workers_of
 from shardmill.pipelines.runs.resume import take_over
-from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.commit.publish import prepare_target
 from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
-from shardmill.transforms.dataset.stage.task_result import TaskResult
-from shardmill.transforms.dataset.stage.task_stager import TaskStager
+from shardmill.transforms.dataset.stage.task_stager import TaskResult, TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.dataset.storage.manifest_files import list_history
 from shardmill.transforms.elements import StageTasks
@@ -38,9 +37,9 @@ from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames,
 from shardmill.transforms.format.splits.shard_plan import PartRange
 from shardmill.transforms.inputs.contract.source import StoredPieces, Task
 from shardmill.transforms.sources.images.listing import ImageListing, list_images
-from shardmill.transforms.sources.images.options import ImagesInput
 from shardmill.transforms.sources.images.pieces import RECORD_OVERHEAD_BYTES, ImagePieces
 from shardmill.transforms.sources.images.source import ImageSource
+from shardmill.transforms.sources.registry.options import ImagesInput
 from shardmill.transforms.sources.registry.settings import Settings
 
 SHARD_BYTES: Final = 100 << 20

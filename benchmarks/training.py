@@ -87,7 +87,7 @@ def _ours_by_grain(folder: str) -> Read:
 def _array_record(folder: str) -> Read:
     from array_record.python.array_record_data_source import ArrayRecordDataSource
     from array_record.python.array_record_module import ArrayRecordWriter
-    from shardmill.transforms.format.examples.example_proto import parse_example
+    from shardmill.transforms.format.examples.decode_examples import parse_example
 
     path = Path(folder).parent / "train.array_record"
     if not path.exists():

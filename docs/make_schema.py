@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from shardmill.pipelines.config.model import Config, options_by_format
 from shardmill.pipelines.config.runners import RUNNER_ALIASES, RUNNERS
-from shardmill.transforms.format.wording.sizes import parse_size
+from shardmill.transforms.format.wording.printable import parse_size
 from table_words import CONFIG_WORDS
 
 SCHEMA_FILE: Final = Path(__file__).parent.parent / "pipelines/config/config.schema.json"

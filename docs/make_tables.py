@@ -26,8 +26,8 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from shardmill.pipelines.config import model as config_inputs
 from shardmill.pipelines.config import model as config_model
-from shardmill.pipelines.config import pictures as config_pictures
 from shardmill.pipelines.config import runners as config_runners
+from shardmill.pipelines.config import sections as config_pictures
 from shardmill.pipelines.config.remembered import DECISIONS
 from shardmill.transforms import errors
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
@@ -39,8 +39,8 @@ from shardmill.transforms.format.schema.arrow_types import arrow_type_of, featur
 from shardmill.transforms.format.schema.column_types import TYPES
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.sidecars.tfds import features as tfds_features
-from shardmill.transforms.format.wording.sizes import parse_size
-from shardmill.transforms.sources.images.rows import image_schema
+from shardmill.transforms.format.wording.printable import parse_size
+from shardmill.transforms.sources.images.pieces import image_schema
 from shardmill.transforms.sources.registry.options import InputOfUnknownFormat
 from table_words import CONFIG_WORDS, IMAGE_WORDS, REJECT_WORDS
 

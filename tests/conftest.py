@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.engines.local import LocalEngine
+from shardmill.pipelines.engines.engine import LocalEngine
 from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.workers.process_start import collect_rarely
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses

@@ -16,7 +16,7 @@ from shardmill.pipelines.config.runners import DataflowRunner
 from shardmill.pipelines.engines.dataflow import check_dataflow, make_job
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.runs.engine_choice import workers_of
+from shardmill.pipelines.runs.python_api import workers_of
 
 RUNNER = DataflowRunner(
     name="dataflow",

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from shardmill.transforms.format.batches.rows import Block, FeatureColumn, Rows
-from shardmill.transforms.format.examples.decode_examples import ExampleDecoder
+from shardmill.transforms.format.examples.decode_examples import Example, ExampleDecoder, ExampleMessage, FeatureMessage
 from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.examples.example import ExampleEncoder
-from shardmill.transforms.format.examples.example_proto import Example, ExampleMessage, FeatureMessage
 from shardmill.transforms.format.schema.schema import Schema
 from shardmill.transforms.format.tfrecord.framing import Payloads
 

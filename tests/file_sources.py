@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from shardmill.transforms.inputs.files.formats import FORMATS
+from shardmill.transforms.inputs.files.file_names import FORMATS
 from shardmill.transforms.sources.registry.settings import Limits, Settings
 
 _SETTINGS = frozenset(one.name for one in fields(Settings)) - {"limits"}

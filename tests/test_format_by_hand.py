@@ -21,7 +21,7 @@ import pytest
 from shardmill.pipelines import append, open_dataset
 from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.format.manifest import parts as manifest_parts
+from shardmill.transforms.format.manifest import manifest as manifest_parts
 
 LOW = (1 << 64) - 1
 SHARD_SIZE = 65536

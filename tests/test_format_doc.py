@@ -12,18 +12,15 @@ import pyarrow as pa
 import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.remembered import remembered
-from shardmill.transforms.dataset.commit.accounting import Accounts
-from shardmill.transforms.dataset.commit.source_list import source_lines
+from shardmill.transforms.dataset.commit.accounting import Accounts, source_lines
 from shardmill.transforms.dataset.stage.spec import EntryInfo
 from shardmill.transforms.format.batches.rejects import CODES, CellError, Place, Reject
 from shardmill.transforms.format.batches.rows import EntryCounts, Narrowing
 from shardmill.transforms.format.manifest import manifest as manifest_module
-from shardmill.transforms.format.manifest.manifest import Manifest, RowCounts, ShardEntry, SplitEntry
+from shardmill.transforms.format.manifest.manifest import Manifest, PartEntry, RowCounts, ShardEntry, SplitEntry
 from shardmill.transforms.format.manifest.parser import parse_manifest
-from shardmill.transforms.format.manifest.parts import PartEntry
 from shardmill.transforms.format.schema.schema import Feature
-from shardmill.transforms.format.tfrecord.checksum import crc32c
-from shardmill.transforms.format.tfrecord.framing import frame_records
+from shardmill.transforms.format.tfrecord.framing import crc32c, frame_records
 
 from .examples import example_from_values
 

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.config import load, yaml_reader
+from shardmill.pipelines.config import errors, load
 from shardmill.pipelines.config.model import LimitsConfig
 from shardmill.transforms.dataset.storage.manifest_files import LINE_LIMIT
+from shardmill.transforms.format.batches.arrow_memory import FREE_ROWS, ROWS_PER_BYTE
 from shardmill.transforms.format.manifest.strict_json import MEMORY_LIMIT
 from shardmill.transforms.format.wording.printable import VALUE_LIMIT
-from shardmill.transforms.limits.free_rows import FREE_ROWS, ROWS_PER_BYTE
 from shardmill.transforms.limits.turns import PIXELS, ROW_BYTES
 from shardmill.transforms.recipe.steps.label import MOST_CLASSES
 from shardmill.transforms.recognise.evidence import label_names
@@ -79,7 +79,7 @@ BOUNDS = {
     "metadata of an Arrow message": [size(messages.MOST_METADATA)],
     "classes of a label": [f"{MOST_CLASSES:,}"],
     "categories in files of COCO": [f"{MOST_CLASSES:,}"],
-    "a config": [size(load.MAX_CONFIG_BYTES), f"{yaml_reader.MAX_NODES:,}", f"{yaml_reader.MAX_DEPTH}"],
+    "a config": [size(load.MAX_CONFIG_BYTES), f"{errors.MAX_NODES:,}", f"{errors.MAX_DEPTH}"],
     "a `data.yaml` of YOLO": [size(label_names.CONFIG_BYTES), f"{label_names.MOST_NODES:,}"],
     "a file of VOC or YOLO": [size(MOST_BYTES)],
     "levels of columns": [f"Parquet {column_chunks.MOST_LEVELS}"],

@@ -24,11 +24,10 @@ transforms: limits observers stores pictures
 transforms/dataset: storage stage commit rows
 transforms/dataset: reading integrity
 transforms/inputs: contract files
-transforms: tasks
 transforms/recognise: evidence beside pictures splits strangers .
 transforms: recipe recipe/steps
 transforms/sources: registry text csv jsonl txt arrow parquet
-transforms/sources: annotations images archives numpy memory tfrecord
+transforms/sources: annotations images archives numpy memory tfrecord .
 transforms: .
 pipelines: config outcomes screens workers prepare engines engines/flink runs
 pipelines: commands first_look

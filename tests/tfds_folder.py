@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 from shardmill.transforms.dataset.storage.record_file import write_records
-from shardmill.transforms.format.examples.example_proto import Example
+from shardmill.transforms.format.examples.decode_examples import Example
 
 CLASSES = "tensorflow_datasets.core.features."
 

@@ -25,7 +25,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_ha
 from apache_beam.typehints.typehints import AnyTypeConstraint
 from isal import isal_zlib
 
-from .dataset.stage.task_result import TaskResult
+from .dataset.stage.task_stager import TaskResult
 from .errors import UsageError
 from .format.batches.rows import Block, Rows
 from .format.examples.encode_rows import RowEncoder

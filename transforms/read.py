@@ -14,11 +14,11 @@ from .errors import InputError
 from .format.batches.rows import Rows, TaskEnd
 from .format.examples.encode_rows import RowEncoder
 from .format.schema.schema import Schema
-from .format.wording.printable import printable_path
-from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
-from .inputs.contract.call import Call
+from .format.wording.printable import DEFAULT_SHARD_SIZE, parse_size, printable_path
+from .inputs.contract.selection import Call
 from .inputs.contract.source import Frozen, Source, Task, map_in_turn
-from .inputs.files.formats import FORMATS
+from .inputs.contract.tasks import Plan, TaskFile, by_file, make_plan, read_task
+from .inputs.files.file_names import FORMATS
 from .recipe.function import Mapped, steps_of
 from .recipe.source import with_steps
 from .recipe.steps.boxes import BoxesByType
@@ -26,8 +26,6 @@ from .recipe.steps.label import ClassesOfFiles
 from .recipe.steps.pictures import ExportedPictures
 from .recognise.rules import Look
 from .sources.registry.settings import Settings
-from .tasks.planning import Plan, make_plan, read_task
-from .tasks.task_files import TaskFile, by_file
 
 
 @dataclass(eq=False)

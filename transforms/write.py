@@ -29,12 +29,16 @@ from apache_beam.utils.windowed_value import WindowedValue
 from .dataset.commit.accounting import Refusal
 from .dataset.commit.commit_generation import Commit, WriteOutcome, commit_arrived, empty_warnings, plan_generation
 from .dataset.commit.plan_step import ShardJob, assemble_shard, plan_shuffle
-from .dataset.commit.publish import complete_generation, grouped_moves, publish_file
+from .dataset.commit.publish import (
+    complete_generation,
+    grouped_moves,
+    prepare_target,
+    publish_file,
+    replacing_what_is_there,
+)
 from .dataset.commit.second_pass import ShuffleTask, run_shuffle_task
-from .dataset.commit.target import prepare_target, replacing_what_is_there
 from .dataset.stage.spec import JOIN_TWO, DatasetSpec
-from .dataset.stage.task_result import TaskResult, read_result
-from .dataset.stage.task_stager import TaskStager
+from .dataset.stage.task_stager import TaskResult, TaskStager, read_result
 from .dataset.storage.local_storage import check_shared
 from .dataset.storage.object_storage import absolute
 from .elements import KEYED, Gather, SourceInfo, gathered_values, keyed, packed, unpacked, warn_of_timed_flushes
@@ -46,7 +50,7 @@ from .format.schema.arrow_types import schema_of
 from .format.schema.schema import Schema
 from .format.splits.splitter import DEFAULT_SPLIT
 from .format.tfrecord.framing import frame_records
-from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
+from .format.wording.printable import DEFAULT_SHARD_SIZE, parse_size
 
 _LOG: Final = logging.getLogger(__name__)
 

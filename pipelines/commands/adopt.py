@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...transforms.format.wording.hints import Command
-from ...transforms.format.wording.printable import counted, printable_path
-from ...transforms.format.wording.sizes import format_size
+from ...transforms.format.wording.printable import counted, format_size, printable_path
 from ..runs.adopt import FileFacts, adopt_files
-from ..workers.worker_count import count_workers
+from ..workers.worker_processes import count_workers
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen

@@ -61,7 +61,7 @@ def verify(
     """
 
     def body(session: Session) -> int:
-        from .verify import verify_command
+        from .upkeep import verify_command
 
         return verify_command(path, session.screen, quick=quick)
 
@@ -81,7 +81,7 @@ def salvage(
     """
 
     def body(session: Session) -> int:
-        from .verify import salvage_command
+        from .upkeep import salvage_command
 
         return salvage_command(path, output, session.screen)
 
@@ -96,7 +96,7 @@ def log(
     """List the generations of a dataset, and what each added."""
 
     def body(session: Session) -> int:
-        from .log_and_gc import log_command
+        from .upkeep import log_command
 
         return log_command(path, session.screen)
 
@@ -118,7 +118,7 @@ def index(
     """
 
     def body(session: Session) -> int:
-        from .log_and_gc import index_command
+        from .upkeep import index_command
 
         return index_command(path, session.screen, text=text, overwrite=overwrite)
 
@@ -143,7 +143,7 @@ def gc(
     """
 
     def body(session: Session) -> int:
-        from .log_and_gc import gc_command
+        from .upkeep import gc_command
 
         return gc_command(path, older_than, keep, session.screen, delete=delete)
 

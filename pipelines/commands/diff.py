@@ -12,9 +12,8 @@ from ...transforms.dataset.reading.compare import Difference, FigureDifference, 
 from ...transforms.dataset.storage.manifest_files import read_manifest
 from ...transforms.dataset.storage.opened_generation import OpenedGeneration
 from ...transforms.format.wording.hints import Command
-from ...transforms.format.wording.printable import counted, printable
-from ...transforms.format.wording.sizes import format_size
-from ...transforms.sources.tfrecord.inputs import find_inputs, is_dataset
+from ...transforms.format.wording.printable import counted, format_size, printable
+from ...transforms.sources.tfrecord.schema import find_inputs, is_dataset
 
 if TYPE_CHECKING:
     from ...transforms.dataset.reading.compare_records import RecordDifference

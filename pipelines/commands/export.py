@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ...transforms.dataset.storage.incomplete_file import check_new, new_file, new_folder
+from ...transforms.dataset.storage.direct_file import check_new, new_file, new_folder
 from ...transforms.dataset.storage.manifest_files import read_manifest
 from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.errors import UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import index_path
 from ...transforms.format.schema.schema import Feature
-from ...transforms.format.sidecars.croissant import NAME as CROISSANT
 from ...transforms.format.sidecars.programs import READERS, Subject, program
-from ...transforms.format.sidecars.sidecar_files import LABEL_MAP, has_id_0, sidecar_files
+from ...transforms.format.sidecars.sidecar_files import CROISSANT, LABEL_MAP, has_id_0, sidecar_files
 from ...transforms.format.wording.hints import Command, Set, set_column
-from ...transforms.format.wording.printable import counted, first_names, printable, printable_path
-from ...transforms.format.wording.sizes import format_size
+from ...transforms.format.wording.printable import counted, first_names, format_size, printable, printable_path
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,13 +25,11 @@ from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.tfrecord.gzip_members import sniff_form
 from ...transforms.format.wording.hints import Command
-from ...transforms.format.wording.printable import counted, more, printable, printable_path
-from ...transforms.format.wording.sizes import format_size
+from ...transforms.format.wording.printable import counted, format_size, more, printable, printable_path
 from ...transforms.inputs.files.open_file import open_file
-from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
-from ...transforms.sources.tfrecord.schema import Observation, places_of, widened_by
+from ...transforms.sources.tfrecord.schema import InputFile, Observation, find_inputs, is_dataset, places_of, widened_by
 from ...transforms.stores.store_url import is_store_url
-from ..config.pictures import image_text
+from ..config.sections import image_text
 from ..outcomes.splits_and_order import FOUND_BY, rule_text
 from ..screens.summary_screen import MOST_FEATURES, name_text, nulls_text, schema_table
 
@@ -93,7 +91,7 @@ def _stopped_text(path: str) -> str | None:
     """Return which runs stopped in a folder before anything was committed, and what to do; None if there are none."""
     if is_store_url(path) or not os.path.isdir(os.path.join(path, STAGING_FOLDER)):
         return None
-    from ...transforms.dataset.stage.task_result import count_results
+    from ...transforms.dataset.stage.task_stager import count_results
     from ..prepare.staged_plan import read_staged_plan
     from ..screens.terminal import shown_path, what_may_go
 

@@ -21,7 +21,7 @@ from ...transforms.dataset.storage.object_storage import storage_at
 from ...transforms.dataset.storage.opened_generation import open_generation
 from ...transforms.dataset.storage.record_file import RecordRun, read_record_batches
 from ...transforms.errors import InputError, UsageError
-from ...transforms.format.examples.example_proto import (
+from ...transforms.format.examples.decode_examples import (
     ExampleMessage,
     feature_values,
     iter_features,
@@ -29,8 +29,8 @@ from ...transforms.format.examples.example_proto import (
     parse_example,
 )
 from ...transforms.format.wording.printable import printable, printable_path
-from ...transforms.inputs.contract.call import typed_path
-from ...transforms.inputs.files.formats import RECORD_NAMES
+from ...transforms.inputs.contract.selection import typed_path
+from ...transforms.inputs.files.file_names import RECORD_NAMES
 from ...transforms.inputs.files.listing import expand_paths
 from ...transforms.stores.store_url import is_store_url
 

@@ -304,7 +304,7 @@ def _left_in_store(staging: str) -> str:
 
 def _size_of(folder: str) -> str:
     """Return the bytes of all files below a folder, as people write them; threads may be at work there still."""
-    from ...transforms.format.wording.sizes import format_size
+    from ...transforms.format.wording.printable import format_size
 
     total = 0
     for parent, _, names in os.walk(folder):

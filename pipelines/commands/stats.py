@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 
 from ...transforms.dataset.reading.count_records import FileCount, count_records, counts_of, write_statistics
-from ...transforms.dataset.storage.incomplete_file import check_new, new_file
+from ...transforms.dataset.storage.direct_file import check_new, new_file
+from ...transforms.dataset.storage.manifest_files import read_stats, statistics_files
 from ...transforms.dataset.storage.opened_generation import open_generation
-from ...transforms.dataset.storage.statistics_file import read_stats, statistics_files
 from ...transforms.errors import DamageError, SchemaError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Feature, Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Command, Set
-from ...transforms.format.wording.printable import counted, printable, printable_path
-from ...transforms.format.wording.sizes import format_size
+from ...transforms.format.wording.printable import counted, format_size, printable, printable_path
 from ...transforms.inputs.contract.source import map_in_turn
 from ...transforms.inputs.files.listing import holds_dataset
 from ...transforms.observers.figures import (
@@ -31,16 +30,16 @@ from ...transforms.observers.figures import (
     NumberFigures,
     SplitFigures,
     Statistics,
+    TimeWords,
 )
 from ...transforms.observers.stats_files import STATS_TFDV, figures_of, statistics_file
 from ...transforms.observers.tally import Tally
-from ...transforms.observers.time_words import TimeWords
+from ...transforms.sources.registry.options import TfrecordInput
 from ...transforms.sources.registry.settings import Settings
-from ...transforms.sources.tfrecord.options import TfrecordInput
 from ...transforms.sources.tfrecord.pieces import RecordsPiece
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..screens.summary_screen import MOST_FEATURES, name_text
-from ..workers.worker_count import count_workers
+from ..workers.worker_processes import count_workers
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen

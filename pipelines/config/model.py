@@ -29,17 +29,16 @@ from ...transforms.format.nested.keys import LARGEST_GRID
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.wording.hints import Set
-from ...transforms.format.wording.printable import quoted
-from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
-from ...transforms.inputs.files.formats import FORMATS
-from ...transforms.pictures.preprocess_options import Preprocess
+from ...transforms.format.wording.printable import DEFAULT_SHARD_SIZE, check_shard_size, parse_size, quoted
+from ...transforms.inputs.files.file_names import FORMATS
+from ...transforms.pictures.facts import Preprocess
 from ...transforms.sources.registry.options import STRICT, Count, Options, check_classes, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.store_url import is_store_url
-from .pictures import ImageConfig as ImageConfig
 from .runners import LocalRunner, RunnerSection
-from .splits import SplitConfig as SplitConfig
-from .splits import SplitName
+from .sections import ImageConfig as ImageConfig
+from .sections import SplitConfig as SplitConfig
+from .sections import SplitName
 
 if TYPE_CHECKING:
     from ...transforms.observers.figures import Level

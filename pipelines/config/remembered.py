@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
-from ...transforms.inputs.files.formats import FORMATS
+from ...transforms.inputs.files.file_names import FORMATS
 
 if TYPE_CHECKING:
     from ...transforms.format.manifest.manifest import Manifest
+    from .errors import Document
     from .model import Config
-    from .yaml_reader import Document
 
 
 class Decision(NamedTuple):

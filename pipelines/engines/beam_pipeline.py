@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...transforms.errors import UsageError
 from ...transforms.format.wording.printable import printable
-from ...transforms.tasks.task_files import TaskStaging
+from ...transforms.inputs.contract.tasks import TaskStaging
 from ..prepare.prepared import Prepared
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.hints import Add, install_line, reinstall_line
-from ...transforms.format.wording.printable import counted, escaped, printable_path
-from ...transforms.format.wording.sizes import format_size
+from ...transforms.format.wording.printable import counted, escaped, format_size, printable_path
 from ...transforms.stores.store_url import STORES, scheme_of
 from ..engines.flink.jars import INSTALL, is_installed, jars_folder, java, maven, pinned
 

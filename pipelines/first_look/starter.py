@@ -15,11 +15,11 @@ import yaml
 
 from ...transforms.errors import RunError, TargetError
 from ...transforms.format.batches.rejects import may_be_left_out
-from ...transforms.format.examples.example_proto import feature_values, iter_features, other_message, parse_example
+from ...transforms.format.examples.decode_examples import feature_values, iter_features, other_message, parse_example
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import counted, escaped, more, printable
-from ...transforms.inputs.files.formats import FORMATS
+from ...transforms.inputs.files.file_names import FORMATS
 from ...transforms.stores.store_url import is_store_url
 from ..commands.inspect_records import shown_value
 from ..config import load

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from ...transforms.dataset.storage.manifest_files import scan_reject_lines
 from ...transforms.format.wording.printable import counted, escaped, printable
-from ...transforms.inputs.files.formats import FORMATS
+from ...transforms.inputs.files.file_names import FORMATS
 
 FIRST_REJECTS: Final = 20
 """The number of rejects that a summary lists; all of them are in the reject file."""

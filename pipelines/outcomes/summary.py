@@ -19,8 +19,7 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import generation_file
 from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.hints import Add
-from ...transforms.format.wording.printable import counted, printable_path
-from ...transforms.format.wording.sizes import format_duration, format_size
+from ...transforms.format.wording.printable import counted, format_duration, format_size, printable_path
 from .reject_groups import RejectGroup, SampledRejects
 from .splits_and_order import added_records, shares_of
 

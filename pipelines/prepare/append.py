@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...transforms.dataset.commit.append_commit import append_to
-from ...transforms.dataset.commit.source_list import read_held_sources
+from ...transforms.dataset.commit.accounting import read_held_sources
+from ...transforms.dataset.commit.commit_generation import append_to
 from ...transforms.dataset.storage.manifest_files import lineage
 from ...transforms.errors import SchemaError, UsageError
 from ...transforms.format.batches.rejects import rejects_allowed
@@ -23,13 +23,12 @@ from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Add, Command, set_constant
 from ...transforms.format.wording.printable import NoColumnError, first_names, printable, printable_path
-from ...transforms.inputs.contract.call import typed_path
-from ...transforms.inputs.contract.selection import UNITE, refuse_columns
+from ...transforms.inputs.contract.selection import UNITE, refuse_columns, typed_path
 from ...transforms.inputs.contract.source import DatasetSchema, Listing, Survey
+from ...transforms.inputs.contract.tasks import make_plan
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.recipe.source import RecipeSource
-from ...transforms.sources.registry.conform import survey_under
-from ...transforms.tasks.planning import make_plan
+from ...transforms.sources.registry.file_source import survey_under
 from ..outcomes.splits_and_order import rule_text, unchecked_append
 from ..outcomes.summary import Unchanged
 from ..workers.worker_processes import WorkerProcesses

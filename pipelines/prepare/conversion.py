@@ -17,20 +17,17 @@ from ...transforms.dataset.stage.spill import Shuffle
 from ...transforms.errors import UsageError
 from ...transforms.format.examples.encode_rows import RowEncoder
 from ...transforms.format.manifest.naming import is_split_name
-from ...transforms.format.splits.by_column import ColumnSplits, FolderSplits, settling
-from ...transforms.format.splits.by_hash import HashSplits
-from ...transforms.format.splits.by_time import TimeSplits
+from ...transforms.format.splits.by_row import ColumnSplits, FolderSplits, HashSplits, TimeSplits, settling
 from ...transforms.format.splits.exact import ExactKeySplits, ExactSplits
 from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
-from ...transforms.format.wording.printable import nearest_name, printable, printable_path
-from ...transforms.format.wording.sizes import format_size
+from ...transforms.format.wording.printable import format_size, nearest_name, printable, printable_path
 from ...transforms.inputs.contract.source import Frozen, Source, SourceEntry, Traits
-from ...transforms.inputs.files.formats import FORMATS
+from ...transforms.inputs.contract.tasks import Plan
+from ...transforms.inputs.files.file_names import FORMATS
 from ...transforms.pictures.facts import Check
 from ...transforms.recipe.steps.pictures import ENCODED
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits
-from ...transforms.tasks.planning import Plan
 from ..config.model import OutputConfig, SplitConfig
 from ..config.runners import AnyRunner, LocalRunner
 from .known_inputs import in_part

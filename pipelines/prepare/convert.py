@@ -16,13 +16,13 @@ from ...transforms.format.examples.encode_rows import RowEncoder
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.inputs.contract.selection import refuse_columns
 from ...transforms.inputs.contract.source import Listing, Survey
+from ...transforms.inputs.contract.tasks import Plan, make_plan
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.recipe.steps.label import told_by_flags
 from ...transforms.recognise.beside.class_names import ClassNames
 from ...transforms.recognise.beside.tables import told_by_paths
 from ...transforms.recognise.rules import told_by_column
 from ...transforms.stores.store_url import is_store_url
-from ...transforms.tasks.planning import Plan, make_plan
 from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion
 from .known_inputs import shared_warnings, with_readable_lists

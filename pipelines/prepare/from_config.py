@@ -14,23 +14,22 @@ from ...transforms.errors import InputError, UsageError
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import printable, printable_path, quoted
-from ...transforms.inputs.contract.call import Call, typed_path
+from ...transforms.inputs.contract.selection import Call, typed_path
 from ...transforms.inputs.contract.source import Source
 from ...transforms.inputs.files.below_root import is_missing_or_empty
-from ...transforms.inputs.files.formats import FORMATS
+from ...transforms.inputs.files.file_names import FORMATS
 from ...transforms.observers.tally import CountValues
-from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.pictures.facts import Check
+from ...transforms.pictures.structure import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.recipe.function import functions_in
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
 from ...transforms.recipe.steps.beside_tables import SplitByFolder, UnnamedPictures
 from ...transforms.recipe.steps.boxes import BoxesByType, BoxFormat
-from ...transforms.recipe.steps.columns import Constants, Rename
+from ...transforms.recipe.steps.columns import Constants, Lists, Nulls, NullWords, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import ClassesOfFiles, Flags, Label
-from ...transforms.recipe.steps.nulls import Lists, Nulls, NullWords
 from ...transforms.recipe.steps.pictures import ChosenFeatures, ExportedPictures, FromBase64, Pictures, is_feature_of
 from ...transforms.recipe.steps.preprocess_pictures import PreprocessByType
 from ...transforms.recipe.steps.where import Where

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...transforms.dataset.commit.source_list import HeldSource, is_path_of, read_rejects
+from ...transforms.dataset.commit.accounting import HeldSource, is_path_of, read_rejects
 from ...transforms.dataset.reading.open_dataset import Dataset
 from ...transforms.errors import SourceError
 from ...transforms.format.manifest.manifest import Manifest
@@ -32,9 +32,8 @@ from ...transforms.inputs.files.open_file import is_object
 from ...transforms.pictures.facts import ImageProblem
 from ...transforms.sources.images.bytes import read_image_object
 from ...transforms.sources.images.listing import ImageListing
-from ...transforms.sources.images.rows import ENCODED, SHA256, image_place
-from ...transforms.sources.images.table import ImageFile, ImageTable
-from ...transforms.sources.images.walk import facts_of
+from ...transforms.sources.images.pieces import ENCODED, SHA256, image_place
+from ...transforms.sources.images.walk import ImageFile, ImageTable, facts_of
 from ...transforms.sources.registry.settings import Limits
 from ..outcomes.summary import Unchanged
 from .known_inputs import settle_names, written_since

@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from ...transforms.dataset.commit.source_list import HeldSource, carried_lines, is_path_of, read_held_sources
+from ...transforms.dataset.commit.accounting import HeldSource, carried_lines, is_path_of, read_held_sources
 from ...transforms.dataset.storage.manifest_files import lineage, read_manifest
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.hints import Add
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.inputs.contract.source import Listing, SourceEntry
-from ...transforms.inputs.files.formats import format_of_name
+from ...transforms.inputs.files.file_names import format_of_name
 from ...transforms.inputs.files.listing import fingerprint_as
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.recognise.evidence.names import SaidByPath

@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ...transforms.dataset.commit.append_commit import sidecar_groups
-from ...transforms.dataset.storage.manifest_files import copy_in_part, list_generations, read_manifest
-from ...transforms.dataset.storage.statistics_file import read_stats
+from ...transforms.dataset.commit.commit_generation import sidecar_groups
+from ...transforms.dataset.storage.manifest_files import copy_in_part, list_generations, read_manifest, read_stats
 from ...transforms.errors import DamageError, TargetError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count
@@ -20,13 +19,13 @@ from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Add, Command, Python, Set
 from ...transforms.format.wording.printable import printable, printable_path
-from ...transforms.inputs.contract.call import shown_path, typed_path
-from ...transforms.inputs.files.formats import FORMATS
+from ...transforms.inputs.contract.selection import shown_path, typed_path
+from ...transforms.inputs.files.file_names import FORMATS
 from ...transforms.recognise.evidence.names import FileSplits
 from ...transforms.recognise.splits.find import held_by, is_of_files
 from ..config.model import Config, ImageConfig, ShuffleConfig, SplitConfig
-from ..config.pictures import image_shown
 from ..config.remembered import differences
+from ..config.sections import image_shown
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 

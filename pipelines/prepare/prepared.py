@@ -6,12 +6,11 @@ import json
 from dataclasses import dataclass, field, replace
 
 from ...transforms.dataset.stage.spec import DatasetSpec
-from ...transforms.dataset.stage.task_result import TaskResult
+from ...transforms.dataset.stage.task_stager import TaskResult
 from ...transforms.format.examples.encode_rows import RowEncoder
-from ...transforms.format.splits.by_column import FolderSplits, settling
+from ...transforms.format.splits.by_row import FolderSplits, settling
 from ...transforms.inputs.contract.source import LazyPieces, Source
-from ...transforms.tasks.planning import Amount, Plan
-from ...transforms.tasks.task_files import PlanLimits, entries_in_files, tasks_in_files
+from ...transforms.inputs.contract.tasks import Amount, Plan, PlanLimits, entries_in_files, tasks_in_files
 from ..outcomes.reject_groups import RejectedRun, SampledRejects
 from ..outcomes.splits_and_order import order_note, planned_checks, shuffle_note
 from ..outcomes.summary import PlanReport, SplitEstimate

@@ -20,10 +20,10 @@ from ...transforms.format.schema.arrow_types import feature_of
 from ...transforms.format.wording.hints import Add, set_column
 from ...transforms.format.wording.printable import more, printable
 from ...transforms.inputs.contract.source import Survey
+from ...transforms.inputs.contract.tasks import first_batch, first_pieces
 from ...transforms.recipe.step import as_text
 from ...transforms.sources.text.cast import CLEAR_BOOLS, bool_words, means_null, prove_column
 from ...transforms.sources.text.written import ways_to_read
-from ...transforms.tasks.planning import first_batch, first_pieces
 from .prepared import Prepared
 
 _MOST_VALUES: Final = 1_000

@@ -20,7 +20,7 @@ from ...transforms.dataset.commit.accounting import REFUSAL_FILE
 from ...transforms.dataset.integrity.garbage import staging_folders
 from ...transforms.dataset.stage.run_lock import is_held
 from ...transforms.dataset.stage.spec import tool_versions
-from ...transforms.dataset.stage.task_result import count_results, read_done_tasks
+from ...transforms.dataset.stage.task_stager import count_results, read_done_tasks
 from ...transforms.dataset.storage.contract import Storage
 from ...transforms.dataset.storage.manifest_files import read_file
 from ...transforms.dataset.storage.object_storage import storage_at
@@ -31,9 +31,9 @@ from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import counted, printable, printable_path
 from ...transforms.inputs.contract.source import Frozen, LazyPieces, Listing, Piece, Survey, Task
+from ...transforms.inputs.contract.tasks import Estimate, Plan
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.sources.images.listing import ImageListing
-from ...transforms.tasks.planning import Estimate, Plan
 
 PLAN_FILE: Final = "plan.json"
 

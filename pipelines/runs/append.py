@@ -14,10 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from ...transforms.dataset.commit.append_commit import conflict_with
-from ...transforms.dataset.commit.commit_generation import APPEND_TRIES, WriteOutcome
-from ...transforms.dataset.commit.publish import finish_publish
-from ...transforms.dataset.commit.target import prepare_folder
+from ...transforms.dataset.commit.commit_generation import APPEND_TRIES, WriteOutcome, conflict_with
+from ...transforms.dataset.commit.publish import finish_publish, prepare_folder
 from ...transforms.dataset.stage.run_lock import hold_run, is_held
 from ...transforms.dataset.storage.manifest_files import list_generations, read_manifest
 from ...transforms.dataset.storage.object_storage import storage_at
@@ -34,8 +32,7 @@ from ..prepare.prepared import Prepared
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
 from .convert import begun, ended, run_prepared, summary_of
-from .engine_choice import engine_of, require_waiting, workers_of
-from .python_api import What, called, warn_of
+from .python_api import What, called, engine_of, require_waiting, warn_of, workers_of
 from .resume import look_ahead
 
 if TYPE_CHECKING:

@@ -16,21 +16,18 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...transforms.dataset.commit.accounting import Refusal
+from ...transforms.dataset.commit.accounting import Refusal, read_notes
 from ...transforms.dataset.commit.commit_generation import WriteOutcome, empty_warnings, read_outcome
-from ...transforms.dataset.commit.publish import write_generation
-from ...transforms.dataset.commit.source_list import read_notes
-from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
+from ...transforms.dataset.commit.publish import prepare_target, replacing_what_is_there, write_generation
 from ...transforms.dataset.integrity.garbage import staged_by_dead_runs
 from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.dataset.stage.spec import DatasetSpec
-from ...transforms.dataset.storage.statistics_file import read_stats
+from ...transforms.dataset.storage.manifest_files import read_stats
 from ...transforms.errors import DamageError, TooManyRejects, UnseenError
 from ...transforms.format.manifest.manifest import Manifest
-from ...transforms.format.splits.by_column import FolderSplits
-from ...transforms.format.splits.by_hash import HashSplits
-from ...transforms.inputs.contract.call import typed_path
-from ...transforms.inputs.files.formats import FORMATS
+from ...transforms.format.splits.by_row import FolderSplits, HashSplits
+from ...transforms.inputs.contract.selection import typed_path
+from ...transforms.inputs.files.file_names import FORMATS
 from ..engines.engine import Engine
 from ..outcomes.reject_groups import RejectedRun, read_head, rejects_text
 from ..outcomes.splits_and_order import added_records, order_note, share_warnings, shuffle_note
@@ -41,9 +38,8 @@ from ..prepare.prepared import Prepared
 from ..prepare.proposals import lines_of_proposals
 from ..prepare.staged_plan import PLAN_FILE
 from ..screens.watching import watch_of
-from .engine_choice import engine_of, workers_of
 from .forecast import room_notes
-from .python_api import What, called, warn_of
+from .python_api import What, called, engine_of, warn_of, workers_of
 from .resume import look_ahead, take_over
 
 if TYPE_CHECKING:

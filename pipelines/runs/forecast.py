@@ -25,11 +25,11 @@ from ...transforms.errors import RunError
 from ...transforms.format.batches.observers import NOTES, WARNED, Summaries, merged, notes_in, warnings_check
 from ...transforms.format.batches.rejects import Reject, rejects_allowed
 from ...transforms.format.batches.rows import Block, Frames
-from ...transforms.inputs.contract.call import typed_path
+from ...transforms.inputs.contract.selection import typed_path
 from ...transforms.inputs.contract.source import LazyPieces, Piece, Task
+from ...transforms.inputs.contract.tasks import Amount, Estimate, Plan, amounts_of, first_pieces, sum_amounts
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.stores.store_url import is_store_url
-from ...transforms.tasks.planning import Amount, Estimate, Plan, amounts_of, first_pieces, sum_amounts
 from ..outcomes.summary import Forecast, picture_warnings, room_line
 from ..prepare.prepared import Prepared
 from ..workers.worker_processes import WorkerProcesses

@@ -14,22 +14,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
+from ...transforms.dataset.commit.publish import prepare_target, replacing_what_is_there
 from ...transforms.dataset.stage.run_lock import hold_run
-from ...transforms.dataset.storage.manifest_files import read_manifest
+from ...transforms.dataset.storage.manifest_files import read_manifest, read_tally
 from ...transforms.dataset.storage.opened_generation import OpenedGeneration
-from ...transforms.dataset.storage.statistics_file import read_tally
 from ...transforms.errors import DamageError, RunError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.observers.tally import Tally
-from ...transforms.sources.tfrecord.inputs import is_dataset
-from ...transforms.sources.tfrecord.options import TfrecordInput
+from ...transforms.sources.registry.options import TfrecordInput
 from ...transforms.sources.tfrecord.pieces import CUT_A_RECORD
-from ...transforms.sources.tfrecord.schema import Stated, joined_labels, renumbered
+from ...transforms.sources.tfrecord.schema import Stated, is_dataset, joined_labels, renumbered
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..config.load import load_config
 from ..config.remembered import shared
-from ..engines.local import PlainEngine
+from ..engines.engine import PlainEngine
 from ..outcomes.summary import PlanReport, Submitted, Summary, Watch
 from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
@@ -37,7 +35,7 @@ from ..prepare.from_config import conversion_of
 from ..prepare.prepared import Prepared
 from ..workers.worker_processes import WorkerProcesses
 from .convert import begun, ended, run_prepared, summary_of
-from .engine_choice import workers_of
+from .python_api import workers_of
 from .resume import look_ahead
 
 Command = Literal["merge", "rebuild"]

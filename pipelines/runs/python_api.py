@@ -15,19 +15,52 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from ...transforms.errors import DataError, ShardmillError, ShardmillWarning, UsageError
-from ...transforms.format.wording.hints import Python
+from ...transforms.format.wording.hints import Command, Python
 from ...transforms.format.wording.printable import printable
 from ...transforms.inputs.contract.source import Source
-from ...transforms.pictures.check import ImageCheck
+from ...transforms.pictures.structure import ImageCheck
 from ...transforms.recipe.function import Mapped, steps_of
 from ...transforms.stores.store_url import is_store_url
 from ..config.load import load_config, split_sources
 from ..config.model import Config, input_keys
+from ..config.runners import AnyRunner, DataflowRunner, FlinkRunner, LocalRunner
+from ..engines.dataflow import DataflowEngine
+from ..engines.engine import Engine, LocalEngine
+from ..engines.flink.pipeline import FlinkEngine
 from ..outcomes.summary import Summary
 from ..prepare.conversion import Conversion
 from ..prepare.from_config import conversion_of
 from ..prepare.of_dataset import dataset_in
-from .engine_choice import engine_of, require_waiting
+from ..workers.worker_processes import WorkerProcesses
+
+# The engine that a config names, and the workers of this machine that it asks for.
+
+
+def engine_of(runner: AnyRunner, beam_options: Sequence[str] = ()) -> Engine:
+    match runner:
+        case LocalRunner():
+            return LocalEngine(beam_options)
+        case FlinkRunner():
+            return FlinkEngine(runner, beam_options)
+        case DataflowRunner():
+            return DataflowEngine(runner, beam_options)
+
+
+def require_waiting(engine: Engine) -> None:
+    if not engine.waits:
+        raise UsageError(
+            "runner.wait: what is written is known when the job has ended, so this waits for it; leave the key out, or "
+            f"submit with the command line: {Command('convert', '...', '--no-wait')}"
+        )
+
+
+def workers_of(runner: AnyRunner) -> WorkerProcesses:
+    """Return the workers of this machine: they plan, and convert where the engine is this machine too."""
+    return WorkerProcesses(runner.planners, asked=runner.processes)
+
+
+# The settings.
+
 
 if TYPE_CHECKING:
     import numpy as np

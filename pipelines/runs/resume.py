@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...transforms.dataset.stage.run_lock import hold_if_dead
-from ...transforms.dataset.stage.task_result import TaskResult, count_results, keep_only, read_done_tasks
+from ...transforms.dataset.stage.task_stager import TaskResult, count_results, keep_only, read_done_tasks
 from ...transforms.errors import RunError
 from ...transforms.format.wording.printable import counted
-from ...transforms.tasks.planning import Plan
+from ...transforms.inputs.contract.tasks import Plan
 from ..outcomes.summary import PlanReport, SplitEstimate
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan

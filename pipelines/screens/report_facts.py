@@ -11,15 +11,15 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from ...transforms.dataset.commit.source_list import read_rejects
+from ...transforms.dataset.commit.accounting import read_rejects
 from ...transforms.dataset.reading.open_dataset import Dataset
 from ...transforms.dataset.storage.manifest_files import GenerationInfo, lineage, list_history, read_manifest
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Schema
 from ...transforms.observers.figures import Statistics
-from ...transforms.pictures.check import tell_image_format
 from ...transforms.pictures.facts import ImageProblem
 from ...transforms.pictures.pillow_decode import PILLOW_NAMES, opened
+from ...transforms.pictures.structure import tell_image_format
 from ..outcomes.splits_and_order import rule_text
 
 T = TypeVar("T")

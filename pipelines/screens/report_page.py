@@ -17,10 +17,8 @@ from markupsafe import Markup, escape
 
 from ...transforms.format.batches.observers import PICTURES
 from ...transforms.format.schema.schema import Feature, Schema
-from ...transforms.format.wording.printable import counted, printable
-from ...transforms.format.wording.sizes import format_size
-from ...transforms.observers.figures import Bucket, FeatureFigures, SplitFigures, Statistics
-from ...transforms.observers.time_words import TimeWords
+from ...transforms.format.wording.printable import counted, format_size, printable
+from ...transforms.observers.figures import Bucket, FeatureFigures, SplitFigures, Statistics, TimeWords
 from .report_facts import Rejects, ReportFacts
 
 # Figures as the page shows them, with their exact values beside them; the template escapes all that is no `Markup`.

@@ -10,14 +10,13 @@ Text that comes from data (names, values, paths) is escaped before it is printed
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ...transforms.dataset.integrity.findings import Report
 from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.hints import Command
-from ...transforms.format.wording.printable import counted, redacted
-from ...transforms.format.wording.sizes import format_size
+from ...transforms.format.wording.printable import counted, format_size, redacted
 from ..outcomes.reject_groups import rejects_text
 from ..outcomes.summary import PlanReport, Submitted, Summary, unchanged_line
 from .summary_screen import (
@@ -29,6 +28,9 @@ from .summary_screen import (
     print_summary,
 )
 from .terminal import Terminal, in_lines, plain_table, shown_path
+
+if TYPE_CHECKING:
+    from ...transforms.dataset.integrity.verify_shard import Report
 
 
 class Screen(Terminal):

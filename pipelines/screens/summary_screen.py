@@ -10,9 +10,8 @@ from rich.table import Table
 from ...transforms.format.manifest.manifest import Manifest, SplitEntry
 from ...transforms.format.schema.schema import Choice, Feature, Schema
 from ...transforms.format.wording.hints import Add, set_column
-from ...transforms.format.wording.printable import counted, escaped, more, printable
-from ...transforms.format.wording.sizes import format_size
-from ...transforms.inputs.files.skipped_names import left_out_text
+from ...transforms.format.wording.printable import counted, escaped, format_size, more, printable
+from ...transforms.inputs.files.file_names import left_out_text
 from ...transforms.stores.store_url import STORES, scheme_of
 from ..outcomes.reject_groups import rejects_text
 from ..outcomes.splits_and_order import shares_of

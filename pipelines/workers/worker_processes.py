@@ -21,23 +21,47 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
-from ...transforms.dataset.stage.task_result import TaskResult
+from ...transforms.dataset.stage.task_stager import TaskResult
 from ...transforms.errors import RunError
 from ...transforms.format.splits.shard_plan import MIN_TASK_BYTES
 from ...transforms.format.wording.hints import Add
 from ...transforms.inputs.contract.source import ParallelMap, Task
+from ...transforms.inputs.contract.tasks import TaskStaging
 from ...transforms.limits.turns import share_turns, turns_path
-from ...transforms.tasks.task_files import TaskStaging
 from .process_start import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory
-from .worker_count import count_workers, threads
 
 if TYPE_CHECKING:
     from loky.process_executor import ProcessPoolExecutor
+
+
+# How many workers of this machine there are, and a parallel map over threads.
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def count_workers(workers: int | str) -> int:
+    """Return the number of threads: as given, or for `auto` the processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if workers == "auto" else int(workers)
+
+
+def threads(workers: int) -> ParallelMap:
+    """Return a parallel map over threads: Arrow, numpy and zlib release the GIL in what planning calls."""
+
+    def run(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:  # noqa: ARG001
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(function, items))
+
+    return run
+
+
+# The processes.
 
 
 _PR_SET_PDEATHSIG: Final = 1  # <sys/prctl.h>
@@ -45,8 +69,6 @@ _PR_SET_PDEATHSIG: Final = 1  # <sys/prctl.h>
 _CHUNK: Final = 4
 """Items of planning that are handed over at once: a block of text is scanned in milliseconds."""
 
-T = TypeVar("T")
-R = TypeVar("R")
 
 _running: Final[dict[str, WorkerProcesses]] = {}
 """The pools of this process, by token: an engine pickles the functions it is given, within this one process."""

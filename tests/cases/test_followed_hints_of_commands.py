@@ -18,10 +18,10 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.engines.dataflow import check_dataflow
 from shardmill.pipelines.engines.flink import cluster, jars
-from shardmill.pipelines.engines.flink.rest import FlinkRest
+from shardmill.pipelines.engines.flink.processes import FlinkRest
 from shardmill.pipelines.first_look.doctor import flink_findings
 from shardmill.pipelines.outcomes.summary import Submitted
-from shardmill.pipelines.runs.engine_choice import engine_of, require_waiting
+from shardmill.pipelines.runs.python_api import engine_of, require_waiting
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import RunError, UsageError

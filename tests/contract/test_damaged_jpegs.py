@@ -21,12 +21,10 @@ from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import ShardmillWarning, UsageError
 from shardmill.transforms.pictures import pillow_decode
-from shardmill.transforms.pictures.check import ImageCheck
-from shardmill.transforms.pictures.codec import Codec
-from shardmill.transforms.pictures.facts import ImageProblem
-from shardmill.transforms.pictures.pixels import decode
-from shardmill.transforms.pictures.preprocess_options import Preprocess, Resize
-from shardmill.transforms.pictures.preprocess_picture import PictureMaker
+from shardmill.transforms.pictures.codec import Codec, decode
+from shardmill.transforms.pictures.facts import ImageProblem, Preprocess, Resize
+from shardmill.transforms.pictures.preprocess import PictureMaker
+from shardmill.transforms.pictures.structure import ImageCheck
 
 from ..command_line import Shardmill
 
@@ -166,7 +164,7 @@ def test_without_the_extra_there_are_no_warnings_and_strict_names_what_to_instal
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pillow_decode, "has_simplejpeg", lambda: False)
-    monkeypatch.setattr("shardmill.transforms.pictures.check.has_simplejpeg", lambda: False)
+    monkeypatch.setattr("shardmill.transforms.pictures.structure.has_simplejpeg", lambda: False)
     assert ImageCheck("decode").check(DAMAGED["zeros"]).warning is None
     assert PictureMaker(Preprocess(Resize(64, 64)), CODECS[1]).make(PLAIN, ImageCheck().check(PLAIN)).warning is None
     with pytest.raises(UsageError, match=r"input.check: strict takes simplejpeg, which is not installed; .*images"):

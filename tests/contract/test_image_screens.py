@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from shardmill.transforms.inputs.files.formats import FORMATS
+from shardmill.transforms.inputs.files.file_names import FORMATS
 from shardmill.transforms.pictures.facts import TURNED
 
 Files = Mapping[str, bytes | Callable[[Path], object]]

@@ -16,8 +16,7 @@ from shardmill.pipelines import append, open_dataset
 from shardmill.transforms import read_records
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.columns.feature_column import feature_column
-from shardmill.transforms.format.examples.decode_examples import ExampleDecoder
-from shardmill.transforms.format.examples.example_proto import Example, feature_values
+from shardmill.transforms.format.examples.decode_examples import Example, ExampleDecoder, feature_values
 from shardmill.transforms.format.schema import column_types
 from shardmill.transforms.format.schema.column_types import TYPES, ColumnType, Form
 from shardmill.transforms.format.schema.schema import Feature, Schema

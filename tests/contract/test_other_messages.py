@@ -11,7 +11,7 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.format.batches.arrow_memory import varint
-from shardmill.transforms.format.examples.example_proto import other_message
+from shardmill.transforms.format.examples.decode_examples import other_message
 
 from ..examples import example_from_values
 

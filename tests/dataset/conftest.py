@@ -13,7 +13,7 @@ from shardmill.transforms.format.manifest.manifest import Manifest, RowCounts, S
 from shardmill.transforms.format.manifest.naming import shard_file_name
 from shardmill.transforms.format.schema.schema import Schema
 from shardmill.transforms.format.sidecars.sidecar_files import sidecar_files
-from shardmill.transforms.format.tfrecord.checksum import record_digests
+from shardmill.transforms.format.tfrecord.framing import record_digests
 
 from ..manifests import manifest_with
 

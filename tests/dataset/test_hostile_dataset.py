@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shardmill.transforms.dataset.commit.accounting import read_notes
 from shardmill.transforms.dataset.commit.publish import finish_publish
-from shardmill.transforms.dataset.commit.source_list import read_notes
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.run_lock import hold_run

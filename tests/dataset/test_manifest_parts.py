@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation
 from shardmill.transforms.dataset.commit.accounting import Refusal
-from shardmill.transforms.dataset.commit.publish import write_generation
-from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.commit.publish import prepare_target, write_generation
 from shardmill.transforms.dataset.integrity.garbage import GarbageReport, collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -23,9 +22,8 @@ from shardmill.transforms.dataset.storage import manifest_files as generations
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.dataset.storage.manifest_files import list_generations, list_history, read_manifest
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format.manifest import parts as manifest_parts
-from shardmill.transforms.format.manifest.manifest import ShardEntry
-from shardmill.transforms.format.manifest.parts import ManifestLimits
+from shardmill.transforms.format.manifest import manifest as manifest_parts
+from shardmill.transforms.format.manifest.manifest import ManifestLimits, ShardEntry
 
 from .commit.test_append_commit import add, append_spec, assert_whole
 from .commit.test_commit_generation import (

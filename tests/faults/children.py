@@ -25,7 +25,7 @@ from calls import Call, Calls, Fault
 from plain_run import run_plainly
 from scenarios import Scenario
 from shardmill.pipelines.cli import main as shardmill
-from shardmill.pipelines.engines.local import LocalEngine
+from shardmill.pipelines.engines.engine import LocalEngine
 from shardmill.transforms.format.splits import shard_plan as task_planning
 from states import Known, half_written, known, problems_of, tree
 

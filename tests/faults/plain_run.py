@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from shardmill.transforms.dataset.commit.publish import write_generation
-from shardmill.transforms.tasks.task_files import TaskStaging
+from shardmill.transforms.inputs.contract.tasks import TaskStaging
 
 
 def run_plainly(prepared: Any, *_: Any) -> None:

@@ -29,7 +29,7 @@ from typing import Any
 from calls import FAULTS, Call, Fault
 from children import Begun, Ended, begin, copy, in_children, load, problems_of_rerun, run
 from scenarios import SCENARIOS, Scenario
-from shardmill.transforms.format.manifest import parts as manifest_parts
+from shardmill.transforms.format.manifest import manifest as manifest_parts
 from states import half_written, problems_of, shape, tree
 
 _MAY_END_WELL = ("unlink", "rmdir", "mkdir", "look")

@@ -16,7 +16,7 @@ from shardmill.transforms.dataset.commit import publish
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.storage.manifest_files import list_generations
 from shardmill.transforms.format.batches.rows import TaskEnd
-from shardmill.transforms.tasks.task_files import TaskStaging
+from shardmill.transforms.inputs.contract.tasks import TaskStaging
 
 pytestmark = pytest.mark.engine
 

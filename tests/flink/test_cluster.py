@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.engines.flink.cluster import Cluster
-from shardmill.pipelines.engines.flink.rest import FlinkRest
+from shardmill.pipelines.engines.flink.processes import FlinkRest
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.write import METRICS
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import open_dataset
 from shardmill.pipelines.engines.flink.processes import free_port
-from shardmill.transforms.format.examples.example_proto import Example
+from shardmill.transforms.format.examples.decode_examples import Example
 
 from ..readme import recipes
 from ..stores import servers

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from shardmill.transforms.errors import ShardmillError
 from shardmill.transforms.inputs.contract.source import Source
-from shardmill.transforms.inputs.files.formats import FORMATS
+from shardmill.transforms.inputs.files.file_names import FORMATS
 from shardmill.transforms.sources.registry.settings import Limits, Settings
 
 FOLDER = tempfile.mkdtemp(prefix="shardmill-fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)

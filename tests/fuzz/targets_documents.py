@@ -10,11 +10,11 @@ import random
 from typing import Any
 
 from mutate import EXTREMES, mutate
+from shardmill.pipelines.config.errors import read_document, read_scalar
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.config.yaml_reader import read_document, read_scalar
 from shardmill.pipelines.outcomes.summary import Summary
 from shardmill.pipelines.screens.screen import Screen
-from shardmill.transforms.dataset.rows.arrays import ArrayReader
+from shardmill.transforms.dataset.rows.numpy_columns import ArrayReader
 from shardmill.transforms.errors import ConfigError, DamageError
 from shardmill.transforms.format.examples.decode_examples import ExampleDecoder
 from shardmill.transforms.format.manifest.parser import parse_manifest

@@ -8,8 +8,8 @@ import zlib
 
 from mutate import EXTREMES, mutate
 from PIL import Image
-from shardmill.transforms.pictures.check import ImageCheck
 from shardmill.transforms.pictures.facts import ImageFacts, ImageProblem
+from shardmill.transforms.pictures.structure import ImageCheck
 from targets import Target
 
 _ALL = ("jpeg", "png", "gif", "webp", "bmp", "tiff", "avif", "jpeg2000")

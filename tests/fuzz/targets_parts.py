@@ -10,10 +10,9 @@ from contextlib import contextmanager
 
 from mutate import mutate
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format.manifest import parts as manifest_parts
-from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry
+from shardmill.transforms.format.manifest import manifest as manifest_parts
+from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry, parse_part
 from shardmill.transforms.format.manifest.parser import parse_manifest
-from shardmill.transforms.format.manifest.parts import parse_part
 from targets import Target, ours
 from targets_documents import TOKENS, document
 

@@ -17,8 +17,7 @@ from shardmill.pipelines.commands.inspect_records import ShownRecord, record_doc
 from shardmill.transforms.dataset.integrity.record_walk import DamagedRange, is_compressed, walk_records
 from shardmill.transforms.dataset.storage.record_file import read_record_batches
 from shardmill.transforms.errors import DamageError, InputError
-from shardmill.transforms.format.examples.decode_examples import ExampleDecoder
-from shardmill.transforms.format.examples.example_proto import Example, feature_values, parse_example
+from shardmill.transforms.format.examples.decode_examples import Example, ExampleDecoder, feature_values, parse_example
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.format.tfrecord.gzip_members import InflateError, InflateLimits, compress_member, inflate

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from mutate import mutate
 from shardmill.transforms.errors import ShardmillError
 from shardmill.transforms.format.examples.encode_rows import RowEncoder
-from shardmill.transforms.format.schema.arrow_checks import check_batch
+from shardmill.transforms.format.schema.arrow_types import check_batch
 from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.csv.quote_bits import LF, Dialect
 from shardmill.transforms.sources.csv.record_starts import fold_blocks, record_ends, safe_cut, scan_block

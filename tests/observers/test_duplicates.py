@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.engines.local import LocalEngine
+from shardmill.pipelines.engines.engine import LocalEngine
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.append import run_append
@@ -25,7 +25,7 @@ from shardmill.transforms.dataset.commit.publish import complete_generation, mov
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, UsageError
-from shardmill.transforms.tasks.task_files import TaskStaging
+from shardmill.transforms.inputs.contract.tasks import TaskStaging
 
 from ..command_line import Shardmill
 from ..pipelines.killed import Death, run_until

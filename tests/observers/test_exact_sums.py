@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from shardmill.transforms.observers.counts import Numbers, sums_of_floats, sums_of_integers
+from shardmill.transforms.observers.tally import Numbers, sums_of_floats, sums_of_integers
 
 from ..tiers import examples
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.storage.statistics_file import statistics_files
+from shardmill.transforms.dataset.storage.manifest_files import statistics_files
 from shardmill.transforms.format.batches.rows import FeatureColumn
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.manifest.strict_json import is_readable

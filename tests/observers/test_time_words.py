@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from shardmill.transforms.observers.time_words import TimeWords
+from shardmill.transforms.observers.figures import TimeWords
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from shardmill.transforms.errors import UsageError
 from shardmill.transforms.format.batches.rejects import CODES
-from shardmill.transforms.pictures.check import DEFAULT_FORMATS, ImageCheck, tell_image_format
 from shardmill.transforms.pictures.facts import ImageFacts, ImageProblem
+from shardmill.transforms.pictures.structure import DEFAULT_FORMATS, ImageCheck, tell_image_format
 
 from ..tiers import examples
 

@@ -13,7 +13,7 @@ from shardmill.transforms.format.manifest.manifest import (
     SplitEntry,
 )
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.tfrecord.checksum import crc32c
+from shardmill.transforms.format.tfrecord.framing import crc32c
 
 from ..examples import example_from_values
 from ..manifests import manifest_with

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
-from shardmill.transforms.format.sidecars.croissant import croissant
+from shardmill.transforms.format.sidecars.sidecar_files import croissant
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.format.wording.hints import Set
-from shardmill.transforms.inputs.contract.call import Call
+from shardmill.transforms.inputs.contract.selection import Call
 from shardmill.transforms.recognise.pictures.box_layouts import by_box_layout
 
 from ..command_line import Shardmill

@@ -17,8 +17,8 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, InputError, SchemaError, TooManyRejects, UsageError
 from shardmill.transforms.read import pick_source
-from shardmill.transforms.sources.images.options import ImagesInput
 from shardmill.transforms.sources.images.source import ImageSource
+from shardmill.transforms.sources.registry.options import ImagesInput
 from shardmill.transforms.sources.registry.settings import Settings
 
 from ..command_line import Shardmill

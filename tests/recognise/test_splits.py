@@ -17,7 +17,7 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.inputs.files import formats
+from shardmill.transforms.inputs.files import file_names
 from shardmill.transforms.recognise.evidence.names import FileSplits, name_without_suffixes
 from shardmill.transforms.recognise.splits.find import find_splits
 from shardmill.transforms.recognise.splits.seen import Seen
@@ -441,7 +441,7 @@ def test_a_split_whose_files_have_no_rows_is_said_not_to_be_in_the_dataset(shard
 
 @pytest.mark.parametrize(
     "suffix",
-    [one for kind, entry in formats.FORMATS.items() if kind != "images" for one in entry.suffixes if one[0] == "."],
+    [one for kind, entry in file_names.FORMATS.items() if kind != "images" for one in entry.suffixes if one[0] == "."],
 )
 def test_no_suffix_of_a_format_hides_the_word_of_a_split(suffix: str) -> None:
     assert name_without_suffixes(f"a.train{suffix}") == "a.train"

@@ -13,7 +13,7 @@ import pytest
 from shardmill.pipelines import append, open_dataset
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.dataset.storage.record_file import write_records
-from shardmill.transforms.format.examples.example_proto import Example
+from shardmill.transforms.format.examples.decode_examples import Example
 
 from ..command_line import Shardmill
 from ..tfds_folder import LABELS, example, feature, picture, write_tfds

@@ -22,9 +22,9 @@ from shardmill.transforms.dataset.storage.manifest_files import list_generations
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, StoreAccessError, TargetError, TooManyRejects, UsageError
-from shardmill.transforms.format.manifest import parts as manifest_parts
+from shardmill.transforms.format.manifest import manifest as manifest_parts
 from shardmill.transforms.format.splits import shard_plan
-from shardmill.transforms.format.tfrecord.checksum import crc32c
+from shardmill.transforms.format.tfrecord.framing import crc32c
 
 from .. import followed_hints
 from .conftest import ROWS, S3_TOO, Bucket, Local, files_of

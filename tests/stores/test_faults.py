@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
-from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.commit.publish import prepare_target
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import StoreAccessError, StoreError, TargetError
-from shardmill.transforms.stores import failures as retries
+from shardmill.transforms.stores import object_store as retries
 from shardmill.transforms.stores.object_store import ObjectStore, StoreLimits, store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 

@@ -23,7 +23,7 @@ from shardmill.transforms.inputs.contract.source import Listing, Task, map_in_tu
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.images import bytes as image_bytes
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
-from shardmill.transforms.sources.images.table import ImageFile
+from shardmill.transforms.sources.images.walk import ImageFile
 from shardmill.transforms.stores.object_store import number_of
 
 from ..file_sources import made_source

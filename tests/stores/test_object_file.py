@@ -10,7 +10,7 @@ import pytest
 from shardmill.transforms.errors import SourceError
 from shardmill.transforms.inputs.contract.source import SourceEntry
 from shardmill.transforms.inputs.files.listing import list_entries
-from shardmill.transforms.inputs.files.object_file import FetchLimits, ObjectFile
+from shardmill.transforms.inputs.files.open_file import FetchLimits, ObjectFile
 
 from .conftest import Bucket
 

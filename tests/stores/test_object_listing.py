@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.errors import InputError, StoreAccessError
-from shardmill.transforms.inputs.files.formats import suffixes_of
+from shardmill.transforms.inputs.files.file_names import suffixes_of
 from shardmill.transforms.inputs.files.listing import expand_paths, list_entries
 from shardmill.transforms.recognise.rules import Look
 from shardmill.transforms.sources.csv.delimiter import detect_delimiter

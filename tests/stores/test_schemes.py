@@ -13,7 +13,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, StoreAccessError
-from shardmill.transforms.stores import failures
+from shardmill.transforms.stores import object_store
 from shardmill.transforms.stores.object_store import store_at
 from shardmill.transforms.stores.store_url import STORES, StoreEntry, StoreUrl, parse_store_url
 
@@ -63,8 +63,10 @@ def test_messages_name_it_among_the_others_with_its_extra_and_its_login(bucket: 
         convert("az://bucket/a.csv", output="out")
     with pytest.raises(StoreAccessError, match="toy://sack/a: no bucket can have this name; write toy://bucket/path"):
         parse_store_url("toy://sack/a")
-    assert str(failures.missing_client("toy")).startswith("toy:// needs the extra toys; ")
-    assert str(failures.no_credentials(StoreUrl("toy", "box-1"))).endswith("no credentials for it; open the toy box")
+    assert str(object_store.missing_client("toy")).startswith("toy:// needs the extra toys; ")
+    assert str(object_store.no_credentials(StoreUrl("toy", "box-1"))).endswith(
+        "no credentials for it; open the toy box"
+    )
     config = {"input": {"paths": ["a.csv"], "format": "csv"}, "output": {"path": f"{bucket}/out"}}
     with pytest.raises(ConfigError, match="it must be gs:// or s3:// or toy://"):
         load_config(config, flags={"runner.name": "dataflow"})

@@ -16,7 +16,7 @@ import pytest
 from shardmill.transforms.dataset.storage.contract import Storage
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage, storage_at
 from shardmill.transforms.format.splits.shard_plan import CutPoint, Part, PartRange
-from shardmill.transforms.format.tfrecord.checksum import crc32c
+from shardmill.transforms.format.tfrecord.framing import crc32c
 
 from . import servers
 from .conftest import S3_TOO

@@ -16,8 +16,8 @@ import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.record_file import write_records
-from shardmill.transforms.inputs.files import object_file
-from shardmill.transforms.inputs.files.object_file import FetchLimits, ObjectFile
+from shardmill.transforms.inputs.files import open_file
+from shardmill.transforms.inputs.files.open_file import FetchLimits, ObjectFile
 from shardmill.transforms.stores.store_url import STORES
 
 from .. import archives
@@ -145,7 +145,7 @@ def test_shards_are_those_of_the_same_files_on_a_disk(
     settings: dict[str, Any],
 ) -> None:
     few = FetchLimits(block=1 << 16, kept=1 << 17, smallest_block=1 << 12, near=1 << 10)  # many blocks
-    monkeypatch.setattr(object_file, "ObjectFile", partial(ObjectFile, limits=few))
+    monkeypatch.setattr(open_file, "ObjectFile", partial(ObjectFile, limits=few))
     options = {"shard_size": "256KiB", "runner__workers": 2, **settings}
     folder = on_disk / write.__name__
     if not folder.exists():

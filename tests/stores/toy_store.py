@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from shardmill.transforms.format.tfrecord.checksum import crc32c
+from shardmill.transforms.format.tfrecord.framing import crc32c
 from shardmill.transforms.stores.object_store import Level, ObjectInfo, ObjectStore, number_of
 
 _lock = threading.Lock()

@@ -22,7 +22,7 @@ from shardmill.transforms.inputs.contract.source import (
     Task,
     map_in_turn,
 )
-from shardmill.transforms.tasks.planning import Plan, make_plan
+from shardmill.transforms.inputs.contract.tasks import Plan, make_plan
 
 from ..file_sources import made_source
 

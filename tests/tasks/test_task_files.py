@@ -19,17 +19,15 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import begun, run_prepared
-from shardmill.pipelines.runs.engine_choice import engine_of
+from shardmill.pipelines.runs.python_api import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import RunError, UnseenError
+from shardmill.transforms.inputs.contract import tasks as staged_tasks
 from shardmill.transforms.inputs.contract.source import Piece, Source, Task, map_in_turn
-from shardmill.transforms.read import ReadRows, pick_source
-from shardmill.transforms.sources.memory.source import spool
-from shardmill.transforms.tasks import task_files as staged_tasks
-from shardmill.transforms.tasks.task_files import (
+from shardmill.transforms.inputs.contract.tasks import (
     PlanLimits,
     StagedEntries,
     by_file,
@@ -38,6 +36,8 @@ from shardmill.transforms.tasks.task_files import (
     entries_in_files,
     tasks_in_files,
 )
+from shardmill.transforms.read import ReadRows, pick_source
+from shardmill.transforms.sources.memory.source import spool
 from shardmill.transforms.write import WriteShards
 
 from ..file_sources import made_source

@@ -24,7 +24,7 @@ from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.dataset.stage.spill import Shuffle
 from shardmill.transforms.dataset.storage.manifest_files import list_generations
 from shardmill.transforms.elements import StageTasks
-from shardmill.transforms.tasks.task_files import TaskStaging
+from shardmill.transforms.inputs.contract.tasks import TaskStaging
 
 from .faulty_edges import Fault, edges
 

@@ -17,8 +17,15 @@ from ..format.columns.lists import cast_lists
 from ..format.nested.fit_times import fit_times
 from ..format.nested.flatten import JSON
 from ..format.nested.keys import is_any_list, is_flat
-from ..format.schema.arrow_checks import in_unit
-from ..format.schema.arrow_types import arrow_type_of, classes_of, default_unit, feature_of, is_list, named_fields
+from ..format.schema.arrow_types import (
+    arrow_type_of,
+    classes_of,
+    default_unit,
+    feature_of,
+    in_unit,
+    is_list,
+    named_fields,
+)
 from ..format.schema.column_types import UNITS, is_binary, is_string
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
@@ -37,8 +44,7 @@ from ..inputs.contract.source import (
     Task,
 )
 from ..recognise.splits.find import UNUSED, not_used
-from .flatten import Flatten, column_entries
-from .recipe import NO_STEPS, Recipe, joined_rows
+from .recipe import NO_STEPS, Flatten, Recipe, column_entries, joined_rows
 from .step import Column, Step, StepByType
 
 # Hold batches to the columns that were planned, before the steps and after: a schema is fixed before the first row.

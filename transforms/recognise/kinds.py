@@ -20,21 +20,31 @@ from ..format.tfrecord.framing import HEADER_BYTES
 from ..format.tfrecord.scan import is_record_header
 from ..format.wording.hints import Add, Foreign, Python, Set
 from ..format.wording.printable import first_names, printable_path, shell_path
-from ..inputs.contract.call import Call, shown_path, typed_path
-from ..inputs.files.documents import document_in, has_splits, rows_of_document
-from ..inputs.files.foreign_texts import is_fasttext, is_libsvm, python_of, told_of_text
-from ..inputs.files.formats import (
+from ..inputs.contract.selection import Call, shown_path, typed_path
+from ..inputs.files.file_names import (
     FORMATS,
     HEAD_BYTES,
     RECORD_NAMES,
+    files_below,
     format_of_first_bytes,
     format_of_name,
     has_suffix,
+    is_other_file,
+    notes_among,
+    pictures_below,
     with_tabs,
+)
+from ..inputs.files.foreign_texts import (
+    document_in,
+    has_splits,
+    is_fasttext,
+    is_libsvm,
+    python_of,
+    rows_of_document,
+    told_of_text,
 )
 from ..inputs.files.listing import beginning_of, glob_of_files, list_file, some_paths
 from ..inputs.files.open_file import is_object, open_file, open_listed, read_at
-from ..inputs.files.skipped_names import files_below, is_other_file, notes_among, pictures_below
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
 from .evidence.hugging_face import refuse_missing_folders

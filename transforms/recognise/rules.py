@@ -29,7 +29,7 @@ from ..errors import UsageError
 from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Set
 from ..format.wording.printable import first_names, quoted
-from ..inputs.contract.call import Call, shown_path, typed_path
+from ..inputs.contract.selection import Call, shown_path, typed_path
 from ..inputs.contract.source import Listing, Recognised, SourceEntry
 from .beside.files import (
     MOST,

@@ -12,10 +12,18 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from ..errors import StoreAccessError, StoreError
-from . import failures
-from .failures import PassingFailure
-from .object_store import MARK, Level, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed
-from .piece_sender import PieceSender, at_once
+from . import object_store
+from .object_store import (
+    MARK,
+    Level,
+    ObjectInfo,
+    ObjectStore,
+    PassingFailure,
+    PastEnd,
+    PieceSender,
+    PreconditionFailed,
+    at_once,
+)
 from .store_url import StoreUrl
 
 
@@ -56,7 +64,7 @@ class GcsClient(ObjectStore):
         except PreconditionFailed:
             return self.is_marked(key, mark)
         except FileNotFoundError:
-            raise failures.no_bucket(self.url(key)) from None
+            raise object_store.no_bucket(self.url(key)) from None
         return True
 
     def remove(self, key: str, version: str | None = None) -> bool:
@@ -95,22 +103,22 @@ class GcsClient(ObjectStore):
             return PreconditionFailed(str(status))
         if status == 404:
             if "bucket does not exist" in message:
-                return failures.no_bucket(url)
+                return object_store.no_bucket(url)
             return FileNotFoundError(errno.ENOENT, "no such object", str(url))
         if status == 401:
-            return failures.bad_credentials(url, "401")
+            return object_store.bad_credentials(url, "401")
         if status == 403:
-            return failures.denied(url, action)
+            return object_store.denied(url, action)
         if status == 416:
             return PastEnd(str(status))
-        return failures.unexpected(url, action, str(status))
+        return object_store.unexpected(url, action, str(status))
 
     def _auth_failure(self, error: Exception) -> Exception:
         from google.auth.exceptions import TransportError
 
         if isinstance(error, TransportError) or isinstance(error.__cause__, TransportError):  # as wrapped at a refresh
             return PassingFailure(error)
-        return failures.bad_credentials(self.url(""), type(error).__name__)
+        return object_store.bad_credentials(self.url(""), type(error).__name__)
 
 
 def info_of(blob: Any) -> ObjectInfo:
@@ -133,11 +141,11 @@ def connect(bucket: str) -> GcsStore:
         from google.cloud import storage
         from requests.adapters import HTTPAdapter
     except ImportError:
-        raise failures.missing_client("gs") from None
+        raise object_store.missing_client("gs") from None
     try:
         client = storage.Client(project=None)
     except GoogleAuthError:
-        raise failures.no_credentials(StoreUrl("gs", bucket)) from None
+        raise object_store.no_credentials(StoreUrl("gs", bucket)) from None
     except ValueError as error:
         raise StoreAccessError(
             f"gs://{bucket}: the environment's settings for Google Cloud cannot be used ({type(error).__name__}); look "
@@ -182,7 +190,7 @@ class GcsStore(GcsClient):
             try:
                 objects, prefixes, token = self.call("list it", prefix, request)
             except FileNotFoundError:
-                raise failures.no_bucket(self.url(prefix)) from None
+                raise object_store.no_bucket(self.url(prefix)) from None
             yield objects, prefixes
             if not token:
                 return

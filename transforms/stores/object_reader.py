@@ -10,8 +10,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-from .object_store import ObjectInfo, ObjectStore
-from .piece_sender import PIECE_BYTES, pool
+from .object_store import PIECE_BYTES, ObjectInfo, ObjectStore, pool
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -13,11 +13,21 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 from ..errors import StoreAccessError, StoreError
-from ..format.tfrecord.checksum import crc32c
-from . import failures
-from .failures import PassingFailure
-from .object_store import MARK, Level, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed, number_of
-from .piece_sender import PieceSender, at_once, whole_or_copy
+from ..format.tfrecord.framing import crc32c
+from . import object_store
+from .object_store import (
+    MARK,
+    Level,
+    ObjectInfo,
+    ObjectStore,
+    PassingFailure,
+    PastEnd,
+    PieceSender,
+    PreconditionFailed,
+    at_once,
+    number_of,
+    whole_or_copy,
+)
 from .store_url import StoreUrl
 
 T = TypeVar("T")
@@ -104,15 +114,15 @@ class S3Client(ObjectStore):
         if code in _PRECONDITION_CODES:
             return PreconditionFailed(code)
         if code == "NoSuchBucket":
-            return failures.no_bucket(url)
+            return object_store.no_bucket(url)
         if code in _ABSENT_CODES:
             return FileNotFoundError(errno.ENOENT, "no such object", str(url))
         if code == "InvalidRange":
             return PastEnd(code)
         if code in _CREDENTIAL_CODES:
-            return failures.bad_credentials(url, code)
+            return object_store.bad_credentials(url, code)
         if code in _DENIED_CODES:
-            return failures.denied(url, action)
+            return object_store.denied(url, action)
         return UnexpectedAnswer(url, action, code)
 
     def _trouble(self, error: Exception) -> Exception:
@@ -124,9 +134,9 @@ class S3Client(ObjectStore):
             exceptions.TokenRetrievalError, exceptions.SSOError,
         )  # fmt: skip
         if isinstance(error, missing):
-            return failures.no_credentials(self.url(""))
+            return object_store.no_credentials(self.url(""))
         if isinstance(error, (exceptions.ParamValidationError, exceptions.NoRegionError)):
-            return failures.unexpected(self.url(""), "take the request", type(error).__name__)
+            return object_store.unexpected(self.url(""), "take the request", type(error).__name__)
         return PassingFailure(error)
 
 
@@ -134,7 +144,7 @@ class UnexpectedAnswer(StoreError):
     """An answer that means nothing that can be fixed by trying again; `code` is the store's word for it."""
 
     def __init__(self, url: StoreUrl, action: str, code: str) -> None:
-        super().__init__(str(failures.unexpected(url, action, code)))
+        super().__init__(str(object_store.unexpected(url, action, code)))
         self.url, self.action, self.code = url, action, code
 
     def __reduce__(self) -> tuple[type[UnexpectedAnswer], tuple[StoreUrl, str, str]]:
@@ -164,7 +174,7 @@ def connect(bucket: str) -> S3Store:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
     except ImportError:
-        raise failures.missing_client("s3") from None
+        raise object_store.missing_client("s3") from None
     url = StoreUrl("s3", bucket)
     config = Config(
         retries={"mode": "standard", "total_max_attempts": 1},  # ours: see `retries`
@@ -178,7 +188,7 @@ def connect(bucket: str) -> S3Store:
     try:
         session = boto3.session.Session()
         if session.get_credentials() is None:
-            raise failures.no_credentials(url)
+            raise object_store.no_credentials(url)
         return S3Store(bucket, session.client("s3", config=config))
     except (BotoCoreError, ValueError) as error:
         if isinstance(error, StoreAccessError):

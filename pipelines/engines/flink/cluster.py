@@ -27,8 +27,18 @@ from typing import Any, Final
 from ....transforms.errors import RunError, UsageError
 from ....transforms.format.wording.hints import Command
 from .jars import cache_folder
-from .processes import JOB_MANAGER, LOOPBACK, TASK_MANAGER, Known, end, free_port, java_command, start, wait_for
-from .rest import FlinkRest
+from .processes import (
+    JOB_MANAGER,
+    LOOPBACK,
+    TASK_MANAGER,
+    FlinkRest,
+    Known,
+    end,
+    free_port,
+    java_command,
+    start,
+    wait_for,
+)
 
 _START_SECONDS: Final = 120.0
 

@@ -26,8 +26,7 @@ from typing import Final
 
 from ....transforms.errors import RunError, UsageError
 from ....transforms.format.wording.hints import Command
-from ....transforms.format.wording.printable import escaped, printable_path
-from ....transforms.format.wording.sizes import format_size
+from ....transforms.format.wording.printable import escaped, format_size, printable_path
 
 CACHE_VARIABLE: Final = "SHARDMILL_CACHE_DIR"
 """The environment variable that names another folder than the platform's for what can be fetched again."""

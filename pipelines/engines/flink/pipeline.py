@@ -33,8 +33,18 @@ from ...prepare.prepared import Prepared
 from ..beam_pipeline import parse_options, quiet_beam, run_on
 from ..engine import Engine, ThrottledCount
 from .jars import cache_folder, class_path, java
-from .processes import JOB_SERVER, LOOPBACK, SAID_CHARACTERS, cause_in, java_command, kill, start, wait_for
-from .rest import FlinkRest, Job
+from .processes import (
+    JOB_SERVER,
+    LOOPBACK,
+    SAID_CHARACTERS,
+    FlinkRest,
+    Job,
+    cause_in,
+    java_command,
+    kill,
+    start,
+    wait_for,
+)
 from .worker_pool import WorkersAsThreads, served
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
-from shardmill.transforms.dataset.commit.append_commit import append_to
-from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome, read_outcome
+from shardmill.transforms.dataset.commit.accounting import HeldSource, read_held_sources
+from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome, append_to, read_outcome
 from shardmill.transforms.dataset.commit.plan_step import Plan, assemble_shard, plan_dataset
 from shardmill.transforms.dataset.commit.publish import (
     complete_publish,
     finish_publish,
     moves_of,
+    prepare_folder,
+    prepare_target,
     publish_file,
     write_generation,
 )
-from shardmill.transforms.dataset.commit.source_list import HeldSource, read_held_sources
-from shardmill.transforms.dataset.commit.target import prepare_folder, prepare_target
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo

@@ -22,23 +22,23 @@ from shardmill.transforms.dataset.commit.publish import (
     complete_publish,
     finish_publish,
     moves_of,
+    prepare_target,
     publish_file,
+    replacing_what_is_there,
     write_generation,
 )
-from shardmill.transforms.dataset.commit.target import prepare_target, replacing_what_is_there
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
-from shardmill.transforms.dataset.stage.task_result import TaskResult
-from shardmill.transforms.dataset.stage.task_stager import TaskStager
+from shardmill.transforms.dataset.stage.task_stager import TaskResult, TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import CommitError, RunError, TargetError, TooManyRejects, UsageError
 from shardmill.transforms.format.batches.observers import narrowed_summary, notes_summary
 from shardmill.transforms.format.batches.rejects import CellError, Place, Reject
 from shardmill.transforms.format.batches.rows import Block, EntryCounts, Narrowing, TaskEnd
+from shardmill.transforms.format.manifest.manifest import ManifestLimits
 from shardmill.transforms.format.manifest.naming import index_path
-from shardmill.transforms.format.manifest.parts import ManifestLimits
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.tfrecord.framing import frame_records
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.transforms.dataset.commit.publish import write_generation
-from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.commit.publish import prepare_target, write_generation
 from shardmill.transforms.dataset.integrity.garbage import WEEK_SECONDS, GarbageReport, collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.integrity import verify_shard
-from shardmill.transforms.dataset.integrity.findings import Finding, Report
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.integrity.verify_shard import Finding, Report
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
 from shardmill.transforms.format.batches.rejects import CODES

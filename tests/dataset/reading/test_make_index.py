@@ -13,7 +13,7 @@ import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.reading.make_index import make_indexes
+from shardmill.transforms.dataset.reading.count_records import make_indexes
 from shardmill.transforms.dataset.storage import record_file
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, TargetError

@@ -23,7 +23,7 @@ from shardmill.transforms.dataset.reading.exported_pictures import (
     safe_name,
 )
 from shardmill.transforms.dataset.reading.exported_tables import ExportedRows
-from shardmill.transforms.dataset.storage.incomplete_file import new_folder
+from shardmill.transforms.dataset.storage.direct_file import new_folder
 from shardmill.transforms.errors import DamageError, UsageError
 
 SAMPLES = Path(__file__).parents[3] / "configs/samples"

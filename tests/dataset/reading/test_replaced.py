@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.commit import publish
-from shardmill.transforms.dataset.reading.make_index import make_indexes
+from shardmill.transforms.dataset.reading.count_records import make_indexes
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.dataset.rows import record_access as open_files
 from shardmill.transforms.dataset.storage import opened_generation

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.dataset.stage.split_stager import StageSettings
-from shardmill.transforms.dataset.stage.task_result import TaskResult
-from shardmill.transforms.dataset.stage.task_stager import TaskStager
+from shardmill.transforms.dataset.stage.task_stager import TaskResult, TaskStager
 from shardmill.transforms.dataset.storage.direct_file import FrameSlices
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import UsageError

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.storage.incomplete_file import incomplete_file, incomplete_folder
+from shardmill.transforms.dataset.storage.direct_file import incomplete_file, incomplete_folder
 
 
 def write_then_fail(path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_name_of_the_greatest_length_has_room_for_its_hidden_twin(tmp_path: Pa
 
 WRITER = """
 import sys
-from shardmill.transforms.dataset.storage.incomplete_file import incomplete_file, incomplete_folder
+from shardmill.transforms.dataset.storage.direct_file import incomplete_file, incomplete_folder
 with incomplete_file(sys.argv[1]) as file, incomplete_folder(sys.argv[2]) as folder:
     file.write(b"half")
     file.flush()
@@ -79,7 +79,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one_and_that_of_a_live
 def test_an_error_of_the_disk_names_the_file_that_was_to_be(tmp_path: Path) -> None:
     script = """
 import resource, signal, sys
-from shardmill.transforms.dataset.storage.incomplete_file import incomplete_file
+from shardmill.transforms.dataset.storage.direct_file import incomplete_file
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -11,8 +11,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.format.examples.decode_examples import ExampleDecoder, ExampleError
-from shardmill.transforms.format.examples.example_proto import Example
+from shardmill.transforms.format.examples.decode_examples import Example, ExampleDecoder, ExampleError
 from shardmill.transforms.format.schema.arrow_types import arrow_type_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.tfrecord.framing import Payloads

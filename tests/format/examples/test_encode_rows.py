@@ -19,11 +19,11 @@ from shardmill.transforms.format.batches.observers import narrowings_in
 from shardmill.transforms.format.batches.rejects import CellError, CellProblem, Place, Reject
 from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, Narrowing, RowOrigin, Rows
 from shardmill.transforms.format.examples import encode_rows as module
+from shardmill.transforms.format.examples.decode_examples import Example
 from shardmill.transforms.format.examples.encode_rows import RowEncoder
-from shardmill.transforms.format.examples.example_proto import Example
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
-from shardmill.transforms.format.splits.by_hash import HashSplits
+from shardmill.transforms.format.splits.by_row import HashSplits
 from shardmill.transforms.observers.tally import CountValues
 
 from ...examples import encode_rows, example_from_values

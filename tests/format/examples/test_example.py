@@ -15,8 +15,7 @@ from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.examples import example
 from shardmill.transforms.format.examples.example import EntryPrefixes, ExampleEncoder, entry_prefix
 from shardmill.transforms.format.schema.arrow_types import feature_of
-from shardmill.transforms.format.tfrecord.checksum import crc32c
-from shardmill.transforms.format.tfrecord.framing import frame_records
+from shardmill.transforms.format.tfrecord.framing import crc32c, frame_records
 
 from ...examples import encode_examples, example_from_values
 from ...tiers import examples

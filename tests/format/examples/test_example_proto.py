@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from google.protobuf import descriptor_pool
-from shardmill.transforms.format.examples.example_proto import Example, feature_values, iter_features, parse_example
+from shardmill.transforms.format.examples.decode_examples import Example, feature_values, iter_features, parse_example
 
 from ...examples import example_from_values
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.batches.arrow_memory import reference_views
 from shardmill.transforms.format.examples.example import NEUTRAL, frame_in_place
-from shardmill.transforms.format.tfrecord.checksum import crc32c
-from shardmill.transforms.format.tfrecord.framing import frame_records
+from shardmill.transforms.format.tfrecord.framing import crc32c, frame_records
 
 
 def test_reading_the_neutral_bytes_first_changes_no_checksum() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.batches.rows import RowOrigin
-from shardmill.transforms.format.examples.framed_rows import FramedRows, empty_batch, frames_in_place
+from shardmill.transforms.format.examples.encode_rows import FramedRows, empty_batch, frames_in_place
 from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.format.tfrecord.scan import scan_records
 

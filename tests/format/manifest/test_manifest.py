@@ -12,6 +12,7 @@ from shardmill.transforms.errors import DamageError
 from shardmill.transforms.format.batches.rows import Narrowing
 from shardmill.transforms.format.manifest.manifest import (
     Manifest,
+    ManifestLimits,
     RejectSummary,
     RowCounts,
     RunInfo,
@@ -20,7 +21,6 @@ from shardmill.transforms.format.manifest.manifest import (
     SplitEntry,
 )
 from shardmill.transforms.format.manifest.parser import parse_manifest
-from shardmill.transforms.format.manifest.parts import ManifestLimits
 from shardmill.transforms.format.schema.schema import Feature, Schema
 
 GOLDEN = """\

@@ -12,10 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format.manifest import parts as manifest_parts
-from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry, SplitEntry
+from shardmill.transforms.format.manifest import manifest as manifest_parts
+from shardmill.transforms.format.manifest.manifest import (
+    LIMITS,
+    Manifest,
+    ManifestLimits,
+    ShardEntry,
+    SplitEntry,
+    parse_part,
+)
 from shardmill.transforms.format.manifest.parser import parse_manifest
-from shardmill.transforms.format.manifest.parts import LIMITS, ManifestLimits, parse_part
 
 from .test_manifest import MANIFEST
 

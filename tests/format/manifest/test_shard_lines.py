@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import DamageError
 from shardmill.transforms.format.manifest import parser as manifest_parser
-from shardmill.transforms.format.manifest.manifest import Manifest
+from shardmill.transforms.format.manifest.manifest import Manifest, ShardLists, take_shard_lists
 from shardmill.transforms.format.manifest.parser import parse_manifest
-from shardmill.transforms.format.manifest.parts import ShardLists, take_shard_lists
 
 from .test_manifest import GOLDEN, MANIFEST
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from shardmill.transforms.format.columns.feature_column import feature_column
-from shardmill.transforms.format.examples.example_proto import Example, feature_values
+from shardmill.transforms.format.examples.decode_examples import Example, feature_values
 from shardmill.transforms.format.schema.arrow_types import arrow_type_of, feature_of
 from shardmill.transforms.format.schema.column_types import TYPES, UNITS, ColumnType, Form, named_type, natural_type
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.manifest.manifest import ShardEntry, SplitEntry
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.sidecars.croissant import croissant, shard_globs
+from shardmill.transforms.format.sidecars.sidecar_files import croissant, shard_globs
 
 from .test_sidecar_files import MANIFEST
 

@@ -9,7 +9,7 @@ from shardmill.transforms.format.batches.rows import RowOrigin, Rows
 from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.splits.by_column import ColumnSplits
+from shardmill.transforms.format.splits.by_row import ColumnSplits
 from shardmill.transforms.format.splits.splitter import TOO_MANY_SPLITS
 
 

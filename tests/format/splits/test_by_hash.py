@@ -14,7 +14,7 @@ from shardmill.transforms.format.batches.rows import FeatureColumn
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.splits.by_hash import HashSplits
+from shardmill.transforms.format.splits.by_row import HashSplits
 
 
 def column(array: pa.Array) -> FeatureColumn:

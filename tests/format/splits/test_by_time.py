@@ -12,7 +12,7 @@ from shardmill.transforms.format.batches.rows import RowOrigin, Rows
 from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.splits.by_time import TimeSplits
+from shardmill.transforms.format.splits.by_row import TimeSplits
 from shardmill.transforms.format.splits.splitter import Candidates
 
 BOUNDS = (("train", "2024-01-01"), ("val", "2024-02-01"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.tfrecord.checksum import (
+from shardmill.transforms.format.tfrecord.framing import (
     add_digests,
     crc32c,
     crc32c_combine,

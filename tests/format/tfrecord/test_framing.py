@@ -5,8 +5,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.tfrecord.checksum import crc32c, mask, record_digests
-from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES, frame_records, framed_crcs, join_frames
+from shardmill.transforms.format.tfrecord.framing import (
+    FRAME_BYTES,
+    crc32c,
+    frame_records,
+    framed_crcs,
+    join_frames,
+    mask,
+    record_digests,
+)
 
 
 def slow_frame(payload: bytes) -> bytes:

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.tfrecord.checksum import crc32c
-from shardmill.transforms.format.tfrecord.framing import Payloads, frame_records
+from shardmill.transforms.format.tfrecord.framing import Payloads, crc32c, frame_records
 from shardmill.transforms.format.tfrecord.scan import checksums_hold, scan_records
 
 RECORDS = st.lists(st.binary(min_size=4, max_size=60), min_size=1, max_size=40)

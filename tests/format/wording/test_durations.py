@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.wording.sizes import format_duration, parse_duration
+from shardmill.transforms.format.wording.printable import format_duration, parse_duration
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 

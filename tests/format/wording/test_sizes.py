@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.wording.sizes import format_size, parse_size
+from shardmill.transforms.format.wording.printable import format_size, parse_size
 
 
 @pytest.mark.parametrize(

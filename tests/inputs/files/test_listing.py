@@ -11,7 +11,7 @@ import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.errors import InputError
 from shardmill.transforms.inputs.files import listing
-from shardmill.transforms.inputs.files.formats import suffixes_of
+from shardmill.transforms.inputs.files.file_names import suffixes_of
 from shardmill.transforms.inputs.files.listing import expand_paths, list_entries, some_paths
 from shardmill.transforms.recognise.rules import Look
 

@@ -15,7 +15,7 @@ from shardmill.pipelines.runs import merge
 from shardmill.transforms.dataset.integrity import verify
 from shardmill.transforms.dataset.reading import compare_records
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.sources.tfrecord import inputs
+from shardmill.transforms.sources.tfrecord import schema
 
 from ...dataset.reading.test_replaced import overwritten, removed_and_made, version
 from .test_log_and_gc import run
@@ -99,10 +99,10 @@ def test_overwrite_says_what_it_means_for_readers(
         (("verify", "q"), verify, "_shard_checks"),
         (("verify", "q", "--quick"), verify, "_shard_checks"),
         (("diff", "q", "other", "--records"), compare_records, "_digests"),
-        (("merge", "q", "-o", "merged"), inputs, "locate_shard"),
-        (("merge", "q", "-o", "merged"), inputs, "list_file"),
+        (("merge", "q", "-o", "merged"), schema, "locate_shard"),
+        (("merge", "q", "-o", "merged"), schema, "list_file"),
         (("merge", "q", "-o", "merged"), merge, "read_tally"),
-        (("rebuild", "q", "-o", "rebuilt"), inputs, "list_file"),
+        (("rebuild", "q", "-o", "rebuilt"), schema, "list_file"),
         (("export", "q", "-o", "x.jsonl"), None, "open_dataset"),
     ],
     ids=str,

@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.runners import DataflowRunner, FlinkRunner, LocalRunner
-from shardmill.pipelines.engines.engine import Engine
-from shardmill.pipelines.engines.local import PlainEngine
+from shardmill.pipelines.engines.engine import Engine, PlainEngine
 from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.convert import begun, run_prepared
-from shardmill.pipelines.runs.engine_choice import engine_of
+from shardmill.pipelines.runs.python_api import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome
 from shardmill.transforms.dataset.integrity.verify import verify_dataset

@@ -14,7 +14,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import dry_run
-from shardmill.pipelines.runs.engine_choice import workers_of
+from shardmill.pipelines.runs.python_api import workers_of
 from shardmill.transforms.errors import SchemaError, SourceError
 
 COLUMNS = [f"c{index}" for index in range(5)]

@@ -12,7 +12,7 @@ from shardmill.pipelines.prepare.conversion import Conversion
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.transforms.errors import ConfigError, UsageError
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
-from shardmill.transforms.format.splits.by_hash import HashSplits
+from shardmill.transforms.format.splits.by_row import HashSplits
 from shardmill.transforms.format.splits.splitter import OneSplit, Splitter
 from shardmill.transforms.format.tfrecord.scan import LARGEST_RECORD_BYTES
 from shardmill.transforms.inputs.contract.source import Frozen

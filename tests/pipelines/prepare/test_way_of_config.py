@@ -18,7 +18,7 @@ from types import CodeType, FrameType
 import pytest
 from pydantic import BaseModel
 from shardmill import pipelines
-from shardmill.pipelines.config.yaml_reader import Document
+from shardmill.pipelines.config.errors import Document
 
 from ...command_line import Shardmill
 

@@ -15,7 +15,7 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format.examples.example_proto import Example
+from shardmill.transforms.format.examples.decode_examples import Example
 
 from ...command_line import Shardmill
 from ...examples import example_from_values

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.runs.merge import plan_merge
-from shardmill.transforms.dataset.commit.source_list import read_held_sources
+from shardmill.transforms.dataset.commit.accounting import read_held_sources
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import UsageError

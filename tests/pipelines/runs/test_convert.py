@@ -21,7 +21,7 @@ from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.engines.beam_pipeline import add_steps, make_pipeline
-from shardmill.pipelines.engines.local import LocalEngine
+from shardmill.pipelines.engines.engine import LocalEngine
 from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.engines.local import PlainEngine
+from shardmill.pipelines.engines.engine import PlainEngine
 from shardmill.pipelines.prepare import convert as convert_planning
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.format.splits import shard_plan
-from shardmill.transforms.tasks.planning import Plan
+from shardmill.transforms.inputs.contract.tasks import Plan
 
 from ...faults.plain_run import run_plainly
 from ...tiers import but_some_thorough

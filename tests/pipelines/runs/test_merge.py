@@ -18,8 +18,7 @@ from shardmill.transforms.dataset.storage.direct_file import AlignedBuffer
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.record_file import read_record_batches, read_records, write_records
 from shardmill.transforms.format.manifest.manifest import Manifest
-from shardmill.transforms.format.tfrecord.checksum import add_digests, crc32c
-from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
+from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES, add_digests, crc32c
 from shardmill.transforms.sources.tfrecord.pieces import renumbered
 
 from ...command_line import Screen, Shardmill

@@ -22,8 +22,7 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.dataset.storage.record_file import read_records, write_records
 from shardmill.transforms.errors import RunError, SchemaError, TooManyRejects
-from shardmill.transforms.format.tfrecord.checksum import add_digests, crc32c, mask, record_digests
-from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
+from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES, add_digests, crc32c, mask, record_digests
 
 from ...examples import example_from_values
 from ...tiers import examples

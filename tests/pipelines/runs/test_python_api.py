@@ -13,7 +13,7 @@ from shardmill.pipelines.cli import main
 from shardmill.pipelines.commands.flags import FLAGS
 from shardmill.pipelines.runs.python_api import _key_of, load_call
 from shardmill.transforms.errors import DataError, ShardmillWarning, TargetError, TooManyRejects, UsageError
-from shardmill.transforms.sources.csv.options import CsvInput
+from shardmill.transforms.sources.registry.options import CsvInput
 
 
 @pytest.fixture

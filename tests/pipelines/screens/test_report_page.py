@@ -21,8 +21,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.screens.report_page import DARK, LIGHT, MOST_CARDS, class_balance, differences
-from shardmill.transforms.dataset.storage.manifest_files import read_manifest
-from shardmill.transforms.dataset.storage.statistics_file import read_stats
+from shardmill.transforms.dataset.storage.manifest_files import read_manifest, read_stats
 from shardmill.transforms.observers.figures import Distinct, FeatureFigures, SplitFigures, Statistics, ValueCount
 
 from ...command_line import Shardmill

@@ -24,7 +24,7 @@ from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.workers.worker_processes import PROCESSES_FROM_BYTES, WorkerProcesses
 from shardmill.transforms.errors import RunError
 from shardmill.transforms.inputs.contract.source import Task
-from shardmill.transforms.tasks.task_files import TaskStaging
+from shardmill.transforms.inputs.contract.tasks import TaskStaging
 
 from ..cpu_time import slowness_by_the_clock
 

@@ -19,7 +19,7 @@ from shardmill.transforms import read_records
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, SourceError, TooManyRejects, UsageError
-from shardmill.transforms.format.examples.example_proto import Example
+from shardmill.transforms.format.examples.decode_examples import Example
 from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from shardmill.transforms.inputs.files.below_root import FileProblem, FilesBelow
 from shardmill.transforms.recipe.steps.files import Files

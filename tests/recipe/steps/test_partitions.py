@@ -16,7 +16,7 @@ from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.inputs.contract.source import Listing, SourceEntry
-from shardmill.transforms.recipe.steps.partitions import Partitions
+from shardmill.transforms.recipe.steps.beside_tables import Partitions
 
 HIVE = ("country=de/year=2023", "country=fr/year=2024")
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.archives.members import MemberError
 from shardmill.transforms.sources.archives.samples import joined_line, lines_of, object_line, text_of, value_of
+from shardmill.transforms.sources.archives.tar import MemberError
 from shardmill.transforms.sources.jsonl.values import LineError, parse_line
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 10**12) | st.text(max_size=6)

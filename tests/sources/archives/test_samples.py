@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.archives.members import Member
 from shardmill.transforms.sources.archives.samples import Form, Naming, Skipped, samples_of
+from shardmill.transforms.sources.archives.tar import Member
 
 
 class Names:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.inputs.files.listing import list_file
-from shardmill.transforms.sources.archives.open_archive import WHOLE, open_archive
 from shardmill.transforms.sources.archives.samples import Naming, Skipped, samples_of
-from shardmill.transforms.sources.archives.survey import Walk, look_at_archive
+from shardmill.transforms.sources.archives.survey import WHOLE, Walk, look_at_archive, open_archive
 
 from ...archives import tar_of, zip_of
 

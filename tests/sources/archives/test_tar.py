@@ -7,8 +7,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.archives.members import Damage, Kind
-from shardmill.transforms.sources.archives.tar import BLOCK, PlainBytes, StreamBytes, TarArchive
+from shardmill.transforms.sources.archives.tar import BLOCK, Damage, Kind, PlainBytes, StreamBytes, TarArchive
 
 
 def packed(files: list[tuple[str, bytes]], form: int = tarfile.PAX_FORMAT) -> bytes:

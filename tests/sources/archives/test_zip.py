@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.archives.members import Damage, Kind, Member, MemberError
+from shardmill.transforms.sources.archives.tar import Damage, Kind, Member, MemberError
 from shardmill.transforms.sources.archives.zip import ZipArchive
 
 from ...archives import zip_of

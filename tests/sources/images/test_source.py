@@ -20,7 +20,7 @@ from shardmill.transforms.errors import InputError, SchemaError, SourceError, Us
 from shardmill.transforms.format.batches.rows import Rows
 from shardmill.transforms.inputs.contract.source import Survey, Task
 from shardmill.transforms.sources.images.listing import ImageListing
-from shardmill.transforms.sources.images.rows import view_array
+from shardmill.transforms.sources.images.pieces import view_array
 from shardmill.transforms.sources.images.source import ImageLimits
 from shardmill.transforms.sources.registry.settings import Limits
 

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from shardmill.transforms.errors import InputError
 from shardmill.transforms.sources.images.listing import list_images, shuffled
 from shardmill.transforms.sources.images.pieces import ImagePieces, ReadFolder, cut_images
-from shardmill.transforms.sources.images.table import ImageColumns, ImageFile, ImageTable
-from shardmill.transforms.sources.images.walk import FolderEntry, ImageFolder
+from shardmill.transforms.sources.images.walk import FolderEntry, ImageColumns, ImageFile, ImageFolder, ImageTable
 
 FILES = st.lists(
     st.builds(

@@ -15,11 +15,11 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, InputError, SchemaError
 from shardmill.transforms.inputs.contract.source import map_in_turn
-from shardmill.transforms.inputs.files.formats import FORMATS, FormatEntry
+from shardmill.transforms.inputs.contract.tasks import decode_pieces, encode_pieces
+from shardmill.transforms.inputs.files.file_names import FORMATS, FormatEntry
 from shardmill.transforms.read import pick_source
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.recognise.rules import Look
-from shardmill.transforms.tasks.task_files import decode_pieces, encode_pieces
 
 from ...command_line import Shardmill
 from ...file_sources import made_source
@@ -179,7 +179,7 @@ def test_a_folder_of_a_dataset_is_of_records_though_its_lists_are_lines_of_json(
 def test_formats_are_named_and_their_options_checked_without_pyarrow_and_beam(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from shardmill.transforms.inputs.files.formats import FORMATS\n"
+        "from shardmill.transforms.inputs.files.file_names import FORMATS\n"
         "for name, entry in FORMATS.items():\n"
         "    options = entry.load().options.model_validate({'format': name, 'paths': ['a']})\n"
         "    entry.load().starter(options, '[a]', 'a')\n"

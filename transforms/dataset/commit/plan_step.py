@@ -28,22 +28,20 @@ from ...format.batches.rejects import rejects_allowed
 from ...format.batches.rows import FeatureColumn, Narrowing
 from ...format.columns.feature_column import columns_of
 from ...format.examples.decode_examples import ExampleDecoder
-from ...format.examples.framed_rows import frames_in_place
+from ...format.examples.encode_rows import frames_in_place
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import index_path, shard_file_name, staged_file, staged_sidecar
 from ...format.schema.schema import Schema
 from ...format.sidecars.sidecar_files import index_data, offsets_in
 from ...format.splits.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, SplitParts, plan_shards
 from ...format.splits.splitter import TOO_MANY_SPLITS, Candidates, Settlement, Settling
-from ...format.tfrecord.checksum import add_digests, crc32c_combine, crc32c_range
+from ...format.tfrecord.framing import add_digests, crc32c_combine, crc32c_range
 from ..stage.spec import JOIN_TWO, OWN_PIPELINE, DatasetSpec
 from ..stage.split_stager import OFFSETS, PART
-from ..stage.task_result import NO_TASK, TaskResult
-from ..stage.task_stager import new_parts
+from ..stage.task_stager import NO_TASK, TaskResult, new_parts
 from ..storage.record_file import RecordRun, read_record_batches
-from .accounting import REFUSAL_FILE, Accounts, Ledger, Refusal, count_shard, leave_tally
+from .accounting import REFUSAL_FILE, Accounts, Ledger, Refusal, carried_lines, count_shard, leave_tally, source_lines
 from .second_pass import ShuffleTask, leave_findings, lost_between, plan_second_pass, read_findings, respill
-from .source_list import carried_lines, source_lines
 
 # Put the records that tasks set aside where the splitter wants them, when all are counted.
 #

@@ -24,10 +24,9 @@ import pyarrow as pa
 from ...errors import DamageError
 from ...format.batches.observers import LeftOut
 from ...format.batches.rows import Frames
-from ...format.examples.framed_rows import frames_in_place
+from ...format.examples.encode_rows import frames_in_place
 from ...format.splits.shard_plan import MOST_SHARDS, Part, SplitParts, plan_tasks
-from ...format.tfrecord.checksum import add_digests, record_digests, unmask_each
-from ...format.tfrecord.framing import FRAME_BYTES
+from ...format.tfrecord.framing import FRAME_BYTES, add_digests, record_digests, unmask_each
 from ..stage.spec import DatasetSpec
 from ..stage.spill import (
     KNOWN_BYTES,
@@ -41,8 +40,7 @@ from ..stage.spill import (
     split_record,
     taken_records,
 )
-from ..stage.task_result import TaskResult
-from ..stage.task_stager import TaskStager, new_parts
+from ..stage.task_stager import TaskResult, TaskStager, new_parts
 from ..storage.object_storage import storage_at
 from ..storage.record_file import read_record_batches
 

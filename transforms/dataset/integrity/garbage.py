@@ -23,9 +23,8 @@ from itertools import islice
 from typing import Any, Final
 
 from ...errors import DamageError, InputError, UsageError
-from ...format.manifest.manifest import Manifest
+from ...format.manifest.manifest import LIMITS, Manifest, is_part_path, parts_named_in
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths, shard_name_pattern
-from ...format.manifest.parts import LIMITS, is_part_path, parts_named_in
 from ...format.wording.printable import printable_path
 from ..stage.run_lock import hold_if_dead, is_held
 from ..storage.contract import FileStatus, Storage

@@ -19,7 +19,7 @@ from itertools import groupby, islice, pairwise
 from typing import Final
 
 from ...errors import DamageError, InputError
-from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.manifest.manifest import Manifest, ShardEntry, is_part_path
 from ...format.manifest.naming import (
     INDEX_FOLDER,
     STAGING_FOLDER,
@@ -28,9 +28,8 @@ from ...format.manifest.naming import (
     staged_file,
     staged_sidecar,
 )
-from ...format.manifest.parts import is_part_path
 from ...format.sidecars.sidecar_files import groups_of, sidecar_files
-from ...format.tfrecord.checksum import add_digests
+from ...format.tfrecord.framing import add_digests
 from ...format.wording.hints import Command
 from ...format.wording.printable import printable, printable_path
 from ...observers.stats_files import STATS_FILES, STATS_JSON
@@ -44,12 +43,12 @@ from ..storage.manifest_files import (
     read_manifest,
     read_reject_lines,
     read_source_lines,
+    read_tally,
+    statistics_files,
 )
 from ..storage.object_storage import storage_at
 from ..storage.opened_generation import OpenedGeneration, ShardPlace, locate_shards
-from ..storage.statistics_file import read_tally, statistics_files
-from .findings import Finding, Report
-from .verify_shard import ShardCheck, ShardFacts, verify_shard, verify_size
+from .verify_shard import Finding, Report, ShardCheck, ShardFacts, verify_shard, verify_size
 
 # Whether the sizes of shards keep their promise: integers only.
 #

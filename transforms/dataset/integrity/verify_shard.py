@@ -1,11 +1,11 @@
-"""Verify one shard: its bytes, its framing, its records."""
+"""Verify one shard: its bytes, its framing, its records; and what `verify` found of all of them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +16,77 @@ from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import INDEX_FOLDER, IndexKind
 from ...format.schema.schema import Schema
 from ...format.sidecars.sidecar_files import index_data
-from ...format.tfrecord.checksum import add_digests, crc32c, record_digests
-from ...format.tfrecord.framing import FRAME_BYTES
+from ...format.tfrecord.framing import FRAME_BYTES, add_digests, crc32c, record_digests
 from ...format.tfrecord.scan import WRONG_DATA
 from ...format.wording.printable import printable_path
 from ..storage.contract import FileStatus
 from ..storage.manifest_files import check_regular, read_file
 from ..storage.object_storage import storage_at
 from ..storage.record_file import RecordRun, open_regular, read_record_batches
-from .findings import Finding
 from .record_walk import DamagedRange, walk_records
+
+# The findings of `verify`: each damage with its place, and the report of them all.
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One damage: the file (relative to the dataset's folder, printable), where in it, and what is wrong.
+
+    `record` counts from 1; `offset` is the byte at which that record begins, from 0 (of a compressed file: of its
+    contents). Both are None where the damage is not that of one record.
+    """
+
+    file: str
+    reason: str
+    record: int | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        if self.record is None:
+            return f"{self.file}: {self.reason}"
+        return f"{self.file} record {self.record} at byte {self.offset}: {self.reason}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"file": self.file, "record": self.record, "offset": self.offset, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of `verify`. `notes` are worth knowing and no damage. `bytes` are those of shards.
+
+    `generation` is None for a TFRecord file that belongs to no dataset. After a `quick` look only sizes are known, and
+    `records` are those that the manifest states.
+    """
+
+    path: str
+    generation: int | None
+    shards: int
+    records: int
+    bytes: int
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    quick: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "generation": self.generation,
+            "ok": self.ok,
+            "quick": self.quick,
+            "shards": self.shards,
+            "records": self.records,
+            "bytes": self.bytes,
+            "findings": [finding.to_json() for finding in self.findings],
+            "notes": list(self.notes),
+        }
+
+
+# One shard, in one process.
+
 
 _READ_BYTES: Final = 4 << 20
 

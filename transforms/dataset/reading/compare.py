@@ -22,10 +22,9 @@ from ...format.manifest.manifest import Manifest, SplitEntry
 from ...format.schema.schema import Feature, Schema, feature_text
 from ...format.wording.printable import printable, printable_path
 from ...observers.figures import Distinct, FeatureFigures, Level, Statistics
-from ..commit.source_list import read_held_sources
-from ..storage.manifest_files import list_generations, read_overview
+from ..commit.accounting import read_held_sources
+from ..storage.manifest_files import list_generations, read_overview, read_stats
 from ..storage.opened_generation import open_generation
-from ..storage.statistics_file import read_stats
 
 _GENERATION: Final = re.compile(r"(.+)@([0-9]{1,19})")
 

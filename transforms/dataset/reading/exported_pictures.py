@@ -19,8 +19,7 @@ from ...errors import DamageError, UsageError
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Add
 from ...format.wording.printable import printable, printable_path
-from ..storage.direct_file import errors_named
-from ..storage.incomplete_file import new_file_named
+from ..storage.direct_file import errors_named, new_file_named
 from .exported_tables import ExportedRows, plain_list
 
 _SUFFIXES: Final = {

@@ -38,14 +38,12 @@ from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
 from ...observers.figures import Statistics
 from ...stores.store_url import is_store_url
-from ..rows.arrays import ArrayReader
 from ..rows.numbered_rows import NumberedRows, decoded, joined
-from ..rows.numpy_columns import NumpyColumns, Values, joined_columns
+from ..rows.numpy_columns import ArrayReader, NumpyColumns, RowSource, Values, joined_columns
 from ..rows.record_access import RecordStream
-from ..rows.row_source import RowSource
+from ..storage.manifest_files import read_stats
 from ..storage.opened_generation import OpenedGeneration, locate_shards, open_generation
 from ..storage.record_file import RecordRun
-from ..storage.statistics_file import read_stats
 
 if TYPE_CHECKING:
     import pandas as pd

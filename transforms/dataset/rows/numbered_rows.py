@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import DamageError, UsageError
-from ...format.examples.decode_examples import ExampleDecoder, ExampleError
-from ...format.examples.example_proto import parse_example
+from ...format.examples.decode_examples import ExampleDecoder, ExampleError, parse_example
 from ...format.manifest.manifest import ColumnEntry, Manifest, ShardEntry
 from ...format.nested.assemble import Disagreement, assemble
 from ...format.nested.keys import MASK, as_stored, type_of_document

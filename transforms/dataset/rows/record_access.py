@@ -28,8 +28,17 @@ from ...errors import DamageError, UsageError
 from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import index_path
 from ...format.sidecars.sidecar_files import offsets_in
-from ...format.tfrecord.checksum import crc32c, crc32c_of_lengths, crc32c_of_pieces, mask, mask_each
-from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, Payloads
+from ...format.tfrecord.framing import (
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    Payloads,
+    crc32c,
+    crc32c_of_lengths,
+    crc32c_of_pieces,
+    mask,
+    mask_each,
+)
 from ...format.wording.hints import Command
 from ...format.wording.printable import counted, printable_path
 from ...stores.object_reader import ObjectReader

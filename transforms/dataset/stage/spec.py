@@ -21,8 +21,7 @@ from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import Settling
 from ...format.wording.hints import Add, Command
-from ...format.wording.printable import printable
-from ...format.wording.sizes import check_shard_size
+from ...format.wording.printable import check_shard_size, printable
 from ...observers.figures import Level
 from ...observers.tally import Tally
 from ...stores.store_url import is_store_url

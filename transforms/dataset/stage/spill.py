@@ -23,7 +23,7 @@ from ...format.batches.arrow_memory import array_of
 from ...format.batches.rows import Frames
 from ...format.splits import shard_plan
 from ...format.splits.shard_plan import CutPoint, CutTable, Part, SplitParts
-from ...format.tfrecord.checksum import add_digests, split_mix
+from ...format.tfrecord.framing import add_digests, split_mix
 from ..storage.contract import PartFile
 
 _TASK_SHIFT: Final = 36

@@ -20,7 +20,7 @@ from ...format.batches.observers import Observer
 from ...format.batches.rows import Frames
 from ...format.sidecars.sidecar_files import index_data
 from ...format.splits.shard_plan import CUTS_PER_SHARD, CutChooser, CutPoint, CutTable, Part, PartKind, SplitParts
-from ...format.tfrecord.checksum import add_digests, crc32c, crc32c_through
+from ...format.tfrecord.framing import add_digests, crc32c, crc32c_through
 from ...format.tfrecord.gzip_members import compress_member
 from ..storage.contract import PartFile
 from ..storage.direct_file import FrameSlices

@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 from ...errors import InputError, TargetError, UnseenError
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.splits.shard_plan import PartRange
-from ...format.tfrecord.checksum import crc32c
+from ...format.tfrecord.framing import crc32c
 from ...format.wording.printable import nearest, printable_path
 from ...stores.store_url import places
 from .contract import FileStatus, Storage

@@ -16,10 +16,9 @@ from typing import ClassVar, Final
 
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.splits.shard_plan import PartRange
-from ...format.tfrecord.checksum import crc32c
+from ...format.tfrecord.framing import crc32c
 from ...stores.object_reader import ObjectReader, read_ahead
-from ...stores.object_store import ObjectInfo, ObjectStore, Upload, store_at
-from ...stores.piece_sender import at_once, finished_later
+from ...stores.object_store import ObjectInfo, ObjectStore, Upload, at_once, finished_later, store_at
 from ...stores.store_url import is_store_url, parse_store_url
 from .contract import FileStatus, Storage
 from .local_storage import LocalStorage

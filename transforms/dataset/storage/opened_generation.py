@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from io import FileIO
 
 from ...errors import DamageError, InputError, ReplacedError
-from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.manifest.manifest import LIMITS, Manifest, ShardEntry
 from ...format.manifest.naming import generation_file, staged_file
 from ...format.manifest.parser import parse_overview
-from ...format.manifest.parts import LIMITS
 from ...format.wording.hints import Command
 from ...format.wording.printable import printable_path
 from ...stores.object_reader import ObjectReader

@@ -23,8 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import DamageError, InputError, UsageError
-from ...format.tfrecord.checksum import crc32c
-from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES, Payloads, frame_records
+from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES, Payloads, crc32c, frame_records
 from ...format.tfrecord.gzip_members import (
     Form,
     InflateError,
@@ -47,8 +46,7 @@ from ...format.wording.printable import printable_path
 from ...stores.object_reader import ObjectReader
 from ...stores.object_store import store_at
 from ...stores.store_url import is_store_url, parse_store_url
-from .direct_file import recycled_array
-from .incomplete_file import incomplete_file
+from .direct_file import incomplete_file, recycled_array
 
 _PIECE_BYTES: Final = 2 << 20
 """What is read at once, the best of 256 KiB to 4 MiB: smaller pieces cost more calls, larger ones leave the cache."""

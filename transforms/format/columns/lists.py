@@ -20,8 +20,7 @@ from pyarrow import types
 
 from ...errors import SchemaError
 from ..batches.arrow_memory import I64, array_of, offsets_of, raw_values, valid_mask
-from ..schema.arrow_checks import meaning
-from ..schema.arrow_types import is_list
+from ..schema.arrow_types import is_list, meaning
 from ..schema.column_types import is_string
 from ..schema.schema import Feature
 from ..wording.hints import set_column

@@ -50,16 +50,21 @@ from ..batches.arrow_memory import (
 )
 from ..batches.rows import FeatureColumn, Frames
 from ..schema.schema import Kind
-from ..tfrecord.checksum import U32, crc32c, crc32c_each, cut, mask_each, record_digests
 from ..tfrecord.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
+    U32,
     Payloads,
+    crc32c,
+    crc32c_each,
+    cut,
     footer_views,
     framed_crcs,
     header_views,
     header_words,
     join_frames,
+    mask_each,
+    record_digests,
 )
 
 # Records written and framed in one pass over memory, with their checksums filled in afterwards.

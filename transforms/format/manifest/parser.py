@@ -18,15 +18,21 @@ from .manifest import (
     ALL_INDEXES,
     FORMAT,
     FORMAT_VERSION,
+    LIMITS,
     Manifest,
+    ManifestLimits,
+    PartEntry,
     RejectSummary,
     RowCounts,
     RunInfo,
     ShardEntry,
+    ShardLists,
     SourceSummary,
     SplitEntry,
+    is_part_path,
     lengthened,
     take_details,
+    take_shard_lists,
 )
 from .naming import (
     DATASET_NAME,
@@ -37,7 +43,6 @@ from .naming import (
     is_split_name,
     is_staging_path,
 )
-from .parts import LIMITS, ManifestLimits, PartEntry, ShardLists, is_part_path, take_shard_lists
 from .strict_json import (
     JsonError,
     ManifestProblem,

@@ -21,7 +21,7 @@ from ..batches.arrow_memory import I64, array_of, valid_mask
 from ..batches.rejects import CellError, CellProblem
 from ..columns.lists import lists_of
 from ..columns.numbers import int64_values
-from ..schema.arrow_checks import has_unit
+from ..schema.arrow_types import has_unit
 from ..schema.column_types import Test, natural_type
 from ..schema.schema import Feature
 from ..wording.printable import printable

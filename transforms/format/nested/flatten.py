@@ -29,7 +29,7 @@ from ...errors import SchemaError
 from ..batches.arrow_memory import I64, array_of
 from ..batches.rejects import CellError, CellProblem
 from ..columns.lists import NULLS_IN_LISTS, lists_of, nulls_in_lists, plain_array
-from ..schema.arrow_checks import run_values
+from ..schema.arrow_types import run_values
 from ..schema.column_types import is_string
 from ..schema.schema import ColumnRule
 from ..wording.hints import Add, set_column

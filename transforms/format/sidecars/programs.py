@@ -16,8 +16,7 @@ from ..nested.keys import FLAT_VALUES, ROW_LENGTHS
 from ..schema.schema import Feature
 from ..wording.hints import Command, Set
 from ..wording.printable import printable, printable_path
-from .croissant import NAME as CROISSANT
-from .croissant import classes_of, shard_globs
+from .sidecar_files import CROISSANT, classes_of, shard_globs
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from ..manifest.naming import set_aside
 from ..schema.column_types import column_type
 from ..schema.schema import Schema
 from ..wording.printable import printable
-from .by_hash import FractionSplits, binary_values, hash_numbers, without_key
+from .by_row import FractionSplits, binary_values, hash_numbers, without_key
 from .splitter import Assigned, Candidates, Settlement, Settling, present_rows, scalar_feature
 
 # Deal records to splits by counts: integers in, integers out.

@@ -24,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from crc32c import crc32c
 
-from .checksum import crc32c_of_lengths, mask, mask_each, unmask_each
-from .framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, Payloads
+from .framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, Payloads, crc32c_of_lengths, mask, mask_each, unmask_each
 
 # Find records again where the walk from one to the next is broken.
 #

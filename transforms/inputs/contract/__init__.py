@@ -1,1 +1,1 @@
-"""What every source does (list, survey, read), how its pieces are cut into tasks, and how a task is read."""
+"""What every source does (list, survey, read), and the life of a task: cut from a source, read, staged in one call."""

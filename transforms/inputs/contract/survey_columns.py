@@ -17,8 +17,17 @@ from ...format.batches.rejects import CellError, CellProblem
 from ...format.batches.rows import Rows
 from ...format.nested.flatten import refuse_unsupported, without_json
 from ...format.nested.keys import is_flat
-from ...format.schema.arrow_checks import PERIOD, common_type, meaning, promoted_type
-from ...format.schema.arrow_types import classes_in, feature_of, is_list, media_lines, named_fields
+from ...format.schema.arrow_types import (
+    PERIOD,
+    classes_in,
+    common_type,
+    feature_of,
+    is_list,
+    meaning,
+    media_lines,
+    named_fields,
+    promoted_type,
+)
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Python
 from ...format.wording.printable import NoColumnError, first_names, printable

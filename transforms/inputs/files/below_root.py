@@ -20,7 +20,7 @@ from typing import Final
 from ...errors import SourceError
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
-from .formats import FORMATS
+from .file_names import FORMATS
 from .open_file import not_here
 
 MACHINE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT})

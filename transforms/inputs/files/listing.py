@@ -23,13 +23,12 @@ from typing import Final
 
 from ...dataset.storage.local_storage import no_such_path
 from ...errors import InputError, SourceError
-from ...format.tfrecord.checksum import crc32c
+from ...format.tfrecord.framing import crc32c
 from ...format.wording.printable import printable_path, shell_path
 from ..contract.source import Listing, SourceEntry, Traits
-from .formats import has_suffix
+from .file_names import Ignored, LeftOut, has_suffix, notes_among, why_skipped
 from .object_listing import find_objects, look_at_object, object_name
 from .open_file import ReadAt, is_object, open_file, open_listed, read_at
-from .skipped_names import Ignored, LeftOut, notes_among, why_skipped
 
 _OF_FILES: Final = Traits()
 

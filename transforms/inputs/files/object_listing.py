@@ -22,8 +22,7 @@ from ...format.wording.printable import printable, printable_path
 from ...stores.object_store import ObjectInfo, ObjectStore, store_at
 from ...stores.store_url import STORES, StoreUrl, parse_store_url
 from ..contract.source import SourceEntry
-from .formats import has_suffix
-from .skipped_names import Ignored, LeftOut, notes_among, why_skipped
+from .file_names import Ignored, LeftOut, has_suffix, notes_among, why_skipped
 
 _DOTTED: Final = re.compile(r"/\.|/\Z")
 """What `**` does not match: a key that has a step which begins with a dot, or that stands for a folder."""

@@ -31,8 +31,7 @@ from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import first_names, printable
 from ...pictures.facts import APPLY, BOXES_OF_TURNED, UPRIGHT
 from ...pictures.masks import mask_png, pycocotools
-from ...pictures.placement import SIDEWAYS, Placement, placed_mask, turned_points
-from ...pictures.preprocess_picture import Ready
+from ...pictures.preprocess import SIDEWAYS, Placement, Ready, placed_mask, turned_points
 from ..step import Column, Labels, Step, StepByType, Stepped, Types, is_text
 from .objects import (
     CENTER,

@@ -35,8 +35,8 @@ from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Python, set_column
 from ...format.wording.printable import NoColumnError, printable
 from ...inputs.contract.selection import Selection
-from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem, notes_of
+from ...pictures.structure import ImageCheck
 from ..step import Column, Step, StepByType, Stepped, as_text, is_text, with_column
 from .columns import Keep
 from .files import FILENAME

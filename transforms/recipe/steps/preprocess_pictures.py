@@ -27,13 +27,11 @@ from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Set
 from ...format.wording.printable import NoColumnError
-from ...pictures.check import DECODED, ImageCheck
 from ...pictures.codec import Codec
-from ...pictures.facts import UPRIGHT, Check, ImageFacts, ImageProblem, notes_of
+from ...pictures.facts import UPRIGHT, Check, ImageFacts, ImageProblem, Preprocess, notes_of
 from ...pictures.pillow_decode import PILLOW_NAMES
-from ...pictures.placement import Placement
-from ...pictures.preprocess_options import Preprocess
-from ...pictures.preprocess_picture import PictureMaker, Ready, make_mask
+from ...pictures.preprocess import PictureMaker, Placement, Ready, make_mask
+from ...pictures.structure import DECODED, ImageCheck
 from ..step import Column, Step, StepByType, Stepped
 from .boxes import PLACEMENT, PLACEMENT_TYPE, Boxes, BoxesByType, placement_array
 from .pictures import ENCODED, FACTS, PictureCells, fact_array, item_type

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import quoted
-from ...inputs.contract.call import shown_path
+from ...inputs.contract.selection import shown_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.open_file import is_object
 

@@ -23,10 +23,10 @@ from typing import Final
 
 from ...format.wording.hints import Add, Foreign, Set, read_csv, runnable, set_column
 from ...format.wording.printable import first_names, printable
-from ...inputs.contract.call import Call, shown_path, typed_path
+from ...inputs.contract.selection import Call, shown_path, typed_path
+from ...inputs.files.file_names import ARCHIVE, is_of_roboflow, is_other_file, why_skipped
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
-from ...inputs.files.skipped_names import ARCHIVE, is_of_roboflow, is_other_file, why_skipped
 from ..evidence.label_names import HEAD_BYTES, YOLO_LINES
 from ..evidence.picture_tables import names_of_cells
 

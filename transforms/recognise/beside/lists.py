@@ -18,8 +18,8 @@ from typing import Final
 
 from ...format.wording.hints import Add, Set, read_csv, set_column
 from ...format.wording.printable import first_names, printable_path
-from ...inputs.contract.call import shown_path, typed_path
-from ...inputs.files.formats import FORMATS
+from ...inputs.contract.selection import shown_path, typed_path
+from ...inputs.files.file_names import FORMATS
 from ..evidence.label_names import lines_in
 from ..evidence.lists import BOTH, LIST_LINES, PICTURES, lists_beside, splits_by_lists
 from ..evidence.names import in_splits, split_in_words

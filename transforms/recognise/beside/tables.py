@@ -24,13 +24,12 @@ import pyarrow as pa
 
 from ...format.wording.hints import Add, Set, read_csv, runnable, set_column
 from ...format.wording.printable import first_names, printable, printable_path, quoted
-from ...inputs.contract.call import shown_path, typed_path
+from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.contract.source import Listing
-from ...inputs.files.documents import document_in, rows_of_document
-from ...inputs.files.formats import FORMATS
+from ...inputs.files.file_names import FORMATS, is_of_roboflow
+from ...inputs.files.foreign_texts import document_in, rows_of_document
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
-from ...inputs.files.skipped_names import is_of_roboflow
 from ..evidence.label_names import HEAD_BYTES
 from ..evidence.names import in_splits, is_form_for_answers, split_in_words, split_of_folder
 from ..evidence.picture_tables import box_columns, class_map, names_of_cells

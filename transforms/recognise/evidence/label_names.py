@@ -25,7 +25,7 @@ import yaml
 from ...errors import SourceError
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import first_names, printable, printable_path
-from ...inputs.contract.call import shown_path, typed_path
+from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.files.listing import beginning_of, is_there, list_file
 from ...inputs.files.open_file import open_file, open_listed, read_at
 

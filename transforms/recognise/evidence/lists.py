@@ -24,10 +24,9 @@ from typing import Final
 from ...errors import InputError, SourceError
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import first_names, printable, printable_path
-from ...inputs.contract.call import typed_path
-from ...inputs.files.formats import suffixes_of
+from ...inputs.contract.selection import typed_path
+from ...inputs.files.file_names import SPLITS, pictures_below, suffixes_of
 from ...inputs.files.listing import is_there
-from ...inputs.files.skipped_names import SPLITS, pictures_below
 from .label_names import OTHERS, beside_labels, labels_of, lines_in, path_in, pictures_in_list
 from .names import as_split, kind_of, split_of_folder
 

@@ -18,9 +18,8 @@ from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ...format.wording.hints import Add, Set
-from ...inputs.contract.call import Call
-from ...inputs.files.formats import FORMATS
-from ...inputs.files.skipped_names import SPLITS
+from ...inputs.contract.selection import Call
+from ...inputs.files.file_names import FORMATS, SPLITS
 
 MAX_LABEL_OFFSET: Final = 1000
 """An offset names that many labels that no class has; known models use 0 and 1."""

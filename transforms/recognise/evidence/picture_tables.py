@@ -14,9 +14,8 @@ from typing import Any, Final
 from ...errors import InputError
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import first_names, printable, printable_path
-from ...inputs.contract.call import Call
-from ...inputs.files.formats import FORMATS
-from ...inputs.files.skipped_names import why_skipped
+from ...inputs.contract.selection import Call
+from ...inputs.files.file_names import FORMATS, why_skipped
 from .names import is_split_folder
 
 

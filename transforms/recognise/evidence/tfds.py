@@ -23,7 +23,7 @@ from ...format.schema.schema import Pixels
 from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import counted, first_names, printable
-from ...inputs.contract.call import Call, shown_path, typed_path
+from ...inputs.contract.selection import Call, shown_path, typed_path
 from ...inputs.files.listing import beginning_of
 
 INFO: Final = "dataset_info.json"

@@ -31,10 +31,10 @@ from typing import Any, Final
 from ...errors import InputError, SourceError
 from ...format.wording.hints import Set
 from ...format.wording.printable import first_names
-from ...inputs.contract.call import Call, shown_path, typed_path
+from ...inputs.contract.selection import Call, shown_path, typed_path
+from ...inputs.files.file_names import is_other_file, pictures_below, why_skipped
 from ...inputs.files.listing import beginning_of, list_file
 from ...inputs.files.open_file import mapped, open_file, open_listed
-from ...inputs.files.skipped_names import is_other_file, pictures_below, why_skipped
 from ..beside.files import Around, kept_in_a_store
 from ..evidence.label_names import HEAD_BYTES, NAMES, OTHERS, YOLO_LINES, labels_of
 from ..evidence.lists import PICTURES, folders_of_pictures

@@ -25,11 +25,10 @@ from typing import Final, Literal
 from ...errors import UsageError
 from ...format.wording.hints import Foreign, Set, runnable, set_column
 from ...format.wording.printable import first_names, printable, printable_path
-from ...inputs.contract.call import shown_path, typed_path
-from ...inputs.files.formats import format_of_name
+from ...inputs.contract.selection import shown_path, typed_path
+from ...inputs.files.file_names import format_of_name, why_skipped
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
-from ...inputs.files.skipped_names import why_skipped
 from ...pictures.facts import ImageProblem
 from ..beside.files import MOST, Around
 from ..evidence.label_names import HEAD_BYTES

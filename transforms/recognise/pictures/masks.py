@@ -21,10 +21,10 @@ from typing import Final
 from ...errors import UsageError
 from ...format.wording.hints import Set
 from ...format.wording.printable import first_names, printable, printable_path
-from ...inputs.contract.call import Call, typed_path
+from ...inputs.contract.selection import Call, typed_path
 from ...inputs.files.open_file import is_object
-from ...pictures.check import READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem
+from ...pictures.structure import READABLE_FORMATS, ImageCheck
 from ..evidence.names import split_of_folder
 
 _OF_MASKS: Final = re.compile(

@@ -20,9 +20,9 @@ from typing import Any, Final
 from ...errors import InputError
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import first_names, printable
-from ...inputs.contract.call import shown_path, typed_path
+from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.contract.source import Recognised, SourceEntry
-from ...inputs.files.skipped_names import SPLITS, pictures_below
+from ...inputs.files.file_names import SPLITS, pictures_below
 from ..evidence.hugging_face import Stated
 from ..evidence.names import (
     FOLD,

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import first_names, printable
-from ...inputs.contract.call import Call, shown_path
+from ...inputs.contract.selection import Call, shown_path
 from ...inputs.contract.source import SourceEntry
 from ..evidence.hugging_face import Stated, loaded_splits, saved_splits, split_named, stated_in
 from ..evidence.lists import IMAGE_SETS, splits_by_lists

@@ -27,7 +27,7 @@ from typing import Final
 from ...errors import InputError, SourceError
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import first_names, printable
-from ...inputs.contract.call import typed_path
+from ...inputs.contract.selection import typed_path
 from ...inputs.contract.source import SourceEntry
 from ...inputs.files.open_file import is_object, open_file, open_listed, read_at
 from ..splits.seen import Seen

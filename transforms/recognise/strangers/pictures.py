@@ -26,9 +26,9 @@ from typing import Any, Final
 
 from ...errors import InputError
 from ...format.wording.hints import Foreign, Set
-from ...inputs.contract.call import Call, shown_path, typed_path
+from ...inputs.contract.selection import Call, shown_path, typed_path
+from ...inputs.files.file_names import is_other_file
 from ...inputs.files.listing import beginning_of
-from ...inputs.files.skipped_names import is_other_file
 from ..evidence.names import split_in_words
 from ..pictures.box_layouts import files_below, files_in, folders_of_splits, root_of
 from ..splits.seen import Seen

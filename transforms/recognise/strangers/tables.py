@@ -24,12 +24,11 @@ import pyarrow.parquet as pq
 from ...errors import InputError
 from ...format.wording.hints import Command, Set, read_csv, runnable
 from ...format.wording.printable import counted, first_names, printable_path
-from ...inputs.contract.call import shown_path, typed_path
+from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.contract.source import Listing
-from ...inputs.files.formats import format_of_name
+from ...inputs.files.file_names import format_of_name, is_note_of_texts
 from ...inputs.files.listing import beginning_of, is_there
 from ...inputs.files.open_file import is_object
-from ...inputs.files.skipped_names import is_note_of_texts
 from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
 from ..evidence.names import MAGIC, is_form_for_answers, kind_of, split_in_words, split_of_folder

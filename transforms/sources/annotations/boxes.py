@@ -29,11 +29,11 @@ from typing import Any, Final
 
 from ...errors import SourceError
 from ...format.wording.printable import first_names, printable
-from ...inputs.contract.call import shown_path
+from ...inputs.contract.selection import shown_path
 from ...inputs.contract.source import ParallelMap, SourceEntry
+from ...inputs.files.file_names import pictures_below
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import open_file, open_listed
-from ...inputs.files.skipped_names import pictures_below
 from ...recipe.steps.objects import ID
 from ...recognise.evidence.names import kind_of, split_in_words
 from ...recognise.evidence.picture_tables import BoxColumns, box_columns, box_header, class_map

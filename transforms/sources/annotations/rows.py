@@ -24,7 +24,7 @@ from ...format.batches.arrow_memory import array_of, bitmap_of, raw_values, text
 from ...format.wording.hints import Set
 from ...format.wording.printable import counted
 from ...inputs.contract.source import ParallelMap, SourceEntry
-from ...inputs.files.formats import has_suffix, suffixes_of
+from ...inputs.files.file_names import has_suffix, suffixes_of
 from ...pictures.masks import pycocotools
 from ...recipe.steps.objects import ID, MASK, OBJECTS, SIZE
 

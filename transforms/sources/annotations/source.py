@@ -32,9 +32,9 @@ from ...inputs.contract.source import (
     Task,
     Traits,
 )
+from ...inputs.files.file_names import is_other_file
 from ...inputs.files.listing import entry_name, list_entries, list_file
 from ...inputs.files.open_file import check_stamp
-from ...inputs.files.skipped_names import is_other_file
 from ...recipe.steps.label import numbers_note
 from ...recipe.steps.objects import OBJECTS
 from ...recognise.evidence.label_names import is_label, labels_of

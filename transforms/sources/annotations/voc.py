@@ -30,7 +30,7 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from ...format.wording.printable import counted, first_names, printable
-from ...inputs.contract.call import shown_path
+from ...inputs.contract.selection import shown_path
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import open_file, open_listed

@@ -24,10 +24,10 @@ from typing import Any, Final
 
 from ...errors import SourceError
 from ...format.wording.printable import first_names, printable, printable_path
-from ...inputs.contract.call import shown_path
+from ...inputs.contract.selection import shown_path
 from ...inputs.contract.source import ParallelMap, SourceEntry
+from ...inputs.files.file_names import pictures_below
 from ...inputs.files.open_file import is_object, open_file, open_listed
-from ...inputs.files.skipped_names import pictures_below
 from ...recognise.evidence.label_names import Beside, beside_labels
 from .rows import (
     UNREAD,

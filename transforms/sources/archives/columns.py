@@ -19,11 +19,11 @@ from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import counted, printable
-from ...inputs.files.formats import suffixes_of
+from ...inputs.files.file_names import suffixes_of
 from ...recipe.steps.label import MOST_CLASSES, in_order_of_numbers
 from ...recognise.evidence.names import is_split_folder, split_of_folder
 from ...recognise.pictures.layout import Layout, Meaning
-from ..images.rows import LABEL
+from ..images.pieces import LABEL
 from ..jsonl.columns import MOST_ODD, Evidence, JsonFrozen, PieceEvidence, choose_columns, key_fields, known_columns
 from .samples import CLASS, KEY, Form
 from .survey import ArchiveEvidence, ColumnEvidence

@@ -17,10 +17,9 @@ from ...format.batches.rows import Rows
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ...recognise.pictures.layout import FolderRole, Layout, role_of
-from ..images.rows import LABEL
+from ..images.pieces import LABEL
 from ..jsonl.parse import LineParser, parse_lines
 from .columns import CLASS_TEXT, PICTURE, ArchiveFrozen
-from .members import NOT_READ, Kind, MemberError
 from .samples import (
     CLASS,
     KEY,
@@ -34,6 +33,7 @@ from .samples import (
     text_of,
     value_of,
 )
+from .tar import NOT_READ, Kind, MemberError
 
 _AGAIN: Final = (
     'the key "{}" was in this archive before: members of a sample have to follow each other; make the archive again, '

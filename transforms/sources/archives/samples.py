@@ -23,12 +23,11 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ...format.wording.printable import printable_path
-from ...inputs.files.formats import suffixes_of
-from ...inputs.files.skipped_names import Ignored, why_skipped
+from ...inputs.files.file_names import Ignored, suffixes_of, why_skipped
 from ..registry.settings import Limits
 from ..text.lines import Lines
 from ..text.open_text import Cut
-from .members import Archive, Damage, Kind, Member, MemberError
+from .tar import Archive, Damage, Kind, Member, MemberError
 
 # What members say in text becomes lines of JSON, which are typed and parsed as those of files are.
 #

@@ -22,7 +22,7 @@ from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.hints import Foreign, Set, set_column
 from ...format.wording.printable import counted, first_names, printable, printable_path
-from ...inputs.contract.call import typed_path
+from ...inputs.contract.selection import typed_path
 from ...inputs.contract.source import (
     DatasetSchema,
     Frozen,
@@ -42,7 +42,7 @@ from ...recognise.beside.files import is_archive
 from ...recognise.evidence.names import split_in_words
 from ...recognise.pictures.layout import class_warnings
 from ...recognise.splits.find import refuse_other_splits, refuse_splits_inside
-from ..images.rows import LABEL
+from ..images.pieces import LABEL
 from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
 from ..jsonl.parse import LineParser
 from ..registry.file_source import FileSource
@@ -58,14 +58,13 @@ from .columns import (
     columns_of,
     table_beside,
 )
-from .members import Damage, Kind, Member, MemberError
-from .open_archive import WHOLE, OpenArchive, open_archive
 from .rows import Numbered, SampleReader
 from .samples import KEY, Form, Naming, Sample, Skipped, Visit, limit_of, samples_of
-from .survey import ArchiveEvidence, Walk, look_at_archive
+from .survey import WHOLE, ArchiveEvidence, OpenArchive, Walk, look_at_archive, open_archive
+from .tar import Damage, Kind, Member, MemberError
 
 if TYPE_CHECKING:
-    from .options import ArchiveInput
+    from ..registry.options import ArchiveInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

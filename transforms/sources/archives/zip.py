@@ -24,8 +24,7 @@ from isal import isal_zlib
 
 from ...format.wording.printable import printable_path
 from ...inputs.files.open_file import ReadAt
-from .members import Damage, Kind, Member, MemberError
-from .tar import PlainBytes
+from .tar import Damage, Kind, Member, MemberError, PlainBytes
 
 _END: Final = struct.Struct("<4s4H2LH")
 _END_MARK: Final = b"PK\x05\x06"

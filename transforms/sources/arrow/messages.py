@@ -19,8 +19,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from ...format.batches.arrow_memory import free_rows, may_be_free
 from ...format.wording.hints import Set
-from ...limits.free_rows import free_rows, may_be_free
 
 # Read tables of a flatbuffer, of which Arrow's metadata is made: as much of it as finding record batches takes.
 #

@@ -17,15 +17,16 @@ import pyarrow.compute as pc
 from ...errors import SchemaError, SourceError
 from ...format.batches.arrow_memory import raw_values, valid_mask
 from ...format.batches.rows import RowOrigin, Rows
-from ...format.schema.arrow_checks import (
+from ...format.schema.arrow_types import (
     check_batch,
     check_names,
     fix_of_value,
+    named_classes,
     period_mark,
     storage_column,
     storage_type,
+    with_classes,
 )
-from ...format.schema.arrow_types import named_classes, with_classes
 from ...format.wording.hints import Foreign
 from ...format.wording.printable import printable
 from ...inputs.contract.selection import Selection

@@ -21,7 +21,7 @@ from ...errors import InputError, SourceError
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import printable
 from ...inputs.contract.source import SourceEntry
-from ...inputs.files.formats import suffixes_of
+from ...inputs.files.file_names import suffixes_of
 from ...inputs.files.listing import list_file, some_paths
 from ..text.open_text import is_transparent, plain_encoding, sniff_text, stream_text
 from .chunks import skip_lines, skip_sep_line

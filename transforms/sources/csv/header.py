@@ -17,12 +17,12 @@ from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Command, Set
 from ...format.wording.printable import counted, printable
-from ...inputs.contract.call import Call
-from ...inputs.contract.selection import UNITE, as_one_column, same_but_capitals
+from ...inputs.contract.selection import UNITE, Call, as_one_column, same_but_capitals
 from ...inputs.contract.source import SourceEntry
+from ...inputs.files.file_names import with_tabs
 from ...inputs.files.foreign_texts import LIBSVM, told_of_text
-from ...inputs.files.formats import with_tabs
 from ...inputs.files.open_file import SHORTER, DiskErrors, expect, open_file, read_blocks
+from ..registry.settings import wrong_signs
 from ..text.open_text import (
     BLOCK_BYTES,
     Cut,
@@ -36,14 +36,13 @@ from ..text.open_text import (
     times_wider,
 )
 from .chunks import Chunk, StreamLimits, UnclosedQuoteError, cut_stream, skip_lines, skip_sep_line
-from .hints import wrong_signs
 from .obstacles import quotes_are_text
 from .parse import QUOTES_ARE_TEXT, CsvLimits, Parser, header_cells
 from .quote_bits import Dialect
 from .record_starts import FileScan, record_ends
 
 if TYPE_CHECKING:
-    from .options import CsvInput
+    from ..registry.options import CsvInput
 
 
 _YEARS: Final = range(1800, 2101)

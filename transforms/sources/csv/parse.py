@@ -24,12 +24,11 @@ from ...format.schema.schema import Feature
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import VALUE_LIMIT, printable
 from ...inputs.contract.selection import refuse_far_more
-from ..registry.settings import Limits
+from ..registry.settings import Limits, wrong_signs
 from ..text.cast import cast_column, cell_bytes, nullify, problem_of, text_type, type_noun, without_words
 from ..text.lines import over_record_bytes
 from ..text.open_text import BLOCK_BYTES, Cut, NotUtf8Error, encoding_hint, is_utf8, to_utf8
 from .chunks import Chunk, CsvOrigin
-from .hints import wrong_signs
 from .obstacles import quotes_are_text
 from .quote_bits import CR, ESCAPE, LF, Dialect
 from .record_starts import TornCell, cell_delimiters, padded, record_ends, torn_cells, usual_text

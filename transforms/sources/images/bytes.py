@@ -27,8 +27,7 @@ from ...pictures.facts import ImageProblem
 from ...stores.object_store import ChangedObject, store_at
 from ...stores.store_url import StoreUrl, parse_store_url
 from .pieces import ReadFolder
-from .table import ImageFile
-from .walk import NOT_READABLE
+from .walk import NOT_READABLE, ImageFile
 
 THREADS: Final = 2
 """Threads that fetch the images of one task."""

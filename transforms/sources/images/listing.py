@@ -28,10 +28,10 @@ from ...format.batches.arrow_memory import array_of, true_mask
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable_path
 from ...inputs.contract.source import Listing, SourceEntry, Traits
+from ...inputs.files.file_names import Ignored, is_other_file, left_out_text, why_skipped
 from ...inputs.files.listing import entry_name, holds_dataset
 from ...inputs.files.object_listing import match_url, object_name
 from ...inputs.files.open_file import is_object
-from ...inputs.files.skipped_names import Ignored, is_other_file, left_out_text, why_skipped
 from ...recognise.evidence.names import is_split_folder, split_in_words
 from ...recognise.pictures.box_layouts import AnnotationFile
 from ...recognise.pictures.layout import Meaning
@@ -39,8 +39,7 @@ from ...recognise.rules import PictureFolders
 from ...recognise.strangers.files import COPY
 from ...stores.object_store import Level, ObjectInfo, number_of, store_at
 from ...stores.store_url import parse_store_url
-from .table import ImageFile, ImageTable
-from .walk import FolderEntry, ImageFolder, ImageWalk, Scan, facts_of
+from .walk import FolderEntry, ImageFile, ImageFolder, ImageTable, ImageWalk, Scan, facts_of
 
 # The shuffled order of images: by a digest of the seed and each path below its root, the same on every machine.
 #

@@ -23,8 +23,8 @@ from ...format.schema.schema import Choice
 from ...inputs.contract.source import DatasetSchema, Frozen, Listing, ParallelMap, Survey, Task
 from ...inputs.files.open_file import is_object
 from ...limits.turns import ROW_BYTES, taking_turns
-from ...pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...pictures.facts import ImageProblem, notes_of
+from ...pictures.structure import DECODED, READABLE_FORMATS, ImageCheck
 from ...recipe.steps.label import in_order_of_numbers, numbers_note, refuse_other_numbers
 from ...recognise.pictures.layout import Layout, Meaning, class_warnings, empty_classes, unknown_class, unknown_warning
 from ...recognise.rules import recognise_pictures
@@ -32,12 +32,24 @@ from ...recognise.strangers.files import pictures_twice
 from ..registry.file_source import FileSource
 from .bytes import Batch, Fetched, fetch_ahead, read_image_bytes, read_object_into
 from .listing import OF_FOLDERS, ImageListing, list_images, mask_warning, shuffled
-from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
-from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_fields, image_place, image_schema
-from .table import ImageFile
+from .pieces import (
+    ENCODED,
+    LABEL,
+    ImageOrigin,
+    ImagePiece,
+    ImagePieces,
+    ImageRow,
+    ReadFolder,
+    cut_images,
+    image_batch,
+    image_fields,
+    image_place,
+    image_schema,
+)
+from .walk import ImageFile
 
 if TYPE_CHECKING:
-    from .options import ImagesInput
+    from ..registry.options import ImagesInput
 
 _UNUSED: Final = "_unused_"
 

@@ -22,17 +22,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
-from ...format.schema.arrow_checks import (
+from ...format.schema.arrow_types import (
     check_batch,
     common_type,
     fix_of_value,
     has_unit,
     in_unit,
+    named_classes,
     storage_column,
     storage_type,
     times_within,
+    with_classes,
 )
-from ...format.schema.arrow_types import named_classes, with_classes
 from ...format.wording.hints import Python
 from ...format.wording.printable import VALUE_LIMIT, nearest_name, printable
 from ..numpy.records import column_of_array

@@ -20,7 +20,7 @@ from ...format.batches.rows import Rows
 from ...format.schema.schema import Choice, Feature, Schema
 from ...format.wording.hints import Set
 from ...format.wording.printable import first_names, printable
-from ...inputs.contract.call import Call, typed_path
+from ...inputs.contract.selection import Call, typed_path
 from ...inputs.contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
 from ...inputs.files.open_file import DiskErrors, check_stamp, is_object
 from ...recognise.evidence.names import split_in_words

@@ -30,7 +30,7 @@ from .npy import ArrayChoice, ArrayStream, NpyError, NpyHeader, NumpyLimits, ope
 from .records import column_of_array, column_type, few_headers, read_records, refuse_pairs, same_rows, survey_records
 
 if TYPE_CHECKING:
-    from .options import NumpyInput
+    from ..registry.options import NumpyInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from ...errors import SourceError
 from ...format.batches.rejects import CellProblem
 from ...format.batches.rows import RowOrigin, Rows
-from ...format.schema.arrow_checks import check_batch, fix_of_value, in_unit, storage_column, storage_type
+from ...format.schema.arrow_types import check_batch, fix_of_value, in_unit, storage_column, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign
@@ -39,17 +39,19 @@ from .footer import (
     Footer,
     cast_as_written,
     choose_columns,
+    exact_timestamps,
     footer_of_plain_lists,
+    footer_of_raw_int96,
+    has_int96,
     leaf_count,
     open_parquet,
     read_footer,
     unreadable,
 )
-from .int96 import exact_timestamps, footer_of_raw_int96, has_int96
 from .pages import PackedSpans, PageBombError, check_pages, chunk_ranges
 
 if TYPE_CHECKING:
-    from .options import ParquetInput
+    from ..registry.options import ParquetInput
 
 
 BATCH_ROWS: Final = 32_000

@@ -1,8 +1,8 @@
 """What a format says of itself: its options, how a source is made of them, its starter text, and what goes with it.
 
-A format is a folder with a module that ends in `FORMAT = KvFormat()`, and a line in `formats`. Only `options` and
-`source` must be there. That module imports neither pyarrow nor its source before `source` is called, since a config is
-checked with it.
+A format is a value such as `CSV = CsvFormat()` in `sources/formats`, or in a module of another package, and a line in
+`FORMATS`. Only `options` and `source` must be there. Neither pyarrow nor its source is imported before `source` is
+called, since a config is checked with it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from ...inputs.contract.call import Call
+from ...inputs.contract.selection import Call
 from .options import FileOptions, Options
 from .settings import Limits, Settings
 
@@ -97,7 +97,7 @@ class Format(Generic[OptionsT]):
         if not isinstance(options, FileOptions) or options.partitions is not None:
             return kept
         from ...inputs.contract.selection import Selection
-        from ...recipe.steps.partitions import Partitions
+        from ...recipe.steps.beside_tables import Partitions
 
         return (Partitions(tuple(options.paths), Selection.of(options.columns, options.exclude_columns)), *kept)
 

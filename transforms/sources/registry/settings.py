@@ -1,13 +1,17 @@
-"""What a source is built from beside its own options: settings of the whole conversion."""
+"""What a source is built from beside its own options: settings of the whole conversion.
+
+Workers load this module, and no options: a rule that both know is here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...inputs.contract.call import Call
-from ...pictures.preprocess_options import Preprocess
+from ...format.wording.printable import quoted
+from ...inputs.contract.selection import Call
+from ...pictures.facts import Preprocess
 from ...recognise.evidence.names import FileSplits
 
 if TYPE_CHECKING:
@@ -58,3 +62,32 @@ class Settings:
     call: Call = field(default_factory=Call, compare=False, repr=False)
     pictures: Preprocess = field(default_factory=Preprocess)
     splits: FileSplits = field(default_factory=FileSplits)
+
+
+def wrong_signs(
+    delimiter: str,
+    quote: str | None,
+    escape: str | None,
+    comment: str | None,
+    null_values: Sequence[str],
+    trim: bool,  # noqa: FBT001 - all are keys of the config
+) -> str | None:
+    """Return why records cannot be read by these signs, None if they can."""
+    signs = {"delimiter": delimiter, "quote": quote, "escape": escape, "comment": comment}
+    seen: dict[str, str] = {}
+    for key, sign in signs.items():
+        if sign is not None and sign in seen:
+            return f"{seen[sign]} and {key} are both {quoted(sign)}; they must differ"
+        if sign is not None:
+            seen[sign] = key
+        if trim and key != "delimiter" and sign is not None and sign in " \t":
+            return f"{key} is a blank, and trim takes blanks away; leave one of them out"
+    if escape is not None and comment is not None:
+        return "escape and comment do not go together: an escape at the end of a comment may or may not belong to it"
+    for word in null_values:
+        if escape is not None and escape in word:
+            return (
+                f"null_values: {quoted(word)} holds the escape {quoted(escape)}, which is taken out of cells before; "
+                f"name the word without it ({quoted(word.replace(escape, ''))}), or leave the escape out"
+            )
+    return None

@@ -25,9 +25,9 @@ from ...errors import SourceError
 from ...format.tfrecord.gzip_members import InflateError, inflate
 from ...format.wording.hints import Add, Foreign, Set
 from ...format.wording.printable import first_names
-from ...inputs.contract.call import typed_path
+from ...inputs.contract.selection import typed_path
 from ...inputs.contract.source import ListedFile, Piece, SourceEntry, Stamp
-from ...inputs.files.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
+from ...inputs.files.file_names import FORMATS, HEAD_BYTES, format_of_first_bytes
 from ...inputs.files.open_file import DiskErrors, expect, is_object, open_file
 
 # Most readers take a stream that is cut, or that something else follows, for a whole one. Here each stream of a file

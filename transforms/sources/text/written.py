@@ -38,8 +38,8 @@ from ...format.schema.schema import ColumnRule, Feature, Schema, same_feature
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable, quoted
 from ...inputs.contract.source import DatasetSchema, Frozen, Survey, Task, refuse_others
+from ...inputs.contract.tasks import first_pieces
 from ...recipe.step import Column, Step, Stepped, as_text, is_text, with_column
-from ...tasks.planning import first_pieces
 from .cast import (
     FALSE,
     TRUE,

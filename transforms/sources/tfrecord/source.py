@@ -33,10 +33,23 @@ from ...inputs.files.open_file import check_stamp
 from ...recognise.evidence.tfds import missing_files, stated_of
 from ...recognise.rules import recognise
 from ..registry.file_source import FileSource
-from .inputs import InputFile, Inputs, find_inputs
-from .picked import Keys, Picking, columns_of, read_keys
-from .pieces import PieceReader, RecordsPiece, cut_run, is_compressed, pass_over, read_runs, rows_without, whole_file
+from .pieces import (
+    Keys,
+    Picking,
+    PieceReader,
+    RecordsPiece,
+    columns_of,
+    cut_run,
+    is_compressed,
+    pass_over,
+    read_keys,
+    read_runs,
+    rows_without,
+    whole_file,
+)
 from .schema import (
+    InputFile,
+    Inputs,
     Labels,
     Observation,
     Renumbered,
@@ -47,6 +60,7 @@ from .schema import (
     agree_on_schema,
     agree_with_files,
     allows_more,
+    find_inputs,
     hold_no_examples,
     joined_labels,
     places_of,
@@ -58,7 +72,7 @@ from .schema import (
 )
 
 if TYPE_CHECKING:
-    from .options import TfrecordInput
+    from ..registry.options import TfrecordInput
 
 
 @dataclass(frozen=True, slots=True)

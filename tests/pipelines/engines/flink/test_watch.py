@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.engines.flink.pipeline import JobWatch, counted, is_of_this_machine
-from shardmill.pipelines.engines.flink.processes import free_port
-from shardmill.pipelines.engines.flink.rest import FlinkRest
+from shardmill.pipelines.engines.flink.processes import FlinkRest, free_port
 from shardmill.pipelines.outcomes.disk_errors import disk_error, lasting_error
 from shardmill.pipelines.outcomes.summary import Counted
 from shardmill.transforms.errors import RunError, UnseenError

@@ -13,7 +13,7 @@ from shardmill.transforms.format.batches.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Choice, ColumnRule, Schema
 from shardmill.transforms.inputs.contract.source import Frozen, Listing, ParallelMap, Piece, Source, Survey, Task
-from shardmill.transforms.inputs.files.formats import suffixes_of
+from shardmill.transforms.inputs.files.file_names import suffixes_of
 from shardmill.transforms.inputs.files.listing import list_entries
 from shardmill.transforms.inputs.files.open_file import open_file, open_listed
 from shardmill.transforms.sources.registry.format import Format

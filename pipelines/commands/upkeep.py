@@ -1,26 +1,37 @@
-"""The commands that look after a dataset: `log`, its generations, `gc`, what none of them needs, and `index`."""
+"""The commands that look after a dataset: `log`, `gc`, `index`, `verify` and `salvage`."""
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
 from ...transforms.dataset.integrity.garbage import GarbageReport, collect_garbage
-from ...transforms.dataset.reading.make_index import MadeIndex, make_indexes
 from ...transforms.dataset.storage.manifest_files import GenerationInfo, list_history
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.hints import Add, Command
-from ...transforms.format.wording.printable import counted, escaped, printable, printable_path
-from ...transforms.format.wording.sizes import format_duration, format_size, parse_duration
-from ...transforms.sources.tfrecord.inputs import find_inputs
+from ...transforms.format.wording.printable import (
+    counted,
+    escaped,
+    format_duration,
+    format_size,
+    parse_duration,
+    printable,
+    printable_path,
+)
+from ..workers.worker_processes import count_workers
 
 if TYPE_CHECKING:
+    from ...transforms.dataset.integrity.record_walk import DamagedRange, SalvageReport
+    from ...transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts
+    from ...transforms.dataset.reading.count_records import MadeIndex
     from ..screens.screen import Screen
+
 
 _MOST_THREADS: Final = 4
 
@@ -46,6 +57,9 @@ def log_command(path: str, screen: Screen) -> int:
 
 
 def index_command(path: str, screen: Screen, *, text: bool, overwrite: bool) -> int:
+    from ...transforms.dataset.reading.count_records import make_indexes
+    from ...transforms.sources.tfrecord.schema import find_inputs
+
     files = [os.fsdecode(file.entry.path) for file in find_inputs([path], os.getcwd()).files]
     workers = min(os.cpu_count() or 1, _MOST_THREADS)
     with ThreadPoolExecutor(workers) as pool:
@@ -167,3 +181,105 @@ def _numbers(numbers: tuple[int, ...]) -> str:
         else:
             runs.append([number])
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
+
+
+# What is damaged: `verify` looks at a dataset, on all processors; `salvage` copies what is left of one file.
+#
+# Checking records holds the interpreter's lock for most of its time, so threads gain nothing: 8 million records of 229
+# bytes take 10.5 s in one thread, 10.6 s in two, and 5.7 s in two processes.
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Applies a function to each shard, in as many worker processes if that is faster (None: all processors).
+
+    From `processes_from_bytes` on two are faster than one: each takes half a second to start, and reads 200 MB/s.
+    """
+
+    workers: int | None = None
+    processes_from_bytes: int = 192 << 20
+
+    def __call__(
+        self, function: Callable[[ShardCheck], ShardFacts], checks: Iterable[ShardCheck]
+    ) -> Iterable[ShardFacts]:
+        shards: Sequence[ShardCheck] = list(checks)
+        workers = min(self.workers or count_workers("auto"), len(shards))
+        size = sum(0 if shard.entry is None else shard.entry.bytes for shard in shards)
+        if workers < 2 or size < self.processes_from_bytes:
+            return map(function, shards)
+        from ..workers.worker_processes import map_in_processes
+
+        return map_in_processes(function, shards, workers)
+
+
+def verify_command(path: str, screen: Screen, *, quick: bool = False, run: Spread | None = None) -> int:
+    """Print what is wrong with a dataset's folder or a TFRecord file; return 0, or 3 if anything is."""
+    from ...transforms.dataset.integrity.verify import verify_dataset
+
+    report = verify_dataset(path, quick=quick, run=run or Spread())
+    screen.verified(report)
+    return 0 if report.ok else DamageError.exit_code
+
+
+"""The number of damages that are shown; a file can have millions."""
+
+
+def salvage_command(path: str, folder: str, screen: Screen) -> int:
+    """Copy the intact records of a file, and print what was lost; return 0, or 3 if anything is damaged."""
+    from ...transforms.dataset.integrity.record_walk import salvage_file
+
+    report = salvage_file(path, folder)
+    if report.target is not None:
+        screen.done = f"{printable_path(report.target)} was written"
+    if screen.as_json:
+        screen.data(report.to_json())
+    else:
+        _print(report, screen)
+    return 0 if report.ok else DamageError.exit_code
+
+
+def _print(report: SalvageReport, screen: Screen) -> None:
+    from ..screens.terminal import shown_path
+
+    for damage in report.damages[:_SHOWN]:
+        screen.text(_line(damage), "yellow" if damage.recovered else "red")
+    if len(report.damages) > _SHOWN:
+        screen.text(f"and {len(report.damages) - _SHOWN:,} more damages; to list all of them, add --json")
+    if screen.quiet:
+        return
+    if report.target is None and report.ok:
+        screen.text(f"{report.path} is empty; nothing was written.", "bold green")
+        return
+    if report.target is None:
+        screen.text(f"No record of {report.path} is intact; nothing was written.", "bold red")
+    else:
+        size = f"{counted(report.records, 'record')}, {format_size(report.bytes)}"
+        screen.text(f"Wrote {shown_path(report.target)}: {size}.", "bold green")
+    screen.text(_loss(report), "bold green" if report.ok else "bold red")
+
+
+def _line(damage: DamagedRange) -> str:
+    if damage.recovered:
+        cost = "recovered"
+    elif damage.records:
+        cost = f"lost: {counted(damage.records, 'record')}"
+    else:
+        cost = "lost: what lay there"
+    where = f"bytes {damage.offset:,} to {damage.end:,}" if damage.end > damage.offset else f"byte {damage.offset:,}"
+    return escaped(f"record {damage.record:,}, {where}: {damage.reason} ({cost})")
+
+
+def _loss(report: SalvageReport) -> str:
+    if report.stated is not None:
+        if not report.lost_records:
+            return f"Nothing is lost: the manifest states {counted(report.stated, 'record')}."
+        return f"Lost: {counted(report.lost_records, 'record')} of the {report.stated:,} that the manifest states."
+    if not report.lost:
+        unless = "unless the file was cut between two records"
+        return f"Nothing is lost, {unless}: no manifest that can be read states its number."
+    unknown = [damage for damage in report.lost if not damage.records]
+    size = sum(damage.end - damage.offset for damage in report.lost)
+    parts = [f"at least {counted(report.lost_records, 'record')}"] if report.lost_records else []
+    if unknown:
+        parts.append(f"what lay in {counted(len(unknown), 'range')} that cannot be read")
+    return f"Lost: {', and '.join(parts)}{f' ({format_size(size)})' if size else ''}."
