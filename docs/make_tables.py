@@ -32,9 +32,9 @@ from shardmill.pipelines.config.remembered import DECISIONS
 from shardmill.transforms import errors
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.format.batches.rejects import CODES
+from shardmill.transforms.format.columns.flatten import empty_array, flatten_column
+from shardmill.transforms.format.columns.keys import type_document, type_of_document, unheld
 from shardmill.transforms.format.manifest.manifest import ColumnEntry
-from shardmill.transforms.format.nested.flatten import empty_array, flatten_column
-from shardmill.transforms.format.nested.keys import type_document, type_of_document, unheld
 from shardmill.transforms.format.schema.arrow_types import arrow_type_of, feature_of
 from shardmill.transforms.format.schema.column_types import TYPES
 from shardmill.transforms.format.schema.schema import Feature, Schema

@@ -312,7 +312,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         sys.exit(_command_line()(ours, prog_name="shardmill", **extra) or 0)
     except TyperException as wrong:
         from ..transforms.errors import UsageError
-        from .screens.screen import Screen
+        from .screens.summary_screen import Screen
 
         error = UsageError(wrong.format_message())
         Screen(as_json=True).error(error)

@@ -18,7 +18,7 @@ MODULES = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 PACKAGES = """
-transforms/format: wording schema batches tfrecord columns nested
+transforms/format: wording schema batches tfrecord columns
 transforms/format: manifest splits examples sidecars
 transforms: limits observers stores pictures
 transforms/dataset: storage stage commit rows

@@ -12,7 +12,7 @@ from ..runs.adopt import FileFacts, adopt_files
 from ..workers.worker_processes import count_workers
 
 if TYPE_CHECKING:
-    from ..screens.screen import Screen
+    from ..screens.summary_screen import Screen
 
 
 _PROCESSES_FROM_BYTES: Final = 192 << 20

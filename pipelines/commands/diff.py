@@ -17,7 +17,7 @@ from ...transforms.sources.tfrecord.schema import find_inputs, is_dataset
 
 if TYPE_CHECKING:
     from ...transforms.dataset.reading.compare_records import RecordDifference
-    from ..screens.screen import Screen
+    from ..screens.summary_screen import Screen
 
 
 _DIFFERENT: Final = 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...transforms.dataset.reading.exported_tables import ExportedRows
-    from ..screens.screen import Screen
+    from ..screens.summary_screen import Screen
 
 
 _FEW: Final = 8

@@ -30,11 +30,11 @@ from ...transforms.inputs.files.open_file import open_file
 from ...transforms.sources.tfrecord.schema import InputFile, Observation, find_inputs, is_dataset, places_of, widened_by
 from ...transforms.stores.store_url import is_store_url
 from ..config.sections import image_text
-from ..outcomes.splits_and_order import FOUND_BY, rule_text
+from ..outcomes.summary import FOUND_BY, rule_text
 from ..screens.summary_screen import MOST_FEATURES, name_text, nulls_text, schema_table
 
 if TYPE_CHECKING:
-    from ..screens.screen import Screen
+    from ..screens.summary_screen import Screen
 
 _LOOKED_AT: Final = 1000
 """The number of records that are examined in the first file."""

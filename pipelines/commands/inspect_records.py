@@ -35,7 +35,7 @@ from ...transforms.inputs.files.listing import expand_paths
 from ...transforms.stores.store_url import is_store_url
 
 if TYPE_CHECKING:
-    from ..screens.screen import Screen
+    from ..screens.summary_screen import Screen
 
 _SHOWN_BYTES: Final = 16
 """The number of bytes shown of a binary value: enough for a file's signature."""

@@ -26,7 +26,7 @@ from ..screens.streams import OutputError, discard_output
 
 if TYPE_CHECKING:
     from ..outcomes.summary import Count
-    from ..screens.screen import Screen
+    from ..screens.summary_screen import Screen
 
 _GRACE_SECONDS: Final = 5.0
 """After an interrupt, threads of the engine that do not end by themselves are left behind after this time."""
@@ -50,7 +50,7 @@ class Session:
     """
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
-        from ..screens.screen import Screen
+        from ..screens.summary_screen import Screen
 
         self.screen: Screen = Screen(as_json=as_json, quiet=quiet)
         self.staging: str | None = None

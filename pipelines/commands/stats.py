@@ -42,7 +42,7 @@ from ..screens.summary_screen import MOST_FEATURES, name_text
 from ..workers.worker_processes import count_workers
 
 if TYPE_CHECKING:
-    from ..screens.screen import Screen
+    from ..screens.summary_screen import Screen
 
 
 # Statistics as tables: one for each split, a line for each feature.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...transforms.dataset.integrity.record_walk import DamagedRange, SalvageReport
     from ...transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts
     from ...transforms.dataset.reading.count_records import MadeIndex
-    from ..screens.screen import Screen
+    from ..screens.summary_screen import Screen
 
 
 _MOST_THREADS: Final = 4

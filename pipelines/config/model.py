@@ -24,8 +24,8 @@ from pydantic import (
 )
 
 from ...transforms.format.batches.rejects import parse_max_rejects
+from ...transforms.format.columns.keys import LARGEST_GRID
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
-from ...transforms.format.nested.keys import LARGEST_GRID
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.wording.hints import Set

@@ -35,9 +35,9 @@ from ..workers.worker_processes import WorkerProcesses
 if TYPE_CHECKING:
     from ..config.model import Config
     from ..prepare.conversion import Conversion
-    from ..prepare.prepared import Prepared
+    from ..prepare.staged_plan import Prepared
     from ..runs.forecast import Sample
-    from ..screens.screen import Screen
+    from ..screens.summary_screen import Screen
 
 
 # The JSON Schema of configs: the file of the package, the copy beside a config, and the line that names it.

@@ -29,8 +29,7 @@ from ...transforms.inputs.contract.tasks import make_plan
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.recipe.source import RecipeSource
 from ...transforms.sources.registry.file_source import survey_under
-from ..outcomes.splits_and_order import rule_text, unchecked_append
-from ..outcomes.summary import Unchanged
+from ..outcomes.summary import Unchanged, rule_text, unchecked_append
 from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion
 from .convert import run_id_of
@@ -44,8 +43,7 @@ from .known_inputs import (
     without_held_datasets,
 )
 from .of_dataset import rule_of, schema_of
-from .prepared import Prepared
-from .staged_plan import Fingerprints, ListedSource, find_stopped, images_digest, mark_of
+from .staged_plan import Fingerprints, ListedSource, Prepared, find_stopped, images_digest, mark_of
 
 _SHOWN_SPLITS: Final = 3
 

@@ -26,8 +26,7 @@ from ...transforms.stores.store_url import is_store_url
 from ..workers.worker_processes import WorkerProcesses
 from .conversion import Conversion
 from .known_inputs import shared_warnings, with_readable_lists
-from .prepared import Prepared
-from .staged_plan import Fingerprints, ListedSource, find_stopped, mark_of
+from .staged_plan import Fingerprints, ListedSource, Prepared, find_stopped, mark_of
 
 
 def prepare(

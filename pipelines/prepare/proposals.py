@@ -24,7 +24,7 @@ from ...transforms.inputs.contract.tasks import first_batch, first_pieces
 from ...transforms.recipe.step import as_text
 from ...transforms.sources.text.cast import CLEAR_BOOLS, bool_words, means_null, prove_column
 from ...transforms.sources.text.written import ways_to_read
-from .prepared import Prepared
+from .staged_plan import Prepared
 
 _MOST_VALUES: Final = 1_000
 _FEWEST: Final = 3

@@ -30,13 +30,23 @@ from ...transforms.inputs.contract.selection import typed_path
 from ...transforms.inputs.files.file_names import FORMATS
 from ..engines.engine import Engine
 from ..outcomes.reject_groups import RejectedRun, read_head, rejects_text
-from ..outcomes.splits_and_order import added_records, order_note, share_warnings, shuffle_note
-from ..outcomes.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, picture_warnings
+from ..outcomes.summary import (
+    Count,
+    PlanReport,
+    Submitted,
+    Summary,
+    Watch,
+    added_records,
+    order_note,
+    oversize_warnings,
+    picture_warnings,
+    share_warnings,
+    shuffle_note,
+)
 from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
-from ..prepare.prepared import Prepared
 from ..prepare.proposals import lines_of_proposals
-from ..prepare.staged_plan import PLAN_FILE
+from ..prepare.staged_plan import PLAN_FILE, Prepared
 from ..screens.watching import watch_of
 from .forecast import room_notes
 from .python_api import What, called, engine_of, warn_of, workers_of

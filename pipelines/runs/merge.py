@@ -32,7 +32,7 @@ from ..outcomes.summary import PlanReport, Submitted, Summary, Watch
 from ..prepare.conversion import Conversion
 from ..prepare.convert import prepare
 from ..prepare.from_config import conversion_of
-from ..prepare.prepared import Prepared
+from ..prepare.staged_plan import Prepared
 from ..workers.worker_processes import WorkerProcesses
 from .convert import begun, ended, run_prepared, summary_of
 from .python_api import workers_of

@@ -20,8 +20,7 @@ from ...transforms.errors import RunError
 from ...transforms.format.wording.printable import counted
 from ...transforms.inputs.contract.tasks import Plan
 from ..outcomes.summary import PlanReport, SplitEstimate
-from ..prepare.prepared import Prepared
-from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan
+from ..prepare.staged_plan import PLAN_FILE, Prepared, cut_of, read_staged_plan
 from ..workers.worker_processes import WorkerProcesses
 from .forecast import forecast
 

@@ -20,7 +20,7 @@ from ...transforms.observers.figures import Statistics
 from ...transforms.pictures.facts import ImageProblem
 from ...transforms.pictures.pillow_decode import PILLOW_NAMES, opened
 from ...transforms.pictures.structure import tell_image_format
-from ..outcomes.splits_and_order import rule_text
+from ..outcomes.summary import rule_text
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from shardmill.pipelines.engines.flink.processes import FlinkRest
 from shardmill.pipelines.first_look.doctor import flink_findings
 from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.runs.python_api import engine_of, require_waiting
-from shardmill.pipelines.screens.screen import Screen
+from shardmill.pipelines.screens.summary_screen import Screen
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import RunError, UsageError
 

@@ -15,7 +15,7 @@ from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.first_look import doctor
-from shardmill.pipelines.outcomes.splits_and_order import order_note
+from shardmill.pipelines.outcomes.summary import order_note
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.commit import publish
 from shardmill.transforms.dataset.integrity import garbage

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import SchemaError
-from shardmill.transforms.format.nested.flatten import refuse_unsupported, without_json
+from shardmill.transforms.format.columns.flatten import refuse_unsupported, without_json
 from shardmill.transforms.format.schema.schema import ColumnRule
 
 

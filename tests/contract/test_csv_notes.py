@@ -17,7 +17,7 @@ from shardmill.pipelines import convert
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.pipelines.runs.python_api import load_call
-from shardmill.pipelines.screens.screen import Screen
+from shardmill.pipelines.screens.summary_screen import Screen
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import SchemaError

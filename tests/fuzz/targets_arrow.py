@@ -12,7 +12,7 @@ import pyarrow as pa
 from mutate import mutate
 from shardmill.transforms.errors import ShardmillError
 from shardmill.transforms.format.batches.rejects import CellProblem
-from shardmill.transforms.format.nested.flatten import flatten_column, refuse_unsupported
+from shardmill.transforms.format.columns.flatten import flatten_column, refuse_unsupported
 from shardmill.transforms.inputs.contract.selection import exclude_columns
 from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from targets import Target, file_of, ours, source_of

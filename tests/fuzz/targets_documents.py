@@ -13,7 +13,7 @@ from mutate import EXTREMES, mutate
 from shardmill.pipelines.config.errors import read_document, read_scalar
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.outcomes.summary import Summary
-from shardmill.pipelines.screens.screen import Screen
+from shardmill.pipelines.screens.summary_screen import Screen
 from shardmill.transforms.dataset.rows.numpy_columns import ArrayReader
 from shardmill.transforms.errors import ConfigError, DamageError
 from shardmill.transforms.format.examples.decode_examples import ExampleDecoder

@@ -16,7 +16,7 @@ from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.engines.engine import LocalEngine
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.prepare.prepared import Prepared
+from shardmill.pipelines.prepare.staged_plan import Prepared
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.commit.commit_generation import commit_arrived, plan_generation

@@ -12,7 +12,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.format.columns.lists import cast_lists
+from shardmill.transforms.format.columns.feature_column import cast_lists
 
 LIST: Any = pa.list_
 NESTED: list[tuple[Any, list[Any]]] = [

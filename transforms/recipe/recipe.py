@@ -18,9 +18,8 @@ from ..errors import SchemaError
 from ..format.batches.arrow_memory import take_rows
 from ..format.batches.rejects import CellProblem, Place, warning_at
 from ..format.batches.rows import Notes, Origin, Rows
-from ..format.manifest.manifest import ColumnEntry
-from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column, refuse_unsupported, without_json
-from ..format.nested.keys import (
+from ..format.columns.flatten import JSON, Flattened, empty_array, flatten_column, refuse_unsupported, without_json
+from ..format.columns.keys import (
     FLAT_VALUES,
     MASK,
     PRESENT,
@@ -31,6 +30,7 @@ from ..format.nested.keys import (
     type_of_document,
     with_floats,
 )
+from ..format.manifest.manifest import ColumnEntry
 from ..format.schema.arrow_types import (
     ColumnLayout,
     classes_of,

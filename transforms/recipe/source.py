@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from ..errors import RunError, SchemaError
 from ..format.batches.rows import Rows
-from ..format.columns.lists import cast_lists
-from ..format.nested.fit_times import fit_times
-from ..format.nested.flatten import JSON
-from ..format.nested.keys import is_any_list, is_flat
+from ..format.columns.feature_column import cast_lists
+from ..format.columns.flatten import JSON, fit_times
+from ..format.columns.keys import is_any_list, is_flat
 from ..format.schema.arrow_types import (
     arrow_type_of,
     classes_of,

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..format.batches.rejects import CellProblem
-from ..format.nested.flatten import stored
+from ..format.columns.flatten import stored
 from ..format.schema.arrow_types import plain_type
 from ..format.schema.column_types import is_string
 from ..format.schema.schema import ColumnRule

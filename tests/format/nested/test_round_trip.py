@@ -12,9 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.format.columns.feature_column import feature_column
-from shardmill.transforms.format.nested.assemble import Disagreement, assemble
-from shardmill.transforms.format.nested.flatten import flatten_column
-from shardmill.transforms.format.nested.keys import ranks_of, type_document, type_of_document, unheld
+from shardmill.transforms.format.columns.flatten import Disagreement, assemble, flatten_column
+from shardmill.transforms.format.columns.keys import ranks_of, type_document, type_of_document, unheld
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Schema
 

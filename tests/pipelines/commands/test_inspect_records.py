@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.commands.inspect_records import inspect
-from shardmill.pipelines.screens.screen import Screen
+from shardmill.pipelines.screens.summary_screen import Screen
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, UsageError
 

@@ -15,7 +15,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.runners import DataflowRunner, LocalRunner
 from shardmill.pipelines.engines import dataflow
 from shardmill.pipelines.outcomes.summary import Submitted
-from shardmill.pipelines.screens.screen import Screen
+from shardmill.pipelines.screens.summary_screen import Screen
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import ConfigError, UsageError
 

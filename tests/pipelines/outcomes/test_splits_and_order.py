@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.outcomes.splits_and_order import share_warnings
+from shardmill.pipelines.outcomes.summary import share_warnings
 
 from ...command_line import Shardmill
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.outcomes.reject_groups import RejectedRun, group_rejects
 from shardmill.pipelines.outcomes.summary import PlanReport, SplitEstimate, Summary
-from shardmill.pipelines.screens.screen import Screen
+from shardmill.pipelines.screens.summary_screen import Screen
 from shardmill.transforms.dataset.integrity.verify_shard import Finding, Report
 from shardmill.transforms.errors import ConfigError, TooManyRejects
 from shardmill.transforms.format.batches.rows import Narrowing

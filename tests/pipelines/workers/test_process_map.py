@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines.commands.upkeep import Spread, verify_command
-from shardmill.pipelines.screens.screen import Screen
+from shardmill.pipelines.screens.summary_screen import Screen
 from shardmill.pipelines.workers.worker_processes import map_in_processes
 from shardmill.transforms.errors import RunError
 

@@ -16,7 +16,7 @@ from pyarrow import types
 
 from ...errors import UsageError
 from ...format.batches.arrow_memory import offsets_of
-from ...format.nested.keys import is_any_list, stored_type
+from ...format.columns.keys import is_any_list, stored_type
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import Add
 from ...format.wording.printable import printable, printable_path

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import DamageError, UsageError
+from ...format.columns.flatten import Disagreement, assemble
+from ...format.columns.keys import MASK, as_stored, type_of_document
 from ...format.examples.decode_examples import ExampleDecoder, ExampleError, parse_example
 from ...format.manifest.manifest import ColumnEntry, Manifest, ShardEntry
-from ...format.nested.assemble import Disagreement, assemble
-from ...format.nested.keys import MASK, as_stored, type_of_document
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import Feature, Schema

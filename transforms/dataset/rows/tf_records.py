@@ -20,7 +20,7 @@ from typing import Any, Final
 import tensorflow as tf
 
 from ...errors import ShardmillWarning, UsageError
-from ...format.nested.keys import FLAT_VALUES, ROW_LENGTHS
+from ...format.columns.keys import FLAT_VALUES, ROW_LENGTHS
 from ...format.schema.schema import Feature
 from .epoch import too_much_left_out
 from .numbered_rows import NumberedRows

@@ -1,1 +1,1 @@
-"""Arrow columns of any layout as exact, flat values of features; every cell that has none is a named problem."""
+"""Arrow columns of any layout, nested ones too, as exact, flat values of features, or as problems of cells."""

@@ -4,7 +4,7 @@
 of nulls is a string that is never present.
 
 A list, large list or list view of these has shape (-1,), a fixed-size list (n,), a tensor its own shape. No one feature
-holds anything else: `nested` makes several of it, or text.
+holds anything else: `columns` makes several of it, or text.
 """
 
 from __future__ import annotations

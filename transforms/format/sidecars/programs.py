@@ -10,9 +10,9 @@ from glob import escape
 from typing import Any, Final
 
 from ...errors import UsageError
+from ..columns.keys import FLAT_VALUES, ROW_LENGTHS
 from ..manifest.manifest import Manifest
 from ..manifest.naming import index_path
-from ..nested.keys import FLAT_VALUES, ROW_LENGTHS
 from ..schema.schema import Feature
 from ..wording.hints import Command, Set
 from ..wording.printable import printable, printable_path

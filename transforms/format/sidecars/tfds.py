@@ -30,8 +30,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ..columns.keys import FLAT_VALUES, MASK, PRESENT, ROW_LENGTHS, inner_shapes, ranks_of
 from ..manifest.manifest import ColumnEntry
-from ..nested.keys import FLAT_VALUES, MASK, PRESENT, ROW_LENGTHS, inner_shapes, ranks_of
 from ..schema.column_types import column_type
 from ..schema.schema import Feature, Schema
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.batches.rejects import NEW_DATASET
 from ...format.batches.rows import Rows
+from ...format.columns.keys import is_flat, type_of_document
 from ...format.manifest.manifest import ColumnEntry
-from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import TYPES
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema, differing_features, schemas_side_by_side

@@ -15,8 +15,8 @@ from ...errors import SchemaError
 from ...format.batches.arrow_memory import raw_values, valid_mask
 from ...format.batches.rejects import CellError, CellProblem
 from ...format.batches.rows import Rows
-from ...format.nested.flatten import refuse_unsupported, without_json
-from ...format.nested.keys import is_flat
+from ...format.columns.flatten import refuse_unsupported, without_json
+from ...format.columns.keys import is_flat
 from ...format.schema.arrow_types import (
     PERIOD,
     classes_in,

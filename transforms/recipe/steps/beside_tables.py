@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import binary_array
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.nested.keys import is_any_list
+from ...format.columns.keys import is_any_list
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable, printable_path
 from ...inputs.contract.selection import EVERY_COLUMN, Selection

@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import array_of, raw_values, true_mask
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.nested.flatten import empty_array
-from ...format.nested.keys import is_any_list, is_flat, stored_type
+from ...format.columns.flatten import empty_array
+from ...format.columns.keys import is_any_list, is_flat, stored_type
 from ...format.schema.arrow_types import classes_of, classes_within, with_classes_within, with_own_classes
 from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import first_names, printable

@@ -21,9 +21,9 @@ from pyarrow import types
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import array_of, true_mask
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.columns.lists import item_for_null, lists_of
-from ...format.nested.flatten import empty_array, stored
-from ...format.nested.keys import MASK, is_any_list, is_flat, stored_type
+from ...format.columns.feature_column import item_for_null, lists_of
+from ...format.columns.flatten import empty_array, stored
+from ...format.columns.keys import MASK, is_any_list, is_flat, stored_type
 from ...format.schema.arrow_types import ColumnLayout, is_list, type_words
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import set_column

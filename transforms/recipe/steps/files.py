@@ -21,8 +21,8 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import binary_array
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.nested.flatten import stored
-from ...format.nested.keys import is_any_list, stored_type
+from ...format.columns.flatten import stored
+from ...format.columns.keys import is_any_list, stored_type
 from ...format.wording.hints import set_column
 from ...format.wording.printable import NoColumnError, printable
 from ...inputs.files.below_root import FileProblem, FilesBelow

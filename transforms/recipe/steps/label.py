@@ -20,9 +20,9 @@ from pyarrow import types
 from ...errors import SchemaError, UsageError
 from ...format.batches.arrow_memory import array_of, int_array, text_array
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.columns.lists import lists_of
-from ...format.nested.flatten import stored
-from ...format.nested.keys import is_any_list, stored_type
+from ...format.columns.feature_column import lists_of
+from ...format.columns.flatten import stored
+from ...format.columns.keys import is_any_list, stored_type
 from ...format.schema.arrow_types import classes_of, plain_type
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import Set, set_column

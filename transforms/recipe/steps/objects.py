@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import array_of, raw_values, true_mask
 from ...format.batches.rejects import CellError
-from ...format.nested.flatten import stored
-from ...format.nested.keys import is_any_list, is_scalar, stored_type
+from ...format.columns.flatten import stored
+from ...format.columns.keys import is_any_list, is_scalar, stored_type
 from ...format.schema.arrow_types import OBJECT_CLASSES
 from ...format.schema.column_types import is_string
 from ...format.wording.printable import printable

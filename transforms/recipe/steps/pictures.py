@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import array_of, int_array, raw_values, text_array, true_mask, views_of
 from ...format.batches.rejects import CellError, CellProblem
-from ...format.nested.flatten import stored
-from ...format.nested.keys import is_any_list, stored_type
+from ...format.columns.flatten import stored
+from ...format.columns.keys import is_any_list, stored_type
 from ...format.schema.arrow_types import media_of
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import ColumnRule

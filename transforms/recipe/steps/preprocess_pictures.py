@@ -22,8 +22,8 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import array_of, bitmap_of
 from ...format.batches.rejects import CellProblem
-from ...format.nested.flatten import stored
-from ...format.nested.keys import is_any_list, stored_type
+from ...format.columns.flatten import stored
+from ...format.columns.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Set
 from ...format.wording.printable import NoColumnError

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import RunError, SchemaError
-from ...format.nested.flatten import stored
+from ...format.columns.flatten import stored
 from ...format.schema.arrow_types import is_list, type_words
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import set_column

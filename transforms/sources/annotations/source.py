@@ -15,7 +15,7 @@ from isal import isal_zlib
 from ...errors import InputError, SchemaError, SourceError
 from ...format.batches.rejects import NEW_DATASET, CellError, Place, Reject
 from ...format.batches.rows import Rows
-from ...format.nested.keys import is_flat
+from ...format.columns.keys import is_flat
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Set

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import true_mask
-from ...format.nested.flatten import JSON, refuse_unsupported, without_json
-from ...format.nested.keys import is_flat, type_of_document
+from ...format.columns.flatten import JSON, refuse_unsupported, without_json
+from ...format.columns.keys import is_flat, type_of_document
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
 from ...format.batches.rows import RowOrigin, Rows
-from ...format.nested.flatten import refuse_unsupported, without_json
-from ...format.nested.keys import is_flat
+from ...format.columns.flatten import refuse_unsupported, without_json
+from ...format.columns.keys import is_flat
 from ...format.schema.arrow_types import classes_in, feature_of, media_lines, named_fields
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.printable import NoColumnError, printable

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from ...errors import SchemaError, SourceError
 from ...format.batches.arrow_memory import I64, free_rows, may_be_free, raw_values, valid_mask
 from ...format.batches.rejects import CellError, CellProblem
+from ...format.columns.flatten import fit_times
 from ...format.columns.numbers import BadValues
-from ...format.nested.fit_times import fit_times
 from ...format.schema.arrow_types import (
     check_names,
     in_unit,

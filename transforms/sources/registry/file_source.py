@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.batches.rejects import NEW_DATASET
+from ...format.columns.keys import is_flat, type_of_document
 from ...format.manifest.manifest import ColumnEntry
-from ...format.nested.keys import is_flat, type_of_document
 from ...format.schema.arrow_types import arrow_type_of, common_type, in_unit, meaning, promoted_type, without_nulls
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema, same_feature

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import array_of, raw_values, text_array, true_mask
 from ...format.batches.rejects import CellProblem
-from ...format.columns.lists import item_for_null
+from ...format.columns.feature_column import item_for_null
 from ...format.schema.arrow_types import is_list
 from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule

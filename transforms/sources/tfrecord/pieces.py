@@ -31,10 +31,10 @@ from ...format.batches.arrow_memory import I64, take_rows, true_mask
 from ...format.batches.observers import ReadRange
 from ...format.batches.rejects import CellError, Place, Reject
 from ...format.batches.rows import Narrowing, RowOrigin
+from ...format.columns.flatten import stored
+from ...format.columns.keys import stored_type
 from ...format.examples.decode_examples import NO_EXAMPLE, ExampleDecoder, other_message, parse_example
 from ...format.examples.encode_rows import FramedRows, empty_batch
-from ...format.nested.flatten import stored
-from ...format.nested.keys import stored_type
 from ...format.schema.arrow_types import type_words
 from ...format.schema.schema import Schema
 from ...format.splits.shard_plan import CUTS_PER_SHARD, shards_of_a_task

@@ -1,4 +1,4 @@
-"""A nested Arrow column as flat ones: see `keys` for what they are called.
+"""A nested Arrow column as flat ones, and back: see `keys` for what they are called.
 
     [[[1, 2], []], null, [[3]]]      ragged_flat_values    [1, 2]   null  [3]
      0 rows       1     2            ragged_row_lengths_0  [2, 0]   null  [1]
@@ -26,14 +26,14 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
-from ..batches.arrow_memory import I64, array_of
+from ..batches.arrow_memory import I64, array_of, valid_mask
 from ..batches.rejects import CellError, CellProblem
-from ..columns.lists import NULLS_IN_LISTS, lists_of, nulls_in_lists, plain_array
-from ..schema.arrow_types import run_values
-from ..schema.column_types import is_string
-from ..schema.schema import ColumnRule
+from ..schema.arrow_types import has_unit, run_values
+from ..schema.column_types import Test, is_string, natural_type
+from ..schema.schema import ColumnRule, Feature
 from ..wording.hints import Add, set_column
 from ..wording.printable import printable
+from .feature_column import NULLS_IN_LISTS, lists_of, nulls_in_lists, plain_array
 from .keys import (
     FLAT_VALUES,
     PRESENT,
@@ -46,6 +46,7 @@ from .keys import (
     stored_type,
     unheld,
 )
+from .numbers import int64_values
 
 # Decimals as text, as scaled integers and as floats, and back.
 
@@ -437,3 +438,271 @@ def _row_of_list(row_of: RowOf, size: int, positions: I64) -> I64:
 def _is_grid(kind: pa.DataType) -> bool:
     sizes, inner = grid_of(kind)
     return len(sizes) > 1 and not types.is_decimal(inner) and is_scalar(inner)
+
+
+# Nested columns and decimals from the features that hold them: what `flatten` took apart, put together again.
+
+
+Columns = Mapping[str, pa.Array]
+
+
+class Disagreement(ValueError):
+    """The features of a nested column do not agree: `name` is one of them."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'the features of "{name}" do not have as many values as those beside it')
+        self.name = name
+
+
+def assemble(name: str, kind: pa.DataType, columns: Columns) -> pa.Array:
+    """Return a column of decoded features by name. Raises `Disagreement` where they do not hold one column."""
+    try:
+        return _rows(name, kind, columns)
+    except pa.ArrowInvalid as error:
+        raise Disagreement(name) from error
+
+
+def _rows(name: str, kind: pa.DataType, columns: Columns) -> pa.Array:
+    sizes, inner = grid_of(kind)
+    if types.is_struct(kind):
+        children = [_rows(f"{name}/{child.name}", child.type, columns) for child in kind]
+        mask = None if f"{name}/{PRESENT}" not in columns else _absent(columns[f"{name}/{PRESENT}"])
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    if sizes and is_scalar(inner) and not (types.is_decimal(inner) and len(sizes) > 1):
+        return _regrouped(columns[name], kind, sizes, inner)
+    if is_any_list(kind) or types.is_map(kind):
+        return _lists(name, kind, columns)
+    return _scalars(columns[name], kind)
+
+
+def _regrouped(array: pa.Array, kind: pa.DataType, sizes: tuple[int, ...], inner: pa.DataType) -> pa.Array:
+    found = _folded(_scalars(array.drop_null().flatten(), inner), kind, sizes)
+    return _with_nulls(found, array.is_null()) if array.null_count else found
+
+
+def _with_nulls(values: pa.Array, absent: pa.Array) -> pa.Array:
+    """Return values with nulls between them, where rows are absent."""
+    null = np.asarray(absent)
+    return values.take(pa.array(np.cumsum(~null) - 1, pa.int64(), mask=null))
+
+
+def _folded(values: pa.Array, kind: pa.DataType, sizes: tuple[int, ...]) -> pa.Array:
+    wanted = []
+    for _ in sizes:
+        wanted.append(kind)
+        kind = kind.value_type
+    for one in reversed(wanted):
+        values = pa.FixedSizeListArray.from_arrays(values, type=one)
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Leaf:
+    """The values of one leaf, and the lists that they are in: `ends` of rows, and `lengths` of each level below."""
+
+    values: pa.Array
+    ends: I64
+    lengths: tuple[I64, ...]
+    absent: pa.Array
+
+
+def _lists(name: str, kind: pa.DataType, columns: Columns) -> pa.Array:
+    leaves: dict[str, _Leaf] = {}
+    _gather(name, _element(kind), 1, columns, leaves)
+    first = next(iter(leaves.values()))
+    for leaf_name, leaf in leaves.items():
+        if not np.array_equal(leaf.ends, first.ends):
+            raise Disagreement(leaf_name)
+    values = _elements(name, _element(kind), 1, leaves)
+    absent = _absent(columns[f"{name}/{PRESENT}"]) if f"{name}/{PRESENT}" in columns else first.absent
+    return _as_kind(first.ends, values, kind, absent)
+
+
+def _gather(name: str, kind: pa.DataType, rank: int, columns: Columns, leaves: dict[str, _Leaf]) -> None:
+    sizes, inner = grid_of(kind)
+    if types.is_struct(kind):
+        for child in kind:
+            _gather(f"{name}/{child.name}", child.type, rank, columns, leaves)
+    elif is_scalar(inner):
+        leaves[name] = _leaf(name, inner, rank, math.prod(sizes), columns)
+    else:
+        _gather(name, _element(kind), rank + 1, columns, leaves)
+
+
+def _leaf(name: str, kind: pa.DataType, rank: int, width: int, columns: Columns) -> _Leaf:
+    if rank == 1:
+        column = columns[name]
+        ends = _ends(column) // width
+        return _Leaf(_scalars(column.flatten(), kind), ends, (), column.is_null())
+    column = columns[f"{name}/{FLAT_VALUES}"]
+    levels = [columns[f"{name}/{ROW_LENGTHS}{level}"] for level in range(rank - 1)]
+    lengths = tuple(np.asarray(level.flatten()).astype(np.int64) for level in levels)
+    ends = _ends(levels[0])
+    inside = ends
+    for level, below in zip(lengths, [*levels[1:], column], strict=True):
+        if len(level) and int(level.min()) < 0:
+            raise Disagreement(name)
+        inside = _summed(level)[inside]
+        if not np.array_equal(inside * (width if below is column else 1), _ends(below)):
+            raise Disagreement(name)
+    return _Leaf(_scalars(column.flatten(), kind), ends, lengths, column.is_null())
+
+
+def _elements(name: str, kind: pa.DataType, rank: int, leaves: Mapping[str, _Leaf]) -> pa.Array:
+    """Return the elements of the lists of one level, one after the other over all rows."""
+    sizes, inner = grid_of(kind)
+    if types.is_struct(kind):
+        children = [_elements(f"{name}/{child.name}", child.type, rank, leaves) for child in kind]
+        return pa.StructArray.from_arrays(children, fields=list(kind))
+    if is_scalar(inner):
+        return _folded(leaves[name].values, kind, sizes)
+    below = [leaf for key, leaf in leaves.items() if key == name or key.startswith(f"{name}/")]
+    lengths = below[0].lengths[rank - 1]
+    if any(not np.array_equal(leaf.lengths[rank - 1], lengths) for leaf in below):
+        raise Disagreement(name)
+    return _as_kind(_summed(lengths), _elements(name, _element(kind), rank + 1, leaves), kind, None)
+
+
+def _as_kind(ends: I64, values: pa.Array, kind: pa.DataType, absent: pa.Array | None) -> pa.Array:
+    mask = absent if absent is not None and pc.any(absent).as_py() else None
+    if types.is_fixed_size_list(kind):
+        found = pa.FixedSizeListArray.from_arrays(values, type=kind)  # to cast lists to it ends Arrow 25 by a signal
+        if len(found) != len(ends) - 1 - (0 if mask is None else pc.sum(mask).as_py()):
+            raise pa.ArrowInvalid(f"{len(values)} values are not lists of {kind.list_size}")
+        return found if mask is None else _with_nulls(found, mask)
+    offsets = pa.array(ends.astype(np.int32), mask=None if mask is None else np.append(np.asarray(mask), False))
+    if types.is_map(kind):
+        return pa.MapArray.from_arrays(offsets, values.field(0), values.field(1), type=kind)
+    return pa.ListArray.from_arrays(offsets, values, type=kind)
+
+
+def _element(kind: pa.DataType) -> pa.DataType:
+    return pa.struct([kind.key_field, kind.item_field]) if types.is_map(kind) else kind.value_type
+
+
+def _scalars(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if types.is_null(kind):
+        return pa.nulls(len(values))
+    if types.is_decimal(kind) and types.is_integer(values.type):
+        return from_scaled(values, kind)
+    return values if values.type == kind else values.cast(kind)
+
+
+def _ends(lists: pa.Array) -> I64:
+    return _summed(np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64))
+
+
+def _summed(lengths: I64) -> I64:
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def _absent(present: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.equal(present, 0), True)
+
+
+# Give the times of a column another unit, exactly, also those in lists, structs and maps.
+#
+#     timestamp[us]               timestamp[ns]
+#     {t: 2020-01-01, n: 1}  ->   {t: 2020-01-01, n: 1}
+#     {t: 1600-01-01, n: 2}       null, and a problem of row 1: beyond the int64 range in ns
+#
+# The files of one source may count times in different units, and each file is read in its own.
+
+
+Convert: TypeAlias = Callable[[pa.Array, Feature], tuple[I64, list[tuple[int, CellError]]]]
+"""Returns scalars as numbers of a feature's unit, and the positions of those that have none, with what is wrong."""
+
+
+def fit_times(
+    name: str, column: pa.Array, kind: pa.DataType, convert: Convert | None = None, takes: Test = has_unit
+) -> tuple[pa.Array, tuple[CellProblem, ...]]:
+    """Return a column whose times have the units of `kind`, and its rows with a time that has no exact one there.
+
+    The cells of these rows are null. `convert` makes times of scalars of the types that it `takes`. Fields of structs
+    are found by name; everything else stays as it is.
+    """
+    fitter = _Fitter(name, convert or _in_other_unit, takes)
+    found = fitter.visit(name, column, kind, np.arange(len(column)))
+    if fitter.errors:
+        null = np.zeros(len(found), np.bool_)
+        null[list(fitter.errors)] = True
+        found = found.take(pa.array(np.arange(len(found)), pa.int64(), mask=null))
+    return found, tuple(CellProblem(row, error) for row, error in sorted(fitter.errors.items()))
+
+
+def _in_other_unit(values: pa.Array, feature: Feature) -> tuple[I64, list[tuple[int, CellError]]]:
+    ticks, bad = int64_values(values, feature)
+    return ticks, [(at, one.error(feature.name, at)) for one in bad for at in one.positions.tolist()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fitter:
+    """Goes down a column called `name`; a row has one error: of several, the first."""
+
+    name: str
+    convert: Convert
+    takes: Test
+    errors: dict[int, CellError] = field(default_factory=dict)
+
+    def visit(self, path: str, array: pa.Array, wanted: pa.DataType, rows: I64) -> pa.Array:
+        """Return values with the units of a type; `rows` are those of the values, -1 where a null is above them."""
+        if array.type == wanted:
+            return array
+        array, wanted = stored(array), stored_type(wanted)
+        kind = array.type
+        if types.is_struct(kind) and types.is_struct(wanted):
+            fields = {one.name: one.type for one in wanted}
+            children = [
+                self.visit(f"{path}/{one.name}", values, fields.get(one.name, one.type), rows)
+                for one, values in zip(kind, array.flatten(), strict=True)
+            ]
+            own = [one.with_type(child.type) for one, child in zip(kind, children, strict=True)]
+            return pa.StructArray.from_arrays(children, fields=own, mask=array.is_null())
+        if types.is_map(kind) and types.is_map(wanted):
+            return self._map(path, array, wanted, rows)
+        if types.is_fixed_size_list(kind) and (is_any_list(wanted)):
+            size, valid = kind.list_size, valid_mask(array)
+            rows = np.repeat(rows if valid is None else np.where(valid, rows, -1), size)
+            flat = array.values.slice(array.offset * size, len(array) * size)
+            if valid is not None:  # what is below a null is no value
+                flat = flat.take(pa.array(np.arange(len(flat)), pa.int64(), mask=np.repeat(~valid, size)))
+            values = self.visit(path, flat, wanted.value_type, rows)
+            return pa.FixedSizeListArray.from_arrays(values, size, mask=array.is_null())
+        if is_any_list(kind) and is_any_list(wanted):
+            cells = lists_of(array)
+            assert cells.offsets is not None
+            values = self.visit(path, cells.values, wanted.value_type, np.repeat(rows, np.diff(cells.offsets)))
+            return pa.LargeListArray.from_arrays(array_of(cells.offsets), values, mask=array.is_null())
+        return self._scalars(path, array, wanted, rows) if has_unit(wanted) and self.takes(kind) else array
+
+    def _map(self, path: str, array: pa.Array, wanted: pa.DataType, rows: I64) -> pa.Array:
+        cells = lists_of(as_lists(array))
+        assert cells.offsets is not None
+        pairs = pa.struct([pa.field("key", wanted.key_type, nullable=False), ("value", wanted.item_type)])
+        values = self.visit(path, cells.values, pairs, np.repeat(rows, np.diff(cells.offsets)))
+        null = np.append(np.asarray(array.is_null()), False)
+        offsets = pa.array(cells.offsets.astype(np.int32), mask=null if array.null_count else None)
+        return pa.MapArray.from_arrays(offsets, values.field(0), values.field(1))
+
+    def _scalars(self, path: str, array: pa.Array, wanted: pa.DataType, rows: I64) -> pa.Array:
+        known = natural_type(wanted)
+        assert known is not None
+        feature = Feature(self.name, "int64", known.name, (), unit=wanted.unit)
+        ticks, errors = self.convert(array, feature)
+        where = "" if path == self.name else f'"{printable(path)}": '
+        for at, error in errors:
+            if rows[at] >= 0:
+                self.errors.setdefault(int(rows[at]), _within(error, where))
+        null = np.asarray(array.is_null())
+        unused = null.copy()
+        unused[[at for at, _ in errors]] = True
+        ticks = np.where(unused, 0, ticks)
+        narrow = wanted.bit_width < ticks.itemsize * 8
+        return pa.array(ticks.astype(np.int32) if narrow else ticks, mask=null if null.any() else None).view(wanted)
+
+
+def _within(error: CellError, where: str) -> CellError:
+    also = error.append_message
+    return replace(error, message=where + error.message, append_message=None if also is None else where + also)

@@ -1,1 +1,0 @@
-"""Nested columns and decimals as flat features, and back: keys, values, and types as manifests state them."""
