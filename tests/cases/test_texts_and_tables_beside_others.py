@@ -186,3 +186,88 @@ def test_classes_in_the_lists_of_annotated_pictures_are_named_with_the_command_t
         "test": [1, 2],
         "trainval": [1, 1],
     }
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "called"),
+    [
+        ("ds1/ann/0.png.json", '{"objects": [{"classTitle": "kiwi"}]}', "annotations of Supervisely"),
+        ("DET-train/annotations/0.txt", "684,8,273,116,0,0,0,0\n1,2,3,4,1,4,0,0\n", "boxes of VisDrone"),
+    ],
+)
+def test_annotations_in_several_folders_of_pictures_are_refused_by_name(
+    place: str, text: str, called: str, shardmill: Shardmill
+) -> None:
+    first, second = place, place.replace("ds1", "ds2").replace("train", "val")
+    for one in (first, second):
+        folder = one.partition("/")[0]
+        put({f"d/{folder}/{'img' if 'ann/' in one else 'images'}/0.png": "", f"d/{one}": text})
+    screen = shardmill("convert", "d", "-o", "out", "--set", "input.splits=names")
+    assert screen.code != 0
+    assert called in screen.err
+
+
+@pytest.mark.parametrize("folder", ["annotations", "img_bbox", "Ground_Truth"])
+def test_texts_in_folders_of_annotations_are_named_where_nothing_reads_them(folder: str, shardmill: Shardmill) -> None:
+    put({f"d/{split}/{kind}/{n}.png": "" for split in ("train", "test") for kind in ("a", "b") for n in range(2)})
+    put({f"d/{folder}/{n}.txt": "3 of something\n" for n in range(2)})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert f"d/{folder} has the name of folders of annotations, and its files are not read" in screen.out + screen.err
+
+
+def test_other_texts_in_folders_beside_pictures_are_not_called_annotations(shardmill: Shardmill) -> None:
+    put({f"d/{kind}/{n}.png": "" for kind in ("a", "b") for n in range(2)})
+    put({"d/notes/0.txt": "hello\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, "of folders of annotations" in screen.out) == (0, False), screen.err
+
+
+@pytest.mark.parametrize(
+    ("files", "asked"),
+    [
+        (["training.1600000.processed.csv", "testdata.manual.2009.csv"], True),
+        (["traindata.v2.csv", "Test_Set.v2.csv"], True),
+        (["train-ticket-sales.csv", "test-drive-log.csv"], False),
+        (["training_hours.csv", "stores.csv"], False),
+        (["train-of-thought.csv", "trains.csv"], False),
+    ],
+)
+def test_two_tables_of_which_each_begins_or_ends_with_a_split_are_asked_for(
+    files: list[str], asked: bool, shardmill: Shardmill
+) -> None:
+    put({f"d/{name}": "a,b\n1,2\n" for name in files})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code == 2) == asked, screen.out + screen.err
+    if asked:
+        both = commands_in(screen.err)[0]
+        assert shardmill(*both).code == 0
+        assert [(name[:5], len(open_dataset("out")[name])) for name in open_dataset("out").splits] in (
+            [("test", 1), ("train", 1)],
+            [("train", 1), ("test", 1)],
+        )
+
+
+def test_a_column_of_usage_as_kaggle_writes_it_is_said_to_hold_splits(shardmill: Shardmill) -> None:
+    rows = "".join(f"{n},{use}\n" for use in ("Training", "PublicTest", "PrivateTest") for n in range(2))
+    put({"d.csv": f"emotion,Usage\n{rows}"})
+    screen = shardmill("convert", "d.csv", "-o", "out")
+    line = next(line for line in screen.out.splitlines() if "holds names of splits" in line)
+    options = shlex.split(line.rpartition("to split by it: ")[2])
+    assert shardmill("convert", "d.csv", "-o", "out", "--overwrite", *options).code == 0
+    assert {split: len(open_dataset("out")[split]) for split in open_dataset("out").splits} == {
+        "privatetest": 2,
+        "publictest": 2,
+        "training": 2,
+    }
+
+
+def test_a_column_of_titles_with_a_word_of_splits_is_none_of_splits(shardmill: Shardmill) -> None:
+    put({"d.csv": "a,title\n1,Training\n2,Cooking\n3,Test\n"})
+    assert "holds names of splits" not in shardmill("convert", "d.csv", "-o", "out").out
+
+
+def test_lists_above_folders_of_texts_are_said_to_be_records_too(shardmill: Shardmill) -> None:
+    put({f"d/{split}/{kind}/{n}.txt": "good\n" for split in ("train", "test") for kind in ("pos", "neg") for n in "01"})
+    put({f"d/{split}/urls_pos.txt": "http://x\n" for split in ("train", "test")})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "so are those of files above, as in d/" in screen.out

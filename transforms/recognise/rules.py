@@ -41,6 +41,7 @@ from .beside.files import (
     published_sets,
     sidecars,
     to_leave_archives_out,
+    unread_annotations,
 )
 from .beside.lists import (
     files_not_looked_at,
@@ -52,7 +53,7 @@ from .beside.lists import (
 )
 from .beside.tables import files_of_labels, tables_of_pictures, tables_of_roboflow
 from .evidence.hugging_face import stated_classes, without_caches
-from .evidence.names import FileSplits, split_of_folder
+from .evidence.names import FileSplits, as_split, split_in_words, split_of_folder
 from .evidence.picture_tables import Resolved, by_given_annotations, by_metadata
 from .evidence.tfds import missing_files
 from .kinds import KINDS, Paths, may_be_picture_table
@@ -114,7 +115,8 @@ WARNED: Final = (tables_of_roboflow, lines_of_roboflow)
 
 RULES: Final[tuple[object, ...]] = (
     *KINDS, *MEANINGS, refuse_other_sets, without_caches, *REFUSED, by_lists, by_annotated_folders, *CLEAR, *UNSURE,
-    *LEFT_OUT, content_twice, pictures_twice, *BESIDE, *WARNED, kept_in_a_store, refuse_unread_in_a_store,
+    *LEFT_OUT, content_twice, pictures_twice, *BESIDE, unread_annotations, *WARNED, kept_in_a_store,
+    refuse_unread_in_a_store,
 )  # fmt: skip
 """Every rule, in its turn."""
 
@@ -207,7 +209,8 @@ def _lines_beside(around: Around, rules: Sequence[Callable[[Around], Iterator[st
     """Return what to say of files that may belong to those that are read."""
     if around.form == "images" and "://" in around.root:
         rules = (kept_in_a_store,) if rules is WARNED else ()
-    return tuple(chain.from_iterable(rule(around) for rule in rules))
+    lines = tuple(chain.from_iterable(rule(around) for rule in rules))
+    return (*lines, *unread_annotations(around, lines)) if rules is BESIDE else lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,9 +366,11 @@ def told_by_column(batch: pa.RecordBatch) -> tuple[str, ...]:
         if split_of_folder(_texts(column.slice(0, 1))[0]) is None:
             continue
         values = _texts(pc.unique(column.cast(pa.large_binary())))
-        if len(values) < 2 or len(values) > _MOST_SPLITS or None in map(split_of_folder, values):
+        words = [split_of_folder(one) or (split_in_words(one) if one.isalnum() else None) for one in values]
+        if len(values) < 2 or len(values) > _MOST_SPLITS or None in words:
             continue
-        names = [] if all(map(is_split_name, values)) else [Set("split.names", {one: one.lower() for one in values})]
+        own = {one: as_split(one) for one in values}
+        names = [] if all(map(is_split_name, values)) else [Set("split.names", own)]
         said = f"column {quoted(name)} holds names of splits: {', '.join(values)}; to split by it"
         return (f"{said}: {Add(Set('split.column', name), *names)}",)
     return ()

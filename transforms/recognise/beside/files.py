@@ -24,7 +24,7 @@ from typing import Final
 from ...format.wording.hints import Add, Foreign, Set, read_csv, runnable, set_column
 from ...format.wording.printable import first_names, printable
 from ...inputs.contract.selection import Call, shown_path, typed_path
-from ...inputs.files.file_names import ARCHIVE, is_of_roboflow, is_other_file, why_skipped
+from ...inputs.files.file_names import ARCHIVE, is_of_roboflow, is_other_file, notes_among, why_skipped
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
 from ..evidence.label_names import HEAD_BYTES, YOLO_LINES
@@ -172,6 +172,26 @@ _STRANGE: Final = (".tif", ".tiff", ".heic", ".avif", ".jp2")
 
 def written_as(picture: str) -> list[Set]:
     return [Set("image.encode.format", "png")] if picture.lower().endswith(_STRANGE) else []
+
+
+def unread_annotations(around: Around, lines: Sequence[str]) -> Iterator[str]:
+    """Texts in folders with names of those of annotations, beside pictures, which none of some lines names."""
+    notes = notes_among(around.texts, folders=True)
+    texts = [os.fsdecode(one) for one in around.texts if around.form == "images" and one not in notes]
+    texts = [one for one in texts if _OF_ANNOTATIONS.fullmatch(os.path.basename(os.path.dirname(one)))]
+    folders = {os.path.dirname(one): one for one in sorted(texts, reverse=True)}
+    left = {folder: one for folder, one in folders.items() if not any(folder in line for line in lines)}
+    if left:
+        has, its = ("has the name", "its") if len(left) == 1 else ("have the names", "their")
+        shown = first_names(sorted(map(shown_path, left)), MOST)
+        first = shown_path(min(left.values()))
+        yield f"{shown} {has} of folders of annotations, and {its} files are not read, such as {first}"
+
+
+_OF_ANNOTATIONS: Final = re.compile(
+    r"(?:.*[_ -])?(?:annotations?|annots?|anns?|labels?|bbox(?:es)?|boxes|gt|ground[_ -]?truths?|xmls?|polygons?)",
+    re.IGNORECASE,
+)
 
 
 def kept_in_a_store(around: Around) -> Iterator[str]:

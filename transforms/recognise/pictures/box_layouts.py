@@ -265,14 +265,14 @@ def _only_folder(root: str) -> str | None:
     """Return the only folder in a root that holds pictures, where the root itself holds none."""
     if any(not (is_other_file(name) or why_skipped(name)) for name in map(os.fsencode, files_in(root))):
         return None
-    folders = [os.path.join(root, name) for name in _folders_in(root)[:_MOST_FOLDERS]]
+    folders = [os.path.join(root, name) for name in folders_in(root)[:_MOST_FOLDERS]]
     found = [one for one in folders if next(pictures_below(os.fsencode(one)), None) is not None]
     return found[0] if len(found) == 1 else None
 
 
 def folders_of_splits(root: str) -> list[str]:
     """Return a folder and those of splits in it; nothing where it has many, which are classes."""
-    folders = _folders_in(root)
+    folders = folders_in(root)
     if len(folders) > _MOST_FOLDERS:
         return []
     splits = list(filter(split_of_set, folders))
@@ -299,7 +299,7 @@ def _as_in_splits(root: str, found: Sequence[tuple[str, Pair]]) -> Iterator[Pair
     shapes = dict.fromkeys(
         (one.kind, os.path.relpath(one.files, place), os.path.relpath(one.pictures, place)) for place, one in found
     )
-    for name, (kind, *inner) in product(_folders_in(root)[:_MOST_FOLDERS] if shapes else (), shapes):
+    for name, (kind, *inner) in product(folders_in(root)[:_MOST_FOLDERS] if shapes else (), shapes):
         files, pictures = (os.path.normpath(os.path.join(root, name, one)) for one in inner)
         texts = [files] if kind == "coco" else (os.path.join(files, one) for one in files_in(files))
         there = any(os.path.isfile(one) and one.lower().endswith(_SUFFIXES.get(kind, ".json")) for one in texts)
@@ -384,7 +384,7 @@ def _pictures_of_coco(file: str, place: str, root: str) -> str:
     """Return the folder that has most of the first pictures; nothing where two have as many."""
     names, split = _first_pictures(file), _split_of(file, root)
     usual = [place, *(os.path.join(place, name) for name in PICTURES)]
-    inner = [os.path.join(one, name) for one in usual for name in _folders_in(one)[:_MOST_FOLDERS]]
+    inner = [os.path.join(one, name) for one in usual for name in folders_in(one)[:_MOST_FOLDERS]]
     places = [one for one in dict.fromkeys([*usual, *inner]) if not split or _split_of(one, root) in ("", split)]
     own = [one for one in places if split and _split_of(one, root)]
     for some in (own, usual, places):
@@ -423,11 +423,11 @@ def files_below(folder: str) -> list[str]:
     folders = [folder]
     for one in folders:
         if len(folders) <= _MOST_FOLDERS:
-            folders += [os.path.join(one, inner) for inner in _folders_in(one)[:_MOST_FOLDERS]]
+            folders += [os.path.join(one, inner) for inner in folders_in(one)[:_MOST_FOLDERS]]
     return [os.path.join(one, name) for one in folders for name in files_in(one)]
 
 
-def _folders_in(folder: str) -> list[str]:
+def folders_in(folder: str) -> list[str]:
     if not os.path.isdir(folder):
         return []
     with os.scandir(folder) as entries:

@@ -552,6 +552,7 @@ def classes_of_folders(around: Around) -> Iterator[str]:
     folders = [one[len(root.rstrip("/")) + 1 :].split("/") for one in around.folders] if form != "images" else []
     deepest = max(map(len, folders), default=0)
     chosen = [one for one in folders if len(one) == deepest] if form == "txt" else folders
+    above = [one for one, parts in zip(around.folders, folders, strict=False) if len(parts) < deepest]
     splits = {name for name in chain(*folders) if split_in_words(name)}
     if not any(around.splits) and not all(splits.intersection(parts) for parts in folders):
         splits = set()  # airplane, bus, train
@@ -577,10 +578,11 @@ def classes_of_folders(around: Around) -> Iterator[str]:
         data = f"[{{{split}'class': {folder}, 'text': {text}}} for path in {texts}]"
         read = call.of_data(data, **({"split__column": "split"} if split else {}))
         others = " (without the files in folders above these)" if len(chosen) < len(folders) else ""
+        too = f"; so are those of files above, as in {shown_path(min(above, key=len))}" if above else ""
         others += f" (write {shown_path(odd)} as UTF-8 first)" if odd else ""
         yield (
-            f"each line is a record, without the folder of its file ({shown}); if a file is a record, and its folder "
-            f"the class, in Python{others}: {read}"
+            f"each line is a record, without the folder of its file ({shown}){too}; if a file is a record, and its "
+            f"folder the class, in Python{others}: {read}"
         )
         return
     first, at = next(

@@ -30,7 +30,7 @@ from ...inputs.contract.selection import Call, shown_path, typed_path
 from ...inputs.files.file_names import is_other_file
 from ...inputs.files.listing import beginning_of
 from ..evidence.names import split_in_words
-from ..pictures.box_layouts import files_below, files_in, folders_of_splits, root_of
+from ..pictures.box_layouts import files_below, files_in, folders_in, folders_of_splits, root_of
 from ..splits.seen import Seen
 from .files import HEAD_BYTES, MEANT, MOST_HEADS
 
@@ -58,6 +58,7 @@ _CREATE_ML: Final = "CreateML"
 _SEGMENTS: Final = "Segment Anything"
 _LABELME: Final = "labelme"
 _CVAT: Final = "CVAT without <meta>"
+_MOST_FOLDERS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class _Form:
     """What annotations are called, the folders of their files, the names of these, and how their first bytes look.
 
     Datumaro reads them as `importer`. Where heads have `classes` and no `boxes`, pictures have a class each. Some are
-    looked for `in_splits` alone.
+    looked for `in_splits` alone, others in `each` folder.
     """
 
     called: str
@@ -78,6 +79,7 @@ class _Form:
     classes: bytes = b"(?!)"
     exact: bool = True
     in_splits: bool = False
+    each: bool = False
 
 
 _SHAPES: Final = rb'"shapes"[\s\S]*"imagePath"'
@@ -96,7 +98,8 @@ _FORMS: Final = (
     _Form("annotations of Segment Anything", ("",), r".+\.json", rb'"(?:crop_box|stability_score)"', _SEGMENTS),
     _Form("annotations of the VGG Image Annotator", ("", "annotations"), r".+\.json", rb'"shape_attributes"'),
     _Form("annotations of Label Studio", ("",), r".+\.json", rb'"(?:from_name|completed_by)"'),
-    _Form("annotations of Supervisely", ("ann",), r".+\.json", rb'"classTitle"|"objects"'),
+    _Form("annotations of Supervisely", ("ann",), r".+\.json", rb'"classTitle"|"objects"', each=True),
+    _Form("boxes of VisDrone", ("annotations",), r".+\.txt", rb"\A(?:[0-9]+,){7}[0-9]+,?\s", each=True),
     _Form("annotations of CreateML", ("",), r".*createml\.json", b"", _CREATE_ML),
     _Form("classes of whole pictures of COCO", ("annotations",), r"labels[_-].+\.json", rb'"category_id"',
           "coco_labels", boxes=rb'"bbox"', classes=rb'"category_id"'),
@@ -120,12 +123,15 @@ def refuse_other_sets(given: Mapping[str, Any], paths: Sequence[str], base: str,
     places = folders_of_splits(root) if root else []
     splits = [*places[1:], *folders_of_splits(os.path.join(root, "images"))[1:]] if root else []
 
+    inner = [os.path.join(root, one) for one in folders_in(root)] if root else []
+    inner = [one for one in inner if one not in places] if len(inner) <= _MOST_FOLDERS else []
+
     @cache
     def files_of(folder: str) -> list[str]:
         return [os.path.join(folder, one) for one in files_in(folder)] if folder in places else files_below(folder)
 
     for form in _FORMS:
-        for place in splits if form.in_splits else places:
+        for place in splits if form.in_splits else [*places, *inner] if form.each else places:
             heads = dict(_heads_of(form, place, files_of))
             if heads:
                 raise InputError(_what_to_do(form, paths[0], root if form.exact else place, root, heads, call))
