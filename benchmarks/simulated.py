@@ -18,11 +18,11 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.model import Config
 from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.pipelines.prepare.append import prepare_append
-from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.staged_plan import Prepared
+from shardmill.pipelines.runs.convert import take_over
 from shardmill.pipelines.runs.python_api import workers_of
-from shardmill.pipelines.runs.resume import take_over
 from shardmill.transforms.dataset.commit.publish import prepare_target
 from shardmill.transforms.dataset.integrity.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset

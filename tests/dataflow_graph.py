@@ -14,7 +14,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, SetupOption
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.runners import DataflowRunner
 from shardmill.pipelines.engines.dataflow import check_dataflow, make_job
-from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.python_api import workers_of
 

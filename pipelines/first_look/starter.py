@@ -25,7 +25,7 @@ from ..commands.inspect_records import shown_value
 from ..config import load
 from ..config.load import load_config, split_set
 from ..outcomes.reject_groups import RejectedRun, SampledRejects, rejects_text
-from ..prepare.convert import prepare
+from ..prepare.conversion import prepare
 from ..prepare.from_config import conversion_of
 from ..prepare.proposals import Looked, Proposal, columns_of, look_at_rows, proposals_of
 from ..runs.forecast import take_sample

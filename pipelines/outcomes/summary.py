@@ -248,7 +248,6 @@ class Summary(RunReport):
     class_counts: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Return one line: what was written, and where."""
         counts = self.manifest.counts
         rejected = f", {counts.rejected:,} rejected" if counts.rejected else ""
         done = "nothing to do, " if self.nothing_to_do else ""

@@ -31,8 +31,7 @@ from ...transforms.recipe.source import RecipeSource
 from ...transforms.sources.registry.file_source import survey_under
 from ..outcomes.summary import Unchanged, rule_text, unchecked_append
 from ..workers.worker_processes import WorkerProcesses
-from .conversion import Conversion
-from .convert import run_id_of
+from .conversion import Conversion, run_id_of
 from .known_images import RejectedBefore, are_images_known, split_unchanged, without_held_images
 from .known_inputs import (
     SortedFiles,

@@ -1,4 +1,4 @@
-"""A conversion: what is read, what happens to its rows, and what is written.
+"""A conversion: what is read, what happens to its rows, and what is written; and how it is made ready to run.
 
     source = CsvSource(CsvInput(paths=["a.csv"]), Settings(""))
     Conversion(name="sales", source=source, output=OutputConfig(path="/out/sales"))
@@ -8,35 +8,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+import hashlib
+import os
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...transforms.dataset.stage.spec import NO_FINGERPRINT, AppendTo, DatasetSpec, EntryInfo
 from ...transforms.dataset.stage.spill import Shuffle
-from ...transforms.errors import UsageError
+from ...transforms.dataset.storage.manifest_files import list_generations
+from ...transforms.errors import TargetError, UsageError
+from ...transforms.format.batches.rows import Block, Rows
 from ...transforms.format.examples.encode_rows import RowEncoder
 from ...transforms.format.manifest.naming import is_split_name
 from ...transforms.format.splits.by_row import ColumnSplits, FolderSplits, HashSplits, TimeSplits, settling
 from ...transforms.format.splits.exact import ExactKeySplits, ExactSplits
 from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
 from ...transforms.format.wording.printable import format_size, nearest_name, printable, printable_path
-from ...transforms.inputs.contract.source import Frozen, Source, SourceEntry, Traits
-from ...transforms.inputs.contract.tasks import Plan
+from ...transforms.inputs.contract.selection import refuse_columns
+from ...transforms.inputs.contract.source import Frozen, Listing, Source, SourceEntry, Survey, Traits
+from ...transforms.inputs.contract.tasks import Plan, make_plan
 from ...transforms.inputs.files.file_names import FORMATS
+from ...transforms.inputs.files.open_file import is_object
 from ...transforms.pictures.facts import Check
+from ...transforms.recipe.steps.label import told_by_flags
 from ...transforms.recipe.steps.pictures import ENCODED
+from ...transforms.recognise.beside.class_names import ClassNames
+from ...transforms.recognise.beside.tables import told_by_paths
+from ...transforms.recognise.rules import told_by_column
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits
+from ...transforms.stores.store_url import is_store_url
 from ..config.model import OutputConfig, SplitConfig
 from ..config.runners import AnyRunner, LocalRunner
-from .known_inputs import in_part
-from .staged_plan import Fingerprints
+from ..workers.worker_processes import WorkerProcesses
+from .known_inputs import in_part, shared_warnings, with_readable_lists
+from .staged_plan import Fingerprints, ListedSource, Prepared, find_stopped, mark_of
 
 if TYPE_CHECKING:
     from ...transforms.format.batches.observers import Observer
     from ...transforms.observers.checks import Duplicates, Leaks
     from ...transforms.observers.figures import Level
+
 
 _GZIP_RATIO: Final = 4
 """Bytes of records for one of a shard: only how many buckets a shuffle has depends on it."""
@@ -102,7 +116,6 @@ class Conversion:
     held: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the conversion in ten lines."""
         recipe, output = getattr(self.source, "recipe", None), self.output
         steps = [type(step).__name__ for step in recipe.steps] if recipe is not None else []
         read = self.source if recipe is None else getattr(self.source, "source", self.source)
@@ -287,3 +300,97 @@ def _held_as(entry: SourceEntry, index: int, plan: Plan) -> str:
     if limit is None or index not in limit.partial:
         return entry.fingerprint
     return in_part(entry.fingerprint)
+
+
+# Make a conversion ready to run: list and survey the source, freeze its schema, cut it into tasks. No Beam here.
+
+
+def prepare(
+    conversion: Conversion, workers: WorkerProcesses, operation: Literal["create", "merge"] = "create"
+) -> Prepared:
+    """List and survey the source, freeze its schema and cut it into tasks; nothing is written.
+
+    `workers` help with planning: processes where the input is large, which are started as soon as that is known. Where
+    a run that stopped has done all tasks, its survey is taken over.
+
+    Raises:
+        UsageError: a rule or a check does not go with the source, or a column has no feature.
+        TargetError: the output is the folder of the source.
+        SourceError: a file is corrupt as a whole, or has changed since a run of the same command stopped.
+    """
+    source, output = conversion.source, conversion.output
+    listing, lost = with_readable_lists(source.list_files())
+    _refuse_source_folder(conversion, listing)
+    prints = Fingerprints.of(conversion.fingerprint, listing)
+    mark = mark_of(prints, conversion.reading, operation)
+    listed = ListedSource.of(listing, prints.images)
+    stopped = find_stopped(output.path, mark, listing, listed, resume=conversion.runner.resume)
+    plan = stopped.finished(mark, listing)
+    if plan is not None:
+        encoder = conversion.encoder_of(plan.survey.frozen)
+    else:
+        survey = source.survey(listing, workers.planning(listing.bytes))
+        detected = tuple(dict.fromkeys((*conversion.detected, *survey.detected)))
+        warnings = (*survey.warnings, *lost, *shared_warnings(listing.datasets))
+        survey = replace(survey, detected=detected, warnings=warnings)
+        refuse_columns("", len(survey.frozen.schema), conversion.limits.columns)
+        encoder = conversion.encoder_of(survey.frozen)
+        plan = _plan(conversion, listing, survey, encoder)
+    spec = conversion.spec_of(plan, prints, run_id_of(output.path, prints), encoder, operation=operation)
+    read_by = plan.survey.source or source
+    return Prepared(read_by, plan, encoder, spec, mark, listed, stopped, conversion.joined_splits(plan.survey.frozen))
+
+
+def _plan(conversion: Conversion, listing: Listing, survey: Survey, encoder: RowEncoder) -> Plan:
+    """Plan, and say what columns of sampled rows show: files that they name, names of classes, flags, splits."""
+    labels = survey.frozen.labels
+    named = {name for name, classes in labels.items() if not all(one.isdecimal() for one in classes)}
+    told, names = dict[str, None](), ClassNames(listing, named)
+    rules: list[Callable[[Rows], Sequence[str]]] = []
+    if conversion.input is None or conversion.input.detect is None:
+        rules = [
+            lambda rows: told_by_paths(rows.batch, listing, rows.entry_of(0)),
+            lambda rows: names.told(rows.batch),
+            lambda rows: told_by_flags(rows.batch),
+        ]
+        if conversion.split is None and not survey.frozen.splits:
+            rules.append(lambda rows: told_by_column(rows.batch))
+
+    def encode(rows: Rows) -> Block:
+        for rule in [*rules] if rows.batch.num_rows else ():
+            if lines := rule(rows):
+                told.update(dict.fromkeys(lines))
+                rules.remove(rule)
+        return encoder.encode(rows)
+
+    output = conversion.output
+    plan = make_plan(conversion.source, listing, survey, output.shard_size, encode, output.compression)
+    return replace(plan, survey=replace(plan.survey, detected=(*plan.survey.detected, *told))) if told else plan
+
+
+def _refuse_source_folder(conversion: Conversion, listing: Listing) -> None:
+    """Refuse to begin a dataset in a folder that holds files of its source, where one would be taken for the other."""
+    path, read = conversion.output.path, conversion.input
+    if listing.traits.whole_records or not listing.traits.in_files:
+        return
+    target = _real(path, "")
+    named = {_real(name, conversion.base) for name in read.paths} if read is not None else set()
+    for entry in listing.entries:
+        within = target in named or target in (entry.path.rstrip(b"/"), os.path.dirname(entry.path))
+        if within and not list_generations(path):
+            raise TargetError(
+                f"{printable_path(path)} holds the source ({entry.name}), and a dataset needs a folder of its own: "
+                f"-o {printable_path(path)}-tfrecords"
+            )
+
+
+def _real(path: str, base: str) -> bytes:
+    raw = os.fsencode(path)
+    return raw.rstrip(b"/") if is_object(raw) else os.path.abspath(os.path.join(os.fsencode(base), raw))
+
+
+def run_id_of(path: str, prints: Fingerprints) -> str:
+    """Return the name of a conversion's staging folder: the same of the same command, where a folder can be held."""
+    if is_store_url(path):
+        return uuid.uuid4().hex[:16]
+    return hashlib.sha256(f"{prints.config}\n{prints.listing}\n".encode()).hexdigest()[:16]

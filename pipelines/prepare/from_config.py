@@ -24,11 +24,10 @@ from ...transforms.pictures.structure import DECODED, READABLE_FORMATS, ImageChe
 from ...transforms.recipe.function import functions_in
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
-from ...transforms.recipe.steps.beside_tables import SplitByFolder, UnnamedPictures
+from ...transforms.recipe.steps.beside_tables import Files, SplitByFolder, UnnamedPictures
 from ...transforms.recipe.steps.boxes import BoxesByType, BoxFormat
 from ...transforms.recipe.steps.columns import Constants, Lists, Nulls, NullWords, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
-from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import ClassesOfFiles, Flags, Label
 from ...transforms.recipe.steps.pictures import ChosenFeatures, ExportedPictures, FromBase64, Pictures, is_feature_of
 from ...transforms.recipe.steps.preprocess_pictures import PreprocessByType

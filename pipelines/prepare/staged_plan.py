@@ -239,7 +239,7 @@ def _digest(text: str) -> str:
 # A run that was killed, interrupted or refused leaves its staging folder, and `plan.json` in it describes it. Those
 # that no live process holds, and from which no generation was made:
 #
-#     the same command, the same source        is resumed, if all else is the same: see `runs/resume`
+#     the same command, the same source        is resumed, if all else is the same: see `runs/convert`
 #     the same command, another source         refused, by the names of the files; but where the run was itself refused
 #                                              (for rejects, a corrupt file), fixing the source is what was asked for
 #     another config                           is left where it is, and reported

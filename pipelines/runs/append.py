@@ -31,9 +31,8 @@ from ..prepare.of_dataset import dataset_in
 from ..prepare.staged_plan import Prepared
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
-from .convert import begun, ended, run_prepared, summary_of
+from .convert import begun, ended, look_ahead, run_prepared, summary_of
 from .python_api import What, called, engine_of, require_waiting, warn_of, workers_of
-from .resume import look_ahead
 
 if TYPE_CHECKING:
     from ...transforms.recipe.function import Mapped

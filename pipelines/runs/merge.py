@@ -29,14 +29,12 @@ from ..config.load import load_config
 from ..config.remembered import shared
 from ..engines.engine import PlainEngine
 from ..outcomes.summary import PlanReport, Submitted, Summary, Watch
-from ..prepare.conversion import Conversion
-from ..prepare.convert import prepare
+from ..prepare.conversion import Conversion, prepare
 from ..prepare.from_config import conversion_of
 from ..prepare.staged_plan import Prepared
 from ..workers.worker_processes import WorkerProcesses
-from .convert import begun, ended, run_prepared, summary_of
+from .convert import begun, ended, look_ahead, run_prepared, summary_of
 from .python_api import workers_of
-from .resume import look_ahead
 
 Command = Literal["merge", "rebuild"]
 

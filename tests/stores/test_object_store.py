@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from shardmill.transforms.errors import StoreAccessError
 from shardmill.transforms.format.tfrecord.framing import crc32c
-from shardmill.transforms.stores.object_reader import read_ahead
-from shardmill.transforms.stores.object_store import ChangedObject, ObjectStore, StoreLimits, store_at
+from shardmill.transforms.stores.object_store import ChangedObject, ObjectStore, StoreLimits, read_ahead, store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 
 

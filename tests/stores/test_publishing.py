@@ -14,8 +14,8 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts, verify_size
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.storage.object_storage import storage_at
-from shardmill.transforms.stores import object_reader
-from shardmill.transforms.stores.object_reader import read_ahead
+from shardmill.transforms.stores import object_store
+from shardmill.transforms.stores.object_store import read_ahead
 
 from .generations import commit
 
@@ -55,7 +55,7 @@ def test_a_reader_whose_shard_is_published_in_mid_read_goes_on_with_the_record_t
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(out, 1, rows=60_000, shard_size=4 << 20)
-    monkeypatch.setattr(object_reader, "read_ahead", partial(read_ahead, piece_bytes=256 << 10, ahead=0))
+    monkeypatch.setattr(object_store, "read_ahead", partial(read_ahead, piece_bytes=256 << 10, ahead=0))
     records = open_dataset(out).records("train")
     read = [next(records)]
     finish_publish(out)

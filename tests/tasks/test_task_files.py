@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import begun, run_prepared
 from shardmill.pipelines.runs.python_api import engine_of

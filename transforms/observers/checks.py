@@ -264,7 +264,6 @@ class Leaks(SpilledRows):
         return SpilledRows.merge(self, one, other) | {"values": one["values"] + other["values"]}
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
-        """Return a finding whose `records` have values that are in several splits, of which there are `groups`."""
         names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])
         splits = set[int]()
 

@@ -61,14 +61,12 @@ class CsvFormat(Format[CsvInput]):
     shows_columns = True
 
     def source(self, options: CsvInput, settings: Settings) -> Source:
-        """Return the source of CSV files; a header that was not asked for may turn out to be data."""
         from .csv.parse import CsvLimits
         from .csv.source import CsvSource
 
         return CsvSource(options, settings, limits=CsvLimits.of(settings.limits))
 
     def detect(self, given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Detected:  # noqa: ARG002
-        """Return the delimiter that the first records show; a sign that is none is the options' to refuse."""
         from .csv.delimiter import SampleOptions, detect_delimiter
 
         ignore = [one for one in given.get("ignore") or () if isinstance(one, str)]

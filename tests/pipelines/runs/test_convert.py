@@ -23,7 +23,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.engines.beam_pipeline import add_steps, make_pipeline
 from shardmill.pipelines.engines.engine import LocalEngine
 from shardmill.pipelines.outcomes.summary import Submitted
-from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.staged_plan import Prepared
 from shardmill.pipelines.runs.convert import begun, run_prepared

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.outcomes.summary import Forecast
-from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.prepare.staged_plan import Prepared
 from shardmill.pipelines.runs import forecast as sample_module

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.engines.engine import PlainEngine
-from shardmill.pipelines.prepare import convert as convert_planning
+from shardmill.pipelines.prepare import conversion as convert_planning
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.format.splits import shard_plan
 from shardmill.transforms.inputs.contract.tasks import Plan

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.workers.worker_processes import PROCESSES_FROM_BYTES, WorkerProcesses
 from shardmill.transforms.errors import RunError

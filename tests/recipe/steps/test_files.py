@@ -22,7 +22,7 @@ from shardmill.transforms.errors import SchemaError, SourceError, TooManyRejects
 from shardmill.transforms.format.examples.decode_examples import Example
 from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from shardmill.transforms.inputs.files.below_root import FileProblem, FilesBelow
-from shardmill.transforms.recipe.steps.files import Files
+from shardmill.transforms.recipe.steps.beside_tables import Files
 from shardmill.transforms.stores.object_store import store_at
 from shardmill.transforms.stores.store_url import parse_store_url
 

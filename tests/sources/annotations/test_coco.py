@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.integrity.verify import verify_dataset

@@ -41,7 +41,7 @@ from ...format.tfrecord.framing import (
 )
 from ...format.wording.hints import Command
 from ...format.wording.printable import counted, printable_path
-from ...stores.object_reader import ObjectReader
+from ...stores.object_store import ObjectReader
 from ...stores.store_url import is_store_url
 from ..storage.object_storage import storage_at
 from ..storage.opened_generation import OpenedGeneration

@@ -17,8 +17,16 @@ from typing import ClassVar, Final
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.splits.shard_plan import PartRange
 from ...format.tfrecord.framing import crc32c
-from ...stores.object_reader import ObjectReader, read_ahead
-from ...stores.object_store import ObjectInfo, ObjectStore, Upload, at_once, finished_later, store_at
+from ...stores.object_store import (
+    ObjectInfo,
+    ObjectReader,
+    ObjectStore,
+    Upload,
+    at_once,
+    finished_later,
+    read_ahead,
+    store_at,
+)
 from ...stores.store_url import is_store_url, parse_store_url
 from .contract import FileStatus, Storage
 from .local_storage import LocalStorage

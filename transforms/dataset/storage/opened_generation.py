@@ -24,7 +24,7 @@ from ...format.manifest.naming import generation_file, staged_file
 from ...format.manifest.parser import parse_overview
 from ...format.wording.hints import Command
 from ...format.wording.printable import printable_path
-from ...stores.object_reader import ObjectReader
+from ...stores.object_store import ObjectReader
 from ...stores.store_url import is_store_url
 from .contract import FileStatus, Storage
 from .manifest_files import list_generations, locate_shard, numbers_in, read_file, read_manifest

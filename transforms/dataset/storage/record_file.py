@@ -43,8 +43,7 @@ from ...format.tfrecord.scan import (
     scan_records,
 )
 from ...format.wording.printable import printable_path
-from ...stores.object_reader import ObjectReader
-from ...stores.object_store import store_at
+from ...stores.object_store import ObjectReader, store_at
 from ...stores.store_url import is_store_url, parse_store_url
 from .direct_file import incomplete_file, recycled_array
 

@@ -29,8 +29,7 @@ from typing import Final, TypeAlias, TypeVar, Union
 
 from ...errors import SourceError, StoreAccessError, StoreError
 from ...format.wording.printable import printable, printable_path
-from ...stores.object_reader import SeekableObject, read_ahead
-from ...stores.object_store import ChangedObject, pool, store_at
+from ...stores.object_store import ChangedObject, SeekableObject, pool, read_ahead, store_at
 from ...stores.store_url import StoreUrl, is_store_url, parse_store_url
 from ..contract.source import ListedFile, Piece, Task
 

@@ -126,7 +126,6 @@ class NullWords(Step):
         return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Where the column is left out, columns stay as they are."""
         known = {column.name: column for column in columns}
         if self.column not in known:
             return columns

@@ -38,8 +38,8 @@ from ...inputs.contract.selection import Selection
 from ...pictures.facts import ImageFacts, ImageProblem, notes_of
 from ...pictures.structure import ImageCheck
 from ..step import Column, Step, StepByType, Stepped, as_text, is_text, with_column
+from .beside_tables import FILENAME
 from .columns import Keep
-from .files import FILENAME
 from .objects import OBJECTS, fields_of
 
 _DATA_URL: Final = re.compile(r"^\s*data:[^,]*;base64,")

@@ -205,7 +205,6 @@ class CsvSource(TableSource):
     traits = Traits(may_be_empty=True)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB."""
         try:
             return self._survey(listing, run)
         except NotUtf8Error as error:

@@ -132,7 +132,6 @@ class ImagePieces(LazyPieces):
         return {int(entry): int(counts[entry]) for entry in np.flatnonzero(counts)}
 
     def first(self, rows: int) -> ImagePieces:
-        """Return the pieces of the first files; the last piece may be shorter then."""
         stop = self.start + min(rows, self.rows)
         stops = self.stops[: int(np.searchsorted(self.stops, stop)) + 1].clip(max=stop)
         return ImagePieces(self.table, self.order, self.folders, self.start, stops, self.with_bytes)

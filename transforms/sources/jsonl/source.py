@@ -82,7 +82,6 @@ class JsonLinesSource(FileSource):
         return replace(self, nested=nested_columns(dataset))
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB."""
         pieces, blanks = line_pieces(listing.entries, self.sizes, run, blank_rows=False)
         names = dict[int, set[str]]()
         evidence, found, whole = self._look(listing, pieces, run, names)

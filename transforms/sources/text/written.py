@@ -96,7 +96,6 @@ class Written(Step):
         return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Where the type is left out, columns stay as they are."""
         known = {column.name: column for column in columns}
         if self.column not in known:
             return columns

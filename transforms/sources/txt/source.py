@@ -55,7 +55,6 @@ class TextSource(FileSource):
     traits = Traits(may_be_empty=True)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        """Count lines; pieces have about 1 MiB."""
         pieces, _ = line_pieces(listing.entries, self.sizes, run, blank_rows=True)
         if not pieces:
             others = "" if len(listing.entries) == 1 else ", and so are the other files"
