@@ -116,7 +116,6 @@ def _refuse_others(config: Config, latest: Manifest, where: str) -> None:
 
 
 def _refuse_other_functions(functions: Sequence[Mapping[str, str]], latest: Manifest, config: Config) -> None:
-    """Refuse other functions than those that the dataset was made with."""
     known = latest.conversion.get("map", [])
     if list(functions) == known:
         return

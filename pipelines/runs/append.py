@@ -165,7 +165,6 @@ def _run(
 
 
 def _published(path: str) -> Manifest:
-    """Return the latest generation of a dataset, wholly published."""
     dataset_in(path)
     finish_publish(path)
     return read_manifest(path)

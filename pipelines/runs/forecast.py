@@ -191,7 +191,6 @@ def _cpu_seconds(prepared: Prepared, sample: Sample, whole: _Whole) -> float:
 
 
 def _seconds(prepared: Prepared, workers: WorkerProcesses, cpu: float) -> float:
-    """Return the time of the clock on this machine."""
     at_once = float(min(workers.workers, max(len(prepared.plan.tasks), 1)))
     if not workers.wanted(prepared.plan.work):
         at_once = min(at_once, _THREADS)

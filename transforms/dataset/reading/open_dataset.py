@@ -112,7 +112,6 @@ class Dataset:
         return f"<Dataset {printable_path(self.path)}: generation {self.manifest.generation}, records: {splits}>"
 
     def __len__(self) -> int:
-        """Return how many records there are, as the manifest states."""
         return sum(self.manifest.splits[name].records for name in self.splits)
 
     def __iter__(self) -> Iterator[Any]:
@@ -162,7 +161,6 @@ class Dataset:
         return found
 
     def __contains__(self, split: object) -> bool:
-        """Return whether there is a split of this name."""
         return split in self.splits
 
     @property

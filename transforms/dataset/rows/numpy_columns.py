@@ -443,7 +443,6 @@ def _fills(name: str, kind: pa.DataType) -> dict[str, object]:
 
 
 def _fill_of(kind: pa.DataType) -> object:
-    """Return what stands for a null among objects."""
     if types.is_string(kind) or types.is_large_string(kind):
         return ""
     if types.is_decimal(kind):

@@ -481,7 +481,6 @@ def _regrouped(array: pa.Array, kind: pa.DataType, sizes: tuple[int, ...], inner
 
 
 def _with_nulls(values: pa.Array, absent: pa.Array) -> pa.Array:
-    """Return values with nulls between them, where rows are absent."""
     null = np.asarray(absent)
     return values.take(pa.array(np.cumsum(~null) - 1, pa.int64(), mask=null))
 

@@ -306,7 +306,6 @@ def fact_array(facts: Sequence[ImageFacts | None], fact: str) -> pa.Array:
 
 
 def _with_boxes(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    """Return which rows have objects with boxes."""
     if OBJECTS not in batch.schema.names or not fields_of(batch.schema.field(OBJECTS).type):
         return np.zeros(batch.num_rows, bool)
     return true_mask(batch[OBJECTS].is_valid())

@@ -308,7 +308,6 @@ def _as_in_splits(root: str, found: Sequence[tuple[str, Pair]]) -> Iterator[Pair
 
 
 def _beside(place: str) -> Iterator[Pair]:
-    """Yield annotations in the folder of their pictures."""
     files = files_in(place)
     for name in files:
         if name.lower().endswith(".coco.json") or _INSTANCES.fullmatch(name) or name == "result.json":
@@ -324,7 +323,6 @@ def _beside(place: str) -> Iterator[Pair]:
 
 
 def _in_folders(place: str) -> Iterator[Pair]:
-    """Yield annotations in a folder beside that of their pictures."""
     pictures = next((path for name in PICTURES if os.path.isdir(path := os.path.join(place, name))), None)
     for kind, folder in (("yolo", "labels"), ("voc", "Annotations"), ("voc", "annotations"), ("voc", "labels")):
         path = os.path.join(place, folder)

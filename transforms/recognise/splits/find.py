@@ -102,7 +102,6 @@ def _of_rows(seen: Seen, how: FileSplits) -> Recognised | Found:
 
 
 def _differ(splits: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether a file is of two splits."""
     return any(one and other and kind_of(one) != kind_of(other) for one, other in zip(splits, others, strict=True))
 
 

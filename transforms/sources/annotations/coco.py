@@ -294,7 +294,6 @@ def _refuse_others(entry: SourceEntry, index: int, one: object) -> None:
 
 
 def _name_of(image: Mapping[str, Any]) -> object:
-    """Return the path of a picture below its folder."""
     name, url = image.get("file_name"), image.get("coco_url")
     if name is None and isinstance(url, str):
         return unquote(urlsplit(url).path).rpartition("/")[2] or None
