@@ -53,7 +53,7 @@ def test_an_append_without_the_keys_of_its_text_names_them_and_the_options_work(
     assert desk.convert(f"a.{other}", *options).code == 0
     code, err = append(desk, f"b.{kind}")
     assert code == 2
-    named = err.split("these read the values: ")[1].split("; or leave")[0]
+    named = err.split("these read the values: ")[1].partition("; or ")[0]
     assert set(named.split()) == set(OPTIONS.split())
     assert append(desk, f"b.{kind}", *options) == (0, "")
     assert [row["price"] for row in desk.records()] == [1234.5, 2000.0]
