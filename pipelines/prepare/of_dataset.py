@@ -1,4 +1,4 @@
-"""What the dataset of an append decides of its config."""
+"""What the dataset of an append decides of its config; of columns see `sources/registry/file_source`."""
 
 from __future__ import annotations
 

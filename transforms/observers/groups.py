@@ -1,4 +1,4 @@
-"""Find equal digests over the rows of all tasks: exact, and in bounded memory.
+"""Find equal digests over the rows of all tasks: exact, and in memory that is bounded up to 268 million rows.
 
     files of tasks ──by the first bits──▶ buckets on disk ──one at a time──▶ sorted ──▶ groups of equal digests
 

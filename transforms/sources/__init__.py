@@ -1,4 +1,4 @@
-"""What comes in: CSV, Parquet, images, NumPy, TFRecord files and data in memory are listed, surveyed and read.
+"""What comes in, listed, surveyed and read: tables, JSON lines, text, images with annotations, archives, arrays, records.
 
 Begin with `inputs/contract/source`, which every source keeps. No Beam in this layer.
 """

@@ -1,7 +1,7 @@
 """Commit: one file, made if absent, turns staged shards into a generation.
 
     staged shards ──▶ sidecars staged ──▶ manifests/0000000N.json ──▶ published under their final names
-                                          ▲ before it nothing has happened; after it all has (see `put_manifest`)
+                                          ▲ before it nothing has happened; after it all has (see `Documents.put`)
 
 The run that creates number N owns the file names in it. A create that finds another one has lost, and stops. An append
 that loses renumbers what it staged, and tries N + 1.

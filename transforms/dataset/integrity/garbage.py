@@ -259,7 +259,7 @@ class _Search:
         return sorted(went, key=lambda item: _MANIFEST.fullmatch(item.path) is None)
 
     def _removed_parts(self, paths: Iterable[str]) -> set[str]:
-        """Remove parts of manifests, and put back what a commit of this moment names (see `put_manifest`)."""
+        """Remove parts of manifests, and put back what a commit of this moment names (see `Documents.put`)."""
         gone = set()
         for path in paths:
             data = None

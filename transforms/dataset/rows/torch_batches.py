@@ -1,5 +1,7 @@
 """Batches for PyTorch: right under any number of ranks and workers, and resumable under any other.
 
+For another number of ranks the state says how many batches were consumed: `state_dict(batches_consumed)`.
+
     loader = DataLoader(dataset["train"].torch(batch_rows=256, seed=1), batch_size=None, num_workers=4)
 
 Each batch is a dict of tensors; see `numpy_columns` for what columns become. Times are int64 in their unit, text and

@@ -1,4 +1,4 @@
-"""Arrow's memory: arrays as numpy sees them and back, without a copy, and many small pieces put together at once.
+"""Arrow's memory as numpy's and back, without a copy where the layout allows it, and many small pieces put together.
 
 `pa.array`, `pa.scalar`, `to_numpy` and functions of Arrow that are given a value of Python do the same, but they import
 pandas to see whether a value is its own: 0.2 s in each process. What every run goes through does without them.

@@ -1,4 +1,6 @@
-"""A nested Arrow column as flat ones, and back: see `keys` for what they are called.
+"""Columns that no feature holds as they are: nested ones become flat ones and come back, and decimals and times fit.
+
+See `keys` for what flat columns are called.
 
     [[[1, 2], []], null, [[3]]]      ragged_flat_values    [1, 2]   null  [3]
      0 rows       1     2            ragged_row_lengths_0  [2, 0]   null  [1]

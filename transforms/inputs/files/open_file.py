@@ -1,4 +1,4 @@
-"""Open the files of a source: the one place where all of them are opened, but images, which are read whole.
+"""Open the files of a source, on a disk or in a store, and check that they are what was listed.
 
     open_file(file)      a file to read from, as `open` gives it
     size_of(opened)      its size, as it is now

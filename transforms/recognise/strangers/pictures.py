@@ -1,4 +1,4 @@
-"""Refuse pictures whose annotations have a form that is not read, with what makes a form of them that is.
+"""Refuse pictures whose annotations have a form that is not read, and give the command that converts them.
 
     CVAT for images    train.xml                         images/train/7.jpg
     LabelMe            Annotations/7.xml                 Images/7.jpg

@@ -1,4 +1,4 @@
-"""Read Arrow files: record batches, chosen columns, several files of one schema."""
+"""Read Arrow files, Feather too: record batches, chosen columns, several files as one table."""
 
 from __future__ import annotations
 
