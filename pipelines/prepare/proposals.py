@@ -16,17 +16,21 @@ from unicodedata import category
 
 import pyarrow as pa
 
+from ...transforms.errors import ShardmillError
 from ...transforms.format.schema.arrow_types import feature_of
 from ...transforms.format.wording.hints import Add, set_column
 from ...transforms.format.wording.printable import more, printable
 from ...transforms.inputs.contract.source import Survey
-from ...transforms.inputs.contract.tasks import first_batch, first_pieces
+from ...transforms.inputs.contract.tasks import batches_of, first_pieces
 from ...transforms.recipe.step import as_text
 from ...transforms.sources.text.cast import CLEAR_BOOLS, bool_words, means_null, prove_column
 from ...transforms.sources.text.written import ways_to_read
 from .staged_plan import Prepared
 
 _MOST_VALUES: Final = 1_000
+_MOST_BATCHES: Final = 16
+"""A first line that is no header is a batch of its own, and so is a small file."""
+
 _FEWEST: Final = 3
 _MOST_CLASSES: Final = 20
 _ROWS_OF_A_CLASS: Final = 5
@@ -79,12 +83,10 @@ def look_at_rows(prepared: Prepared) -> Looked:
     columns = columns_of(survey)
     texts: dict[str, list[str]] = {name: [] for name in columns}
     places, counts, rows_seen = dict[tuple[str, str], str](), dict[str, Counter[Any]](), 0
-    for piece in first_pieces(survey):
-        if rows_seen >= _MOST_VALUES:
-            break
-        rows = first_batch(source, piece, survey.frozen)
-        if rows is None:
-            continue
+    firsts = {piece.entry for piece in first_pieces(survey)}
+    pieces = (piece for piece in survey.pieces if piece.entry in firsts and piece.rows != 0)
+    batches = (rows for piece in pieces for rows in batches_of(source, piece, survey.frozen))
+    for rows in islice(batches, _MOST_BATCHES):
         batch = rows.batch.slice(0, _MOST_VALUES - rows_seen)
         rows_seen += batch.num_rows
         for name in set(columns) & set(batch.schema.names):
@@ -98,6 +100,8 @@ def look_at_rows(prepared: Prepared) -> Looked:
                     if text is not None:
                         texts[name].append(text)
                         places.setdefault((name, text), f"row {rows.origin.number(row)[1] or row + 1}")
+        if rows_seen >= _MOST_VALUES:
+            break
     key = next((one for one in columns if one in counts and _is_entity(one, counts[one], rows_seen)), None)
     casts = prepared.plan.listing.format in ("csv", "jsonl")
     return Looked(casts, {name: found for name, found in texts.items() if found}, places, key)
@@ -107,10 +111,19 @@ def _is_entity(name: str, counts: Counter[Any], rows: int) -> bool:
     return _ENTITY.fullmatch(name) is not None and 1 < len(counts) < counts.total() == rows
 
 
-def lines_of_proposals(prepared: Prepared, declared: Collection[str]) -> tuple[str, ...]:
-    """Return a line for each column of text that may be read otherwise, but for those that the user declares."""
-    found = proposals_of(look_at_rows(prepared), prepared.plan.survey.detected)
-    return tuple(str(one) for one in found if one.column not in declared)
+def lines_of_proposals(prepared: Prepared, declared: Collection[str], most: int | None = None) -> tuple[str, ...]:
+    """Return a line for each column that may be read otherwise, but for those that the user declares.
+
+    After `most` lines, one says how many are left. A file that cannot be read again has no proposals.
+    """
+    try:
+        looked = look_at_rows(prepared)
+    except (ShardmillError, OSError):
+        return ()
+    found = [str(one) for one in proposals_of(looked, prepared.plan.survey.detected) if one.column not in declared]
+    left = len(found) - most if most is not None else 0
+    last = [f"{more(left, 'column')} may be read otherwise; to see all: {Add('--overwrite', '--dry-run')}"]
+    return (*found[:most], *(last if left > 0 else []))
 
 
 def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:

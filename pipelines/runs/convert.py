@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...transforms.dataset.commit.accounting import Refusal, read_notes
 from ...transforms.dataset.commit.commit_generation import WriteOutcome, empty_warnings, read_outcome
@@ -59,6 +59,10 @@ from .python_api import What, called, engine_of, warn_of, workers_of
 if TYPE_CHECKING:
     from ...transforms.recipe.function import Mapped
     from .python_api import Data
+
+
+_SHOWN_PROPOSALS: Final = 5
+"""Columns that may be read otherwise, for which a summary has a line."""
 
 
 # Resuming: a run continues where one of the same command stopped.
@@ -239,7 +243,18 @@ def run_convert(
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
             prepared = begun(replace(prepared, spec=replacing_what_is_there(prepared.spec)), engine)
             outcome = run_prepared(prepared, engine, watch, processes)
-    return outcome if isinstance(outcome, Submitted) else ended(prepared, outcome, started)
+    if isinstance(outcome, Submitted):
+        return outcome
+    told = _proposals(conversion, prepared) if outcome.refusal is None else ()
+    summary = ended(prepared, outcome, started)
+    return replace(summary, detected=(*summary.detected, *told))
+
+
+def _proposals(conversion: Conversion, prepared: Prepared, most: int | None = _SHOWN_PROPOSALS) -> tuple[str, ...]:
+    """Return what columns of text may be read as; nothing for data in memory, and for what is no table."""
+    if prepared.restored or conversion.input is None or not FORMATS[conversion.input.format].load().shows_columns:
+        return ()
+    return lines_of_proposals(prepared, conversion.named, most)
 
 
 def ended(prepared: Prepared, outcome: WriteOutcome, started: float) -> Summary:
@@ -282,9 +297,7 @@ def dry_run(conversion: Conversion) -> PlanReport:
     with workers_of(conversion.runner) as workers:
         prepared = prepare(conversion, workers)
         report = look_ahead(prepared, workers, elsewhere=conversion.runner.elsewhere)
-    if prepared.restored or conversion.input is None or not FORMATS[conversion.input.format].load().shows_columns:
-        return report
-    return replace(report, detected=(*report.detected, *lines_of_proposals(prepared, conversion.named)))
+    return replace(report, detected=(*report.detected, *_proposals(conversion, prepared, most=None)))
 
 
 def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:

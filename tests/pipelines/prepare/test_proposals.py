@@ -146,3 +146,36 @@ def test_what_is_set_for_a_column_is_kept_beside_the_proposals(shardmill: Shardm
     assert shardmill("convert", "c.yaml", "--set", "output.path=out").code == 0
     row = open_dataset("out")["train"].to_arrow().to_pylist()[1]
     assert (row["id"], row["price"]) == ("1", -2000.25)
+
+
+def test_the_summary_of_a_run_proposes_the_first_five_columns_and_counts_the_others(shardmill: Shardmill) -> None:
+    write("csv", {name: values for name, (values, _) in COLUMNS.items()})
+    done = shardmill("convert", "a.csv", "-o", "out")
+    found = re.findall(r'column "(\w+)": .*; to read it so: (.*)', done.out)
+    assert [name for name, _ in found] == [*COLUMNS][:5], done.out
+    last = re.findall(r"4 more columns may be read otherwise; to see all: (.*)", done.out)
+    assert last, done.out
+    ahead = shardmill("convert", "a.csv", "-o", "out", *shlex.split(last[0]))
+    assert ahead.code == 0, ahead.err
+    assert ahead.out.count("to read it so") == len(COLUMNS)
+    options = [word for _, line in found for word in shlex.split(line)]
+    again = shardmill("convert", "a.csv", "-o", "out", "--overwrite", *options)
+    assert again.out.count("to read it so") == len(COLUMNS) - 5, "what is declared is not proposed"
+    assert "to read it so" not in shardmill("append", "a.csv", "-o", "out", "--force").out
+
+
+@pytest.mark.parametrize("command", [("convert", "a.tsv", "-o", "out"), ("convert", "a.tsv", "-o", "out", "--dry-run")])
+def test_a_table_without_a_header_has_the_proposals_of_one_with_a_header(
+    command: tuple[str, ...], shardmill: Shardmill
+) -> None:
+    """The reader returns the first line, which is no header, as a batch of its own."""
+    states = ["on hold", "closed", "open"]
+    lines = [f"{5000 + n}\t2024-03-{n % 28 + 1:02d} 22:10:00.960049+01\t{states[n % 3]}\t{n}.5" for n in range(30)]
+    Path("a.tsv").write_text("\n".join(lines) + "\n")
+    done = shardmill(*command, "--no-header", "--set", "input.names=[id, at, state, amount]")
+    assert re.findall(r'column "(\w+)": .*; to read it so', done.out) == ["at", "state"], done.out
+
+
+def test_the_classes_that_are_not_shown_are_counted(shardmill: Shardmill) -> None:
+    write("csv", {"mood": ["bad", "so-so", "good", "very good", "none of these", "best"]})
+    assert "none of these and 2 more classes" in shardmill("convert", "a.csv", "-o", "out").out

@@ -118,10 +118,10 @@ def counted(number: int, noun: str) -> str:
 def more(number: int, noun: str) -> str:
     """Return how many things are not shown.
 
-    >>> more(1, "feature"), more(1200, "feature")
-    ('1 more feature', '1,200 more features')
+    >>> more(1, "feature"), more(1200, "feature"), more(2, "class")
+    ('1 more feature', '1,200 more features', '2 more classes')
     """
-    return f"{number:,} more {noun}" if number == 1 else f"{number:,} more {noun}s"
+    return f"{number:,} more {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
 
 
 def escaped(text: str, *, keep: str = "") -> str:

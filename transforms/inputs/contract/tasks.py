@@ -279,11 +279,16 @@ def first_pieces(survey: Survey) -> list[Piece]:
     return list(firsts.values())
 
 
-def first_batch(source: Source, piece: Piece, frozen: Frozen) -> Rows | None:
-    """Return the first batch of a piece that holds rows, None where there is none."""
+def batches_of(source: Source, piece: Piece, frozen: Frozen) -> Iterator[Rows]:
+    """Yield the batches of a piece that hold rows."""
     task = Task(0, (piece,))
     with _naming_files(task):
-        return next((rows for rows in source.read(task, frozen) if rows.batch.num_rows), None)
+        yield from (rows for rows in source.read(task, frozen) if rows.batch.num_rows)
+
+
+def first_batch(source: Source, piece: Piece, frozen: Frozen) -> Rows | None:
+    """Return the first batch of a piece that holds rows, None where there is none."""
+    return next(batches_of(source, piece, frozen), None)
 
 
 # Read one task to its end: its batches of rows, and the mark that closes it.
