@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from ..config.load import load_config, split_set
 from ..outcomes.reject_groups import RejectedRun, SampledRejects, rejects_text
 from ..prepare.conversion import prepare
 from ..prepare.from_config import conversion_of
-from ..prepare.proposals import Looked, Proposal, columns_of, look_at_rows, proposals_of
+from ..prepare.proposals import NULLS_MADE, Looked, Proposal, columns_of, look_at_rows, proposals_of
 from ..runs.forecast import take_sample
 from ..screens.summary_screen import MOST_FEATURES, name_text, schema_table
 from ..workers.worker_processes import WorkerProcesses
@@ -320,8 +321,35 @@ def look_at(config: Config) -> Look:
         of_type = (one.name for one in survey.fields if str(one.type) == form.example_type)
         example = next((name for name in of_type if name in columns), None)
     share, why = _allowed(sample)
-    proposals = tuple(proposals_of(looked, survey.detected))
+    proposals = (*_stated(survey.detected), *proposals_of(looked, survey.detected))
     return Look(columns, example, looked.key, proposals, tuple(_lines(prepared, sample)), share, why)
+
+
+def _stated(detected: Sequence[str]) -> Iterator[Proposal]:
+    """Yield the keys of each column whose options end a line of what was detected."""
+    seen = set[str]()
+    for line in detected:
+        evidence, option, rest = line.partition("--set ")
+        try:
+            words = shlex.split(option + rest)
+        except ValueError:  # a quote in text behind the options
+            continue
+        sets = [split_set(word) for word in words[1::2]]
+        of_columns = all(len(path) == 4 and path[:2] == ("schema", "columns") for path, _ in sets)
+        if set(words[::2]) != {"--set"} or not of_columns or line.startswith(NULLS_MADE):
+            continue
+        columns: dict[str, dict[str, Any]] = {}
+        for path, value in sets:
+            columns.setdefault(path[2], {})[path[3]] = _value_of(value)
+        yield from (Proposal(name, columns[name], evidence.rstrip(" ;:")) for name in columns if name not in seen)
+        seen.update(columns)
+
+
+def _value_of(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _conversion_of(config: Config) -> Conversion:

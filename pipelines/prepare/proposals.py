@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 from unicodedata import category
@@ -23,11 +23,14 @@ from ...transforms.format.wording.printable import more, printable
 from ...transforms.inputs.contract.source import Survey
 from ...transforms.inputs.contract.tasks import batches_of, first_pieces
 from ...transforms.recipe.step import as_text
-from ...transforms.sources.text.cast import CLEAR_BOOLS, bool_words, means_null, prove_column
+from ...transforms.sources.text.cast import CLEAR_BOOLS, bool_words, means_null, null_numbers, prove_column
 from ...transforms.sources.text.written import ways_to_read
 from .staged_plan import Prepared
 
 _MOST_VALUES: Final = 1_000
+NULLS_MADE: Final = "input.null_values made"
+"""How a line begins that says what a key has done: it proposes nothing else for a column."""
+
 _MOST_BATCHES: Final = 16
 """A first line that is no header is a batch of its own, and so is a small file."""
 
@@ -40,6 +43,13 @@ _ENTITY: Final = re.compile(
     r"(?i)(?:^|.*_)(?:user|customer|client|patient|subject|person|speaker|session|group|order|document|video)s?(?:_?id)?"
 )
 """The name of a column whose equal values belong to one split: rows of one person are alike."""
+
+_YES_OR_NO: Final = re.compile(
+    r"(?i:is|has)(?:[_ .-]|(?<=[a-z])[A-Z])|(?i:(?:.*[_ .-])?(?:in)?(?:active|flag|enabled|deleted)$)"
+)
+"""The name of a column in which 0 and 1 are no and yes."""
+
+_NULL_NUMBERS: Final = frozenset(("-99", "-98", "-97", "-999", "-998", "-9999", "9999"))
 
 _UNIT: Final = re.compile(r"\s*([$£€¥])?\s*-?[0-9][0-9.,]*(\s*[^\W\d_]{2,}|\s+[^\W\d_]|\s*[$£€¥])?\s*")
 """A number with a currency on one side, or a unit behind it."""
@@ -63,13 +73,15 @@ class Proposal:
 class Looked:
     """What the first rows of some files hold: `texts` are the values of columns of text, `key` is one to split by.
 
-    `places` says where the first of each text is. Text that is declared to be numbers or dates is cast if `casts`.
+    `places` says where the first of each text is; `numbers` are those that were text in the file. Text that is
+    declared to be numbers or dates is cast if `casts`.
     """
 
     casts: bool
     texts: Mapping[str, Sequence[str]]
     places: Mapping[tuple[str, str], str]
     key: str | None
+    numbers: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 def columns_of(survey: Survey) -> tuple[str, ...]:
@@ -82,6 +94,7 @@ def look_at_rows(prepared: Prepared) -> Looked:
     source, survey = prepared.source, prepared.plan.survey
     columns = columns_of(survey)
     texts: dict[str, list[str]] = {name: [] for name in columns}
+    numbers: dict[str, list[float]] = {name: [] for name in columns}
     places, counts, rows_seen = dict[tuple[str, str], str](), dict[str, Counter[Any]](), 0
     firsts = {piece.entry for piece in first_pieces(survey)}
     pieces = (piece for piece in survey.pieces if piece.entry in firsts and piece.rows != 0)
@@ -95,6 +108,8 @@ def look_at_rows(prepared: Prepared) -> Looked:
             if is_text or pa.types.is_integer(kind):
                 listed = (as_text(values) if is_text else values).to_pylist()
                 counts.setdefault(name, Counter()).update(one for one in listed if one is not None)
+            if not is_text and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                numbers[name] += values.drop_null().to_pylist()
             if is_text:
                 for row, text in enumerate(listed):
                     if text is not None:
@@ -104,7 +119,9 @@ def look_at_rows(prepared: Prepared) -> Looked:
             break
     key = next((one for one in columns if one in counts and _is_entity(one, counts[one], rows_seen)), None)
     casts = prepared.plan.listing.format in ("csv", "jsonl")
-    return Looked(casts, {name: found for name, found in texts.items() if found}, places, key)
+    if prepared.plan.listing.format != "csv":
+        numbers = {}
+    return Looked(casts, {name: found for name, found in texts.items() if found}, places, key, numbers)
 
 
 def _is_entity(name: str, counts: Counter[Any], rows: int) -> bool:
@@ -128,29 +145,62 @@ def lines_of_proposals(prepared: Prepared, declared: Collection[str], most: int 
 
 def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     """Yield what columns of text may be read as, but for those for which `detected` proposes keys already."""
-    for name, texts in looked.texts.items():
+    told = [line for line in detected if not line.startswith(NULLS_MADE)]
+    for name in dict.fromkeys((*looked.texts, *looked.numbers)):
         said = (f"schema.columns.{name}.", f'schema.columns."{name}".')
-        if len(texts) >= _FEWEST and not any(key in line for line in detected for key in said):
+        if any(key in line for line in told for key in said):
+            continue
+        if len(texts := looked.texts.get(name, ())) >= _FEWEST:
             yield from filter(None, [_proposal(name, texts, looked)])
+        elif len(numbers := looked.numbers.get(name, ())) >= _FEWEST:
+            yield from filter(None, [_of_numbers(name, numbers)])
 
 
 def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:
-    nulls = [word for word in dict.fromkeys(texts) if means_null(word)]
+    counts = Counter(texts)
+    nulls = [word for word in counts if means_null(word)]
+    if not any(map(_is_number, set(counts) - _NULL_NUMBERS)):  # -99 among words
+        nulls += [word for word in counts if word in _NULL_NUMBERS and counts[word] > 1]
+    if all(re.fullmatch("[A-Z]{2}", word) for word in counts if word not in nulls):  # NA is Namibia among countries
+        nulls = [word for word in nulls if word != "NA"]
     values = [text for text in texts if text not in nulls]
-    if len(values) < _FEWEST or len(values) < len(texts) / 2:
+    if len(values) < _FEWEST:
         return None
 
     def shown(word: str) -> str:
         return f'"{printable(word)}" ({looked.places[name, word]})'
 
     keys, evidence = _of_values(name, values, shown(values[0]), casts=looked.casts)
-    if "label" in keys:  # NA may be a class, as Namibia is
-        keys, evidence = _of_values(name, texts, "", casts=looked.casts)
-    elif keys and nulls:
+    count = len(texts) - len(values)
+    if nulls and (keys or (count > 1 and not evidence)):
         keys = {"null_values": nulls, **keys}
-        count = sum(text in nulls for text in texts)
-        evidence += f"; null: {count:,} of {len(texts):,}, {', '.join(map(shown, nulls[:_SHOWN]))}"
+        words = ", ".join(map(shown, nulls[:_SHOWN]))
+        evidence += f"{'; ' if evidence else ''}null: {count:,} of {len(texts):,}, {words}"
     return Proposal(name, keys, evidence) if evidence else None
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\s*[+-]?[0-9][0-9.,]*\s*", text) is not None
+
+
+def _of_numbers(name: str, numbers: Sequence[float]) -> Proposal | None:
+    """Return the key for numbers that mean null, or for 0 and 1 in a column whose name says yes or no."""
+    if set(numbers) == {0, 1} and _YES_OR_NO.match(name):
+        shown = f"0 {numbers.count(0):,}, 1 {numbers.count(1):,} times, and nothing else"
+        return Proposal(name, {"true_values": ["1"], "false_values": ["0"]}, shown)
+    nulls = null_numbers(numbers)
+    if not nulls:
+        return None
+    others = [one for one in numbers if one not in nulls]
+    words = [form for one in nulls for form in ([str(one)] if type(one) is int else _forms(one))]
+    shown = ", ".join(f"{one:g} {numbers.count(one):,} times" for one in nulls)
+    far = f"far from all others ({min(others):g} to {max(others):g})"
+    return Proposal(name, {"null_values": words}, f"{shown}, {far}, as numbers that mean null are")
+
+
+def _forms(number: float) -> list[str]:
+    """Return how a file may have written a whole number among decimal ones."""
+    return [f"{number:.{digits}f}" for digits in range(4)]
 
 
 def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> tuple[dict[str, Any], str]:

@@ -99,7 +99,7 @@ def test_the_line_names_the_first_value_its_row_and_how_many_are_alike(shardmill
         ["1/2", "3/4"] + [f"{n}/7" for n in range(9)],
         ["(1)", "(2)"],
         ["12A", "13A"],
-        ["2024", "-"] + ["x" * n for n in range(1, 10)],
+        ["2024", "5"] + ["x" * n for n in range(1, 10)],
     ],
     ids=["names", "codes", "words", "units", "fractions", "notes", "seats", "mixed"],
 )
@@ -178,4 +178,67 @@ def test_a_table_without_a_header_has_the_proposals_of_one_with_a_header(
 
 def test_the_classes_that_are_not_shown_are_counted(shardmill: Shardmill) -> None:
     write("csv", {"mood": ["bad", "so-so", "good", "very good", "none of these", "best"]})
-    assert "none of these and 2 more classes" in shardmill("convert", "a.csv", "-o", "out").out
+    assert "very good and 2 more classes; to read it so" in shardmill("convert", "a.csv", "-o", "out").out
+
+
+NULLS: dict[str, tuple[list[str], list[Any]]] = {
+    "age": (["19", "-99", "79", "-98"], [19, None, 79, None]),
+    "income": (["2100.00", "-99.00", "900.50", "-98.00"], [2100.0, None, 900.5, None]),
+    "temp": (["-12.5", "9999", "31.0", "4"], [-12.5, None, 31.0, 4.0]),
+    "smoker": (["ja", "-99", "nein", "ja"], [True, None, False, True]),
+    "water": (["river", ".", ".a", "well"], ["river", None, None, "well"]),
+    "day": (["14/01/2024", "N/D", "25/01/2024", "k. A."], [dt.date(2024, 1, 14), None, dt.date(2024, 1, 25), None]),
+    "balance": (["4484.15", "NULL", "NULL", "NULL"], [4484.15, None, None, None]),
+    "land": (["GB", "NULL", "NA", "US"], ["GB", None, "NA", "US"]),
+    "note": ([f"note {n}" for n in range(30)] + ["brak"] * 10, ["note 0", "note 1", "note 2", "note 3"]),
+    "is_open": (["0", "1", "1", "0"], [False, True, True, False]),
+    "IsActive": (["0", "1", "1", "0"], [False, True, True, False]),
+    "paid": (["t", "f", "\\N", "f"], [True, False, None, False]),
+}
+
+
+@pytest.mark.parametrize("name", NULLS)
+def test_what_means_null_in_a_column_is_proposed_with_the_type_of_its_other_values(
+    name: str, shardmill: Shardmill
+) -> None:
+    write("csv", {name: NULLS[name][0]})
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    options = shlex.split(re.findall(rf'column "{name}".*; (?:to read it so|if that means null): (.*)', screen)[0])
+    assert ("null_values" in " ".join(options)) is (not name.lower().startswith("is"))
+    done = shardmill("convert", "a.csv", "-o", "out", "--overwrite", *options)
+    assert done.code == 0, done.err
+    rows = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert [pytest.approx(row[name]) if isinstance(row[name], float) else row[name] for row in rows[:4]] == NULLS[name][
+        1
+    ]
+    assert name != "note" or rows[-1][name] is None
+
+
+@pytest.mark.parametrize("values", [["-120", "-98", "-71"], ["0", "1"], [str(n) for n in range(9980, 10000)]])
+def test_numbers_that_are_like_the_others_have_no_proposal(values: list[str], shardmill: Shardmill) -> None:
+    write("csv", {"x": values})
+    assert "to read it so" not in shardmill("convert", "a.csv", "-o", "out").out
+
+
+def test_a_column_that_names_its_nulls_by_the_config_has_the_other_proposals(shardmill: Shardmill) -> None:
+    write("csv", {"paid": ["t", "f", "\\N", "f"]})
+    done = shardmill("convert", "a.csv", "-o", "out", "--set", 'input.null_values=["\\\\N"]')
+    assert 'column "paid": "f" 20, "t" 10 times, and nothing else; to read it so' in done.out, done.out
+
+
+def test_what_is_detected_of_a_column_is_a_line_below_the_columns_of_the_first_config(shardmill: Shardmill) -> None:
+    """A point that groups thousands, and decimal commas beside a word for null, are said before any proposal."""
+    Path("a.csv").write_text(
+        "probe;menge;konz;ph\n" + "".join(f"P{n};{n + 1}.341;{n},5;{'NA' if n % 3 else '7,8'}\n" for n in range(30))
+    )
+    assert shardmill("init", "a.csv", "-o", "c.yaml").code == 0
+    text = Path("c.yaml").read_text()
+    assert len(re.findall(r"(?m)^    # (menge|konz|ph): ", text)) == 3, text
+    Path("c.yaml").write_text(re.sub(r"(?m)^    # ", "    ", text))
+    done = shardmill("convert", "c.yaml", "--set", "output.path=out")
+    assert done.code == 0, done.err
+    rows = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert [(row["menge"], row["konz"], row["ph"]) for row in rows[:2]] == [
+        (1341, 0.5, pytest.approx(7.8)),
+        (2341, 1.5, None),
+    ]

@@ -24,7 +24,8 @@ Text that is taken:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 from unicodedata import category
@@ -565,7 +566,8 @@ def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSche
 
 _NULLS: Final = frozenset((
     "", "-", "--", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan", "null", "nil", "none", "missing",
-    "unknown", "(null)", "<na>", "<null>", "\\n",
+    "unknown", "(null)", "<na>", "<null>", "\\n", "n/d", "n.d.", "s/d", "s.d.", "b.d.", "k.a.", "k. a.", "k.a", "brak",
+    "不明", *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),  # Stata and SAS
 ))  # fmt: skip
 """Words, in lowercase, that mostly mean null: also where they are many."""
 
@@ -585,6 +587,29 @@ _BOOLS: Final = (
 
 def means_null(word: str) -> bool:
     return len(word) <= _LONGEST_NULL and word.lower() in _NULLS
+
+
+_NULL_NUMBERS: Final = frozenset((-99, -98, -97, -88, -999, -998, -997, -9999, -99999, 9999, 99999))
+
+
+def null_numbers(values: Iterable[float]) -> list[float]:
+    """Return the numbers that surveys and loggers write for null, if one is repeated and they are far from all others.
+
+    >>> null_numbers([18, 77, -99, 40, -99]), null_numbers([-120, -98, -98, -71]), null_numbers([1, 2, -99])
+    ([-99], [], [])
+    """
+    counts = Counter(values)
+    others = [value for value in counts if value not in _NULL_NUMBERS]
+    if not others:
+        return []
+    least, largest = min(others), max(others)
+
+    def is_far(value: float) -> bool:
+        spread = largest - least
+        return least - value > spread or value < 0 <= least or (value > 0 and value - largest > max(spread, largest))
+
+    found = [value for value in counts if value in _NULL_NUMBERS and is_far(value)]
+    return sorted(found) if any(counts[value] > 1 for value in found) else []
 
 
 def bool_words(words: list[str]) -> tuple[list[str], list[str]] | None:
