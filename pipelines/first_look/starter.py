@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from ...transforms.format.batches.rejects import may_be_left_out
 from ...transforms.format.examples.decode_examples import feature_values, iter_features, other_message, parse_example
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.hints import Command
-from ...transforms.format.wording.printable import counted, escaped, more, printable
+from ...transforms.format.wording.printable import counted, escaped, more, printable, shell_words
 from ...transforms.inputs.files.file_names import FORMATS
 from ...transforms.stores.store_url import is_store_url
 from ..commands.inspect_records import shown_value
@@ -330,10 +329,7 @@ def _stated(detected: Sequence[str]) -> Iterator[Proposal]:
     seen = set[str]()
     for line in detected:
         evidence, option, rest = line.partition("--set ")
-        try:
-            words = shlex.split(option + rest)
-        except ValueError:  # a quote in text behind the options
-            continue
+        words = shell_words(option + rest)
         sets = [split_set(word) for word in words[1::2]]
         of_columns = all(len(path) == 4 and path[:2] == ("schema", "columns") for path, _ in sets)
         if set(words[::2]) != {"--set"} or not of_columns or line.startswith(NULLS_MADE):

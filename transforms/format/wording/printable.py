@@ -106,6 +106,14 @@ def shell_path(path: str | bytes) -> str:
     return shlex.quote(printable_path(path))
 
 
+def shell_words(text: str) -> list[str]:
+    """Return the words of a command as a shell splits them, and none where a quote is open, as in other text."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number of things.
 
