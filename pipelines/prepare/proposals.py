@@ -147,7 +147,7 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     """Yield what columns of text may be read as, but for those for which `detected` proposes keys already."""
     told = [line for line in detected if not line.startswith(NULLS_MADE)]
     for name in dict.fromkeys((*looked.texts, *looked.numbers)):
-        said = (f"schema.columns.{name}.", f'schema.columns."{name}".')
+        said = (f"schema.columns.{name}.", f'schema.columns."{name}".', f'column "{printable(name)}" stays text')
         if any(key in line for line in told for key in said):
             continue
         if len(texts := looked.texts.get(name, ())) >= _FEWEST:
