@@ -241,11 +241,12 @@ def run_convert(
             held = prepare_target(prepared.spec, clear=False)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
+            whole = prepared
             prepared = begun(replace(prepared, spec=replacing_what_is_there(prepared.spec)), engine)
             outcome = run_prepared(prepared, engine, watch, processes)
     if isinstance(outcome, Submitted):
         return outcome
-    told = _proposals(conversion, prepared) if outcome.refusal is None else ()
+    told = _proposals(conversion, whole) if outcome.refusal is None else ()  # what is left may have no task
     summary = ended(prepared, outcome, started)
     return replace(summary, detected=(*summary.detected, *told))
 

@@ -96,4 +96,4 @@ def test_the_config_takes_few_stops_and_few_returns_to_the_encoder(
     assert len(convert) <= 30
     assert returns_of(convert) <= 6
     assert len(append) <= 38
-    assert returns_of(append) <= 9
+    assert returns_of(append) <= 11
