@@ -17,6 +17,7 @@ from unicodedata import category
 import pyarrow as pa
 
 from ...transforms.errors import ShardmillError
+from ...transforms.format.batches.arrow_memory import binary_array
 from ...transforms.format.schema.arrow_types import feature_of
 from ...transforms.format.wording.hints import Add, set_column
 from ...transforms.format.wording.printable import more, printable
@@ -206,7 +207,7 @@ def _forms(number: float) -> list[str]:
 def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> tuple[dict[str, Any], str]:
     """Return the keys that read values as something else than text, and what was seen; no keys for text."""
     seen = f"{first} and {len(values) - 1:,} more are"
-    cells = pa.array([value.encode() for value in values], pa.binary())
+    cells = binary_array([value.encode() for value in values])
     for target, noun in (*_TYPES, _ZONED) if casts else ():
         is_number = target in (pa.int64(), pa.float64())
         if prove_column(cells, target) is not None and not (is_number and _has_codes(values)):

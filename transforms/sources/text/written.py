@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
+from ...format.batches.arrow_memory import array_of, null_of, text_array, true_mask
 from ...format.batches.rejects import CellProblem, may_be_left_out
 from ...format.batches.rows import Rows
 from ...format.schema.column_types import DEFAULT_UNIT, column_type, natural_type
@@ -196,13 +197,13 @@ class Written(Step):
         bad = np.zeros(0, np.int64)
         if self.thousands or self.decimal != ".":
             good = pc.match_substring_regex(text, f"{self._form()}|{_SPECIAL}")
-            bad = np.flatnonzero(np.asarray(pc.invert(good).fill_null(False)))
+            bad = np.flatnonzero(true_mask(pc.invert(good)))
             shown = text
             if self.thousands:
                 text = pc.replace_substring(text, self.thousands, "")
             text = pc.replace_substring(text, self.decimal, ".") if self.decimal != "." else text
         if len(bad):
-            text = pc.if_else(pa.array(~np.isin(np.arange(len(text)), bad)), text, pa.scalar(None, text.type))
+            text = pc.if_else(array_of(~np.isin(np.arange(len(text)), bad)), text, null_of(text.type))
         cells = text.cast(pa.large_binary()).cast(pa.binary())
         values, problems = cast_column(cells, target, self.column, nulls=self.rule.nulls, keys=self.keys)
         example = f"1{self.thousands}234{self.decimal}5" if types.is_floating(target) else f"1{self.thousands}234"
@@ -214,12 +215,12 @@ class Written(Step):
         return values, sorted(problems, key=lambda problem: problem.row)
 
     def _bools(self, text: pa.Array) -> tuple[pa.Array, list[CellProblem]]:
-        sides = [pa.array([*words, *own], text.type) for words, own in zip(self.bools, _BOOLS, strict=True)]
+        sides = [text_array([*words, *own]).cast(text.type) for words, own in zip(self.bools, _BOOLS, strict=True)]
         is_true, is_false = (pc.is_in(text, value_set=words) for words in sides)
         known = pc.or_(is_true, is_false)
-        values = pc.if_else(known, is_true, pa.scalar(None, pa.bool_()))
+        values = pc.if_else(known, is_true, null_of(pa.bool_()))
         problems = []
-        for row in np.flatnonzero(np.asarray(pc.and_(pc.invert(known), text.is_valid()))).tolist():
+        for row in np.flatnonzero(true_mask(pc.and_(pc.invert(known), text.is_valid()))).tolist():
             cell = text[row].as_py()
             said = f"is none of the words in true_values and false_values; {self._fix_of_bool(cell)}"
             problems.append(problem_of(row, cell.encode(), "BAD_TYPE", said, self.column, "bool"))
@@ -248,12 +249,12 @@ class Written(Step):
         found = pc.coalesce(*read.values())
         unclear = np.zeros(len(text), np.bool_)
         for one in read.values():
-            unclear |= np.asarray(pc.not_equal(found, one).fill_null(False))
+            unclear |= true_mask(pc.not_equal(found, one))
         problems = []
         for row in np.flatnonzero(unclear).tolist():
             said = self._unclear({form: one[row] for form, one in read.items() if one[row].is_valid})
             problems += self._problems(text, np.array([row]), said)
-        missing = np.flatnonzero(np.asarray(pc.and_(found.is_null(), text.is_valid())))
+        missing = np.flatnonzero(true_mask(pc.and_(found.is_null(), text.is_valid())))
         forms = " or ".join(self.formats)
         said = f"is not a {type_noun(target)} in the form {forms}; add its form to schema.columns.{self.column}.format"
         problems += self._problems(text, missing, said)
@@ -282,7 +283,7 @@ class Written(Step):
             moments = local.cast(pa.timestamp(target.unit, "UTC")).cast(target)
             first, last = (pc.if_else(known, moments, one) for one in (first, last))
         problems = []
-        for row in np.flatnonzero(np.asarray(pc.not_equal(first, last).fill_null(False))).tolist():
+        for row in np.flatnonzero(true_mask(pc.not_equal(first, last))).tolist():
             said = f"{turned_clock(local[row], target.tz)}; if the times are UTC: "
             said += str(set_column(self.column, "timezone", "UTC"))
             problems += self._problems(text, np.array([row]), said)
@@ -301,18 +302,18 @@ class Written(Step):
             return pa.array([_moment(cell, form) for cell in text.to_pylist()], pa.timestamp(unit))
         found = pc.strptime(text.cast(pa.string()), format=form, unit=unit, error_is_null=True)
         back = pc.strftime(found if unit == "s" else found.cast(pa.timestamp("s")), format=form)
-        same = pc.equal(_without_zeros(back.cast(text.type)), _without_zeros(text)).fill_null(False)
+        same = array_of(true_mask(pc.equal(_without_zeros(back.cast(text.type)), _without_zeros(text))))
         if pc.all(pc.or_(same, text.is_null())).as_py():
             return found
-        found = pc.if_else(same, found, pa.scalar(None, found.type))
+        found = pc.if_else(same, found, null_of(found.type))
         like = pc.match_substring_regex(text, _shape(form))
-        rows = np.flatnonzero(np.asarray(pc.and_(pc.invert(same), like).fill_null(False)))
+        rows = np.flatnonzero(true_mask(pc.and_(pc.invert(same), like)))
         if not len(rows):
             return found
-        again = pa.array([_moment(cell, form) for cell in text.take(pa.array(rows)).to_pylist()], pa.timestamp(unit))
+        again = pa.array([_moment(cell, form) for cell in text.take(array_of(rows)).to_pylist()], pa.timestamp(unit))
         mask = np.zeros(len(text), np.bool_)
         mask[rows] = True
-        return pc.replace_with_mask(found, pa.array(mask), again)
+        return pc.replace_with_mask(found, array_of(mask), again)
 
     def _target(self) -> pa.DataType:
         return declared_type(self.column, self._own_rule())
@@ -499,5 +500,5 @@ def _is_unit(sign: str) -> bool:
 
 
 def _reads(way: Written, cells: Sequence[str]) -> bool:
-    batch = pa.RecordBatch.from_arrays([pa.array(cells, pa.large_string())], names=[way.column])
+    batch = pa.RecordBatch.from_arrays([text_array(cells).cast(pa.large_string())], names=[way.column])
     return not way.apply(batch, "").problems
