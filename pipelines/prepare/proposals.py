@@ -32,6 +32,7 @@ _MOST_VALUES: Final = 1_000
 NULLS_MADE: Final = "input.null_values made"
 """How a line begins that says what a key has done: it proposes nothing else for a column."""
 
+_MOST_COLUMNS: Final = 200
 _MOST_BATCHES: Final = 16
 """A first line that is no header is a batch of its own, and so is a small file."""
 
@@ -90,10 +91,10 @@ def columns_of(survey: Survey) -> tuple[str, ...]:
     return stated or tuple(choice.column for choice in survey.choices)
 
 
-def look_at_rows(prepared: Prepared) -> Looked:
-    """Return what the first rows of up to eight files hold, at most a thousand."""
+def look_at_rows(prepared: Prepared, most: int | None = None) -> Looked:
+    """Return what the first rows of up to eight files hold, at most a thousand; of so many columns at `most`."""
     source, survey = prepared.source, prepared.plan.survey
-    columns = columns_of(survey)
+    columns = columns_of(survey)[:most]
     texts: dict[str, list[str]] = {name: [] for name in columns}
     numbers: dict[str, list[float]] = {name: [] for name in columns}
     places, counts, rows_seen = dict[tuple[str, str], str](), dict[str, Counter[Any]](), 0
@@ -132,10 +133,11 @@ def _is_entity(name: str, counts: Counter[Any], rows: int) -> bool:
 def lines_of_proposals(prepared: Prepared, declared: Collection[str], most: int | None = None) -> tuple[str, ...]:
     """Return a line for each column that may be read otherwise, but for those that the user declares.
 
-    After `most` lines, one says how many are left. A file that cannot be read again has no proposals.
+    After `most` lines, one says how many are left; of many columns the first are looked at. A file that cannot be read
+    again has no proposals.
     """
     try:
-        looked = look_at_rows(prepared)
+        looked = look_at_rows(prepared, _MOST_COLUMNS if most else None)
     except (ShardmillError, OSError):
         return ()
     found = [str(one) for one in proposals_of(looked, prepared.plan.survey.detected) if one.column not in declared]

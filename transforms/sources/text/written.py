@@ -459,7 +459,8 @@ def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Fea
 
 def ways_to_read(cells: Sequence[str], feature: Feature) -> Iterator[dict[str, str]]:
     """Yield the keys of a column that read all cells as the type of a feature, the most usual ones first."""
-    ways = (one for one in _candidates(feature.name, cells, feature) if _reads(one, cells[:_FEW_VALUES]))
+    may = (one for one in _candidates(feature.name, cells, feature) if _may_read(one, cells))
+    ways = (one for one in may if _reads(one, cells[:_FEW_VALUES]))
     return (_keys(one) for one in ways if _reads(one, cells))
 
 
@@ -497,6 +498,11 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
 def _is_unit(sign: str) -> bool:
     """Return whether a sign is one of percent, degrees or of a currency, or letters."""
     return sign in "%°" or sign.isalpha() or category(sign) == "Sc"
+
+
+def _may_read(way: Written, cells: Sequence[str]) -> bool:
+    """Return whether Python reads the first cell in a form of a way: there are many, and Arrow is slow to fail."""
+    return not way.formats or any(_moment(cell, form) is not None for cell in cells[:1] for form in way.formats)
 
 
 def _reads(way: Written, cells: Sequence[str]) -> bool:
