@@ -271,3 +271,20 @@ def test_lists_above_folders_of_texts_are_said_to_be_records_too(shardmill: Shar
     put({f"d/{split}/urls_pos.txt": "http://x\n" for split in ("train", "test")})
     screen = shardmill("convert", "d", "-o", "out")
     assert "so are those of files above, as in d/" in screen.out
+
+
+@pytest.mark.parametrize("names", [("train-v1.1", "dev-v1.1"), ("squad_train", "squad_dev")])
+@pytest.mark.parametrize("typed", ["d", "d/*.json"])
+def test_rows_of_documents_of_json_are_of_the_splits_in_the_names_of_these(
+    names: tuple[str, str], typed: str, shardmill: Shardmill
+) -> None:
+    for count, name in zip((2, 1), names, strict=True):
+        document = {"version": "1.1", "data": [{"title": f"{name} {n}", "n": n} for n in range(count)]}
+        put({f"d/{name}.json": json.dumps(document)})
+    screen = shardmill("convert", typed, "-o", "out")
+    found = re.search(
+        r"in Python: ((?:import [^;]*; )?from .*?convert\(.*?\))(?:; or a record a file.*)?$", screen.err, re.M
+    )
+    assert found, screen.err
+    exec(found[1], {})
+    assert {split: len(open_dataset("out")[split]) for split in open_dataset("out").splits} == {"dev": 1, "train": 2}

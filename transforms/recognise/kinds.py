@@ -490,7 +490,7 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
             others = [os.path.basename(each) for each in documents if each not in of_one_shape]
             name = f"without {first_names(others, _MOST_ENDS)}: {printable_path(os.path.basename(one))}"
         document = document_in(os.fsencode(one))
-        if line := _rows_in_python(document, _JSON[first], call, inner):
+        if line := _rows_in_python(document, _JSON[first], call, inner, of_one_shape or documents):
             whole = f"; or a record a file: {command}" if command else ""
             return f"{name} is one document, and its rows are read in Python: {line}{whole}"
         if document is None and _ARRAY.match(_head(one)):  # it is large
@@ -653,7 +653,7 @@ def _why_unknown(paths: Sequence[bytes], call: Call, pattern: str = "") -> str |
         if name.endswith(suffixes):
             read = one.format(path="path" if every else repr(shown))
             document = document_in(paths[0]) if suffixes[0] in _JSON else None
-            if line := _rows_in_python(document, read, call, every):
+            if line := _rows_in_python(document, read, call, every, [*map(os.fsdecode, paths)] if every else ()):
                 return f"{kind} in Python: {line}"
             read = several.format(every=every, read=read) if every else read
             return f"{kind} in Python: {call.of_data(f'[{read}]' if isinstance(document, dict) else read)}"
@@ -663,14 +663,23 @@ def _why_unknown(paths: Sequence[bytes], call: Call, pattern: str = "") -> str |
     return None
 
 
-def _rows_in_python(document: object, read: str, call: Call, paths: str = "") -> Python | None:
-    """Return the call that converts the rows of a JSON document, or of those at `paths`; None where it shows none."""
+def _rows_in_python(
+    document: object, read: str, call: Call, paths: str = "", files: Sequence[str] = ()
+) -> Python | None:
+    """Return the call that converts the rows of a JSON document, or of those at `paths`; None where it shows none.
+
+    Rows of several `files` with words of splits in their names are of these splits: train-v1.1.json, dev-v1.1.json.
+    """
     rows = rows_of_document(document, read)
     if not rows:
         return None
-    every = f"[row for path in {paths} for row in {rows}]"
+    by_rows = has_splits(document)
+    words = {os.path.basename(one): split_in_words(os.path.basename(one)) for one in files}
+    by_files = not by_rows and len(words) == len(files) and None not in words.values() and len({*words.values()}) > 1
+    row = f"{{'split': {words}[pathlib.Path(path).name], **row}}" if by_files else "row"
+    every = f"[{row} for path in {paths} for row in {rows}]"
     data = every if paths else f"list{rows}" if rows.startswith("(") else rows
-    return call.of_data(data, **({"split__column": "split"} if has_splits(document) else {}))
+    return call.of_data(data, **({"split__column": "split"} if by_rows or by_files else {}))
 
 
 def _kind_by_content(path: bytes) -> str | None:
