@@ -32,6 +32,7 @@ MASKS = {
     "gray pictures of sizes of their own": ("CXR_png/C_{}.png", "ManualMask/C_{}_mask.png", "L", "L"),
     "words on both sides": ("drive_images/{}_training.png", "1st_manual/{}_manual1.gif", "RGB", "L"),
     "masks of one bit": ("a/{}.jpg", "b/{}.png", "RGB", "1"),
+    "labels of a folder in colours": ("train/{}_x.png", "train_labels/{}_x_L.png", "RGB", "RGB"),
     "a word of each folder that holds one": ("scan/{}.jpg", "annotated/{}_superpixels.png", "RGB", "RGB"),
 }
 
@@ -56,6 +57,8 @@ CLASSES = {
     "numbers of classes": ("cat/{}.jpg", "dog/{}.jpg", "RGB", "RGB", None),
     "numbers of classes in splits": ("train/cat/{:04}.jpg", "train/dog/{:04}.jpg", "RGB", "RGB", 8),
     "classes that end the names": ("cat/{}_cat.jpg", "dog/{}_dog.jpg", "RGB", "RGB", 8),
+    "letters that end the names": ("cat/{}_a.jpg", "dog/{}_b.jpg", "RGB", "RGB", 8),
+    "a word of masks and one of its own": ("cat/{}.jpg", "dog_label/{}.jpg", "RGB", "RGB", 8),
     "a class that ends the names of one side": ("real/{}.jpg", "fake/{}_fake.jpg", "RGB", "RGB", None),
     "people in masks": ("with_mask/{}.jpg", "without_mask/{}.jpg", "RGB", "RGB", None),
     "people without masks": ("no_mask/{}.png", "mask/{}.png", "RGB", "L", None),

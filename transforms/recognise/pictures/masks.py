@@ -104,7 +104,7 @@ def _folder_of(number: int, below: bytes, path: bytes, names_in: NamesIn) -> _Fo
     stems = {os.fsdecode(one).rpartition(".")[0] or os.fsdecode(one): one for one in names_in(number, _MOST_NAMES)}
     ends = takewhile(lambda signs: len({*signs}) == 1, zip(*(one[::-1] for one in stems), strict=False))
     common = "".join(signs[0] for signs in ends)[::-1]
-    sign = re.search(r"[._-](?=.*[A-Za-z]{2})", common)
+    sign = re.search(r"[._-](?=.*[A-Za-z])", common)
     end = common[sign.start() :] if sign is not None and len(stems) > 1 else ""
     parts = tuple(os.fsdecode(below).strip("/").split("/"))
     return _Folder(number, parts, path, end, {one[: len(one) - len(end)]: name for one, name in stems.items()})
@@ -136,8 +136,8 @@ def _are_masks(other: _Folder, mask: _Folder, both: Sequence[str], apart: Sequen
     is_named = bool(_OF_MASKS.search(mine)) and not _OF_MASKS.search(its)
     if any(re.search("masks?", one) for one in (its, other.end.lower())):
         return False  # with_mask and without_mask are classes
-    if is_named and _OF_PICTURES.search(its):
-        return True
+    if is_named and (_OF_PICTURES.search(its) or _OF_MASKS.sub("", mine).strip("_- ") == its.strip("_- ")):
+        return True  # images beside masks, or train beside train_labels
     has_end = bool(mask.end) and not other.end and mask.end.strip("._-").lower() not in mine
     return _look_alike(other, mask, both, sure=not ends_so, gray=not (is_named or has_end))
 
