@@ -108,7 +108,7 @@ def look_at_rows(prepared: Prepared, most: int | None = None) -> Looked:
             kind, values = batch.schema.field(name).type, batch.column(name)
             is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
             if is_text or pa.types.is_integer(kind):
-                listed = (as_text(values) if is_text else values).to_pylist()
+                listed = _texts_of(values) if is_text else values.to_pylist()
                 counts.setdefault(name, Counter()).update(one for one in listed if one is not None)
             if not is_text and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                 numbers[name] += values.drop_null().to_pylist()
@@ -124,6 +124,12 @@ def look_at_rows(prepared: Prepared, most: int | None = None) -> Looked:
     if prepared.plan.listing.format != "csv":
         numbers = {}
     return Looked(casts, {name: found for name, found in texts.items() if found}, places, key, numbers)
+
+
+def _texts_of(values: pa.Array) -> list[str | None]:
+    """Return texts, with a sign for bytes that are not UTF-8, which the types of Parquet do not rule out."""
+    cells = as_text(values).cast(pa.large_binary()).to_pylist()
+    return [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
 
 
 def _is_entity(name: str, counts: Counter[Any], rows: int) -> bool:
