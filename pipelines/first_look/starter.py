@@ -316,7 +316,7 @@ def look_at(config: Config) -> Look:
     columns, looked, example = tuple[str, ...](), Looked(False, {}, {}, None), None
     form = FORMATS[config.input.format].load() if config.input is not None else None
     if form is not None and form.shows_columns:
-        columns, looked = columns_of(survey), look_at_rows(prepared)
+        columns, looked = columns_of(survey), look_at_rows(prepared.source, prepared.plan)
         of_type = (one.name for one in survey.fields if str(one.type) == form.example_type)
         example = next((name for name in of_type if name in columns), None)
     share, why = _allowed(sample)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 from unicodedata import category
@@ -21,12 +21,11 @@ from ...transforms.format.batches.arrow_memory import binary_array
 from ...transforms.format.schema.arrow_types import feature_of
 from ...transforms.format.wording.hints import Add, set_column
 from ...transforms.format.wording.printable import more, printable
-from ...transforms.inputs.contract.source import Survey
-from ...transforms.inputs.contract.tasks import batches_of, first_pieces
+from ...transforms.inputs.contract.source import Source, Survey
+from ...transforms.inputs.contract.tasks import Plan, batches_of, first_pieces
 from ...transforms.recipe.step import as_text
 from ...transforms.sources.text.cast import CLEAR_BOOLS, bool_words, means_null, null_numbers, prove_column
 from ...transforms.sources.text.written import ways_to_read
-from .staged_plan import Prepared
 
 _MOST_VALUES: Final = 1_000
 NULLS_MADE: Final = "input.null_values made"
@@ -91,9 +90,17 @@ def columns_of(survey: Survey) -> tuple[str, ...]:
     return stated or tuple(choice.column for choice in survey.choices)
 
 
-def look_at_rows(prepared: Prepared, most: int | None = None) -> Looked:
+def first_of(plan: Plan) -> Plan:
+    """Return of a plan what the first rows are read by: a run lets go of all else that it planned."""
+    firsts = {piece.entry for piece in first_pieces(plan.survey)}
+    there = (piece for piece in plan.survey.pieces if piece.entry in firsts and piece.rows != 0)
+    survey = replace(plan.survey, pieces=tuple(islice(there, _MOST_BATCHES)))
+    return replace(plan, listing=replace(plan.listing, entries=()), survey=survey, tasks=(), outputs=())
+
+
+def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
     """Return what the first rows of up to eight files hold, at most a thousand; of so many columns at `most`."""
-    source, survey = prepared.source, prepared.plan.survey
+    survey = plan.survey
     columns = columns_of(survey)[:most]
     texts: dict[str, list[str]] = {name: [] for name in columns}
     numbers: dict[str, list[float]] = {name: [] for name in columns}
@@ -120,8 +127,8 @@ def look_at_rows(prepared: Prepared, most: int | None = None) -> Looked:
         if rows_seen >= _MOST_VALUES:
             break
     key = next((one for one in columns if one in counts and _is_entity(one, counts[one], rows_seen)), None)
-    casts = prepared.plan.listing.format in ("csv", "jsonl")
-    if prepared.plan.listing.format != "csv":
+    casts = plan.listing.format in ("csv", "jsonl")
+    if plan.listing.format != "csv":
         numbers = {}
     return Looked(casts, {name: found for name, found in texts.items() if found}, places, key, numbers)
 
@@ -136,17 +143,19 @@ def _is_entity(name: str, counts: Counter[Any], rows: int) -> bool:
     return _ENTITY.fullmatch(name) is not None and 1 < len(counts) < counts.total() == rows
 
 
-def lines_of_proposals(prepared: Prepared, declared: Collection[str], most: int | None = None) -> tuple[str, ...]:
+def lines_of_proposals(
+    source: Source, plan: Plan, declared: Collection[str], most: int | None = None
+) -> tuple[str, ...]:
     """Return a line for each column that may be read otherwise, but for those that the user declares.
 
     After `most` lines, one says how many are left; of many columns the first are looked at. A file that cannot be read
     again has no proposals.
     """
     try:
-        looked = look_at_rows(prepared, _MOST_COLUMNS if most else None)
+        looked = look_at_rows(source, plan, _MOST_COLUMNS if most else None)
     except (ShardmillError, OSError):
         return ()
-    found = [str(one) for one in proposals_of(looked, prepared.plan.survey.detected) if one.column not in declared]
+    found = [str(one) for one in proposals_of(looked, plan.survey.detected) if one.column not in declared]
     left = len(found) - most if most is not None else 0
     last = [f"{more(left, 'column')} may be read otherwise; to see all: {Add('--overwrite', '--dry-run')}"]
     return (*found[:most], *(last if left > 0 else []))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -30,6 +30,7 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.splits.by_row import FolderSplits, HashSplits
 from ...transforms.format.wording.printable import counted
 from ...transforms.inputs.contract.selection import typed_path
+from ...transforms.inputs.contract.source import Source
 from ...transforms.inputs.contract.tasks import Plan
 from ...transforms.inputs.files.file_names import FORMATS
 from ..engines.engine import Engine
@@ -49,7 +50,7 @@ from ..outcomes.summary import (
     shuffle_note,
 )
 from ..prepare.conversion import Conversion, prepare
-from ..prepare.proposals import lines_of_proposals
+from ..prepare.proposals import first_of, lines_of_proposals
 from ..prepare.staged_plan import PLAN_FILE, Prepared, cut_of, read_staged_plan
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
@@ -241,21 +242,21 @@ def run_convert(
             held = prepare_target(prepared.spec, clear=False)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
-            whole = prepared
+            first = _first_rows(conversion, prepared)  # before the run lets go of its plan
             prepared = begun(replace(prepared, spec=replacing_what_is_there(prepared.spec)), engine)
             outcome = run_prepared(prepared, engine, watch, processes)
     if isinstance(outcome, Submitted):
         return outcome
-    told = _proposals(conversion, whole) if outcome.refusal is None else ()  # what is left may have no task
+    told = () if outcome.refusal is not None or first is None else lines_of_proposals(*first, _SHOWN_PROPOSALS)
     summary = ended(prepared, outcome, started)
     return replace(summary, detected=(*summary.detected, *told))
 
 
-def _proposals(conversion: Conversion, prepared: Prepared, most: int | None = _SHOWN_PROPOSALS) -> tuple[str, ...]:
-    """Return what columns of text may be read as; nothing for data in memory, and for what is no table."""
+def _first_rows(conversion: Conversion, prepared: Prepared) -> tuple[Source, Plan, Collection[str]] | None:
+    """Return what shows how columns may be read; nothing for data in memory, and for what is no table."""
     if prepared.restored or conversion.input is None or not FORMATS[conversion.input.format].load().shows_columns:
-        return ()
-    return lines_of_proposals(prepared, conversion.named, most)
+        return None
+    return prepared.source, first_of(prepared.plan), conversion.named
 
 
 def ended(prepared: Prepared, outcome: WriteOutcome, started: float) -> Summary:
@@ -298,7 +299,8 @@ def dry_run(conversion: Conversion) -> PlanReport:
     with workers_of(conversion.runner) as workers:
         prepared = prepare(conversion, workers)
         report = look_ahead(prepared, workers, elsewhere=conversion.runner.elsewhere)
-    return replace(report, detected=(*report.detected, *_proposals(conversion, prepared, most=None)))
+    first = _first_rows(conversion, prepared)
+    return replace(report, detected=(*report.detected, *(lines_of_proposals(*first) if first else ())))
 
 
 def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:
