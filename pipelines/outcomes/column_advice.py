@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from ...transforms.format.batches.arrow_memory import binary_array
 from ...transforms.format.schema.arrow_types import feature_of
 from ...transforms.format.schema.column_types import DEFAULT_UNIT, named_type
 from ...transforms.format.wording.hints import Add, set_column
@@ -73,7 +74,7 @@ def _keys_of(
         words = bool_words(list(dict.fromkeys([*own, *values])))
         return None if words is None else {"true_values": words[0], "false_values": words[1]}
     if pa.types.is_timestamp(target):
-        cells = pa.array([value.encode() for value in values], pa.binary())
+        cells = binary_array([value.encode() for value in values])
         home = target.tz or "UTC"
         for zone, unit in ((home, target.unit), (target.tz, "ns"), (home, "ns"), ("UTC", target.unit)):
             if prove_column(cells, pa.timestamp(unit, zone)) is not None:
@@ -101,7 +102,7 @@ def _other_type(
     column: str, target: pa.DataType, values: Sequence[str], given: Mapping[str, Any], *, in_all: bool
 ) -> dict[str, Any] | None:
     """Return the keys that read values as another type, None where that is text."""
-    cells = pa.array([value.encode() for value in values], pa.binary())
+    cells = binary_array([value.encode() for value in values])
     for other in _wider(target, in_all=in_all):
         name = _name(other)
         if prove_column(cells, other) is not None:

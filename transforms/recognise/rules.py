@@ -6,7 +6,7 @@
     strangers    annotations of a form that is not read, no data, other sets    refused
     evidence     caches beside what `save_to_disk` wrote                        left out
     splits       the split of each file                                         read, or the run stops
-    strangers    Kaggle's forms for answers                                     left out
+    strangers    Kaggle's forms for answers, and notes among texts              left out
     beside       files that may belong to the data                              a line, or a warning
 
 They look at the listing that a source has made, at the parents of its paths, and at the first bytes of a few files.

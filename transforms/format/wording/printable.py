@@ -117,10 +117,10 @@ def shell_words(text: str) -> list[str]:
 def counted(number: int, noun: str) -> str:
     """Return a number of things.
 
-    >>> counted(1, "record"), counted(1200, "record")
-    ('1 record', '1,200 records')
+    >>> counted(1, "record"), counted(1200, "record"), counted(2, "class")
+    ('1 record', '1,200 records', '2 classes')
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}{_ending(number, noun)}"
 
 
 def more(number: int, noun: str) -> str:
@@ -129,7 +129,11 @@ def more(number: int, noun: str) -> str:
     >>> more(1, "feature"), more(1200, "feature"), more(2, "class")
     ('1 more feature', '1,200 more features', '2 more classes')
     """
-    return f"{number:,} more {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
+    return f"{number:,} more {noun}{_ending(number, noun)}"
+
+
+def _ending(number: int, noun: str) -> str:
+    return "" if number == 1 else "es" if noun.endswith("s") else "s"
 
 
 def escaped(text: str, *, keep: str = "") -> str:

@@ -302,7 +302,7 @@ def _as_label(features: list[Feature], choices: list[Choice], names: Sequence[st
     features[index] = Feature(CLASS, "int64", "label", nullable=old.nullable, labels=labels_file_name(CLASS))
     index = next(i for i, one in enumerate(choices) if one.column == CLASS)
     nulls = found.samples - found.columns[CLASS].count
-    reason = f"{counted(len(names), 'class').replace('classs', 'classes')}, the numbers of .cls members"
+    reason = f"{counted(len(names), 'class')}, the numbers of .cls members"
     choices[index] = Choice(CLASS, "label", reason, nulls)
 
 

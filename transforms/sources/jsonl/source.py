@@ -83,8 +83,7 @@ class JsonLinesSource(FileSource):
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         pieces, blanks = line_pieces(listing.entries, self.sizes, run, blank_rows=False)
-        names = dict[int, set[str]]()
-        evidence, found, whole = self._look(listing, pieces, run, names)
+        evidence, found, names, whole = self._look(listing, pieces, run)
         self._refuse_no_lines(listing.entries, pieces, evidence)
         if whole:  # the rows of streams are known by now
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
@@ -174,11 +173,11 @@ class JsonLinesSource(FileSource):
         return f"; other files have rows, and to leave {'it' if len(names) == 1 else 'such files'} out: {command}"
 
     def _look(
-        self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap, names: dict[int, set[str]]
-    ) -> tuple[list[PieceEvidence], dict[str, Evidence], bool]:
+        self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap
+    ) -> tuple[list[PieceEvidence], dict[str, Evidence], dict[int, set[str]], bool]:
         """Return the rows of the pieces that inference reads, the columns of all, and whether those are all pieces.
 
-        Add to `names` the keys of the first files.
+        The keys of the first files are returned too, by the numbers of their entries.
         """
         whole = self.settings.infer == "full" or (
             self.settings.infer == "auto" and listing.bytes <= self.sizes.auto_bytes
@@ -189,6 +188,7 @@ class JsonLinesSource(FileSource):
         look = partial(look_at_piece, sizes=self.sizes, limit=limit, most_columns=most, nulls=nulls)
         found: dict[int, PieceEvidence] = {}
         columns: dict[str, Evidence] = {}
+        names: dict[int, set[str]] = {}
         for start in range(0, len(chosen), _WAVE):
             looks = run(look, chosen[start : start + _WAVE], heavy=whole)
             columns = joined_columns((columns, *(one.columns for one in looks)))
@@ -197,7 +197,7 @@ class JsonLinesSource(FileSource):
                     names.setdefault(piece.entry, set()).update(one.columns)
             found |= {id(piece): replace(one, columns={}) for piece, one in zip(chosen[start:], looks, strict=False)}
             check_columns(chosen[0].name, columns, most)
-        return [found.get(id(piece), PieceEvidence()) for piece in pieces], columns, whole
+        return [found.get(id(piece), PieceEvidence()) for piece in pieces], columns, names, whole
 
 
 def _jq(found: PieceEvidence, name: str) -> str:
