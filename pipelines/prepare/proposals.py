@@ -35,6 +35,10 @@ _MOST_COLUMNS: Final = 200
 _MOST_BATCHES: Final = 16
 """A first line that is no header is a batch of its own, and so is a small file."""
 
+_LARGE_ROW: Final = 1 << 20
+_LARGE_CELL: Final = 4 << 10
+"""Bytes, on average, of what is a document or a picture: no cell of a table, and too large to hold twice."""
+
 _FEWEST: Final = 3
 _MOST_CLASSES: Final = 20
 _ROWS_OF_A_CLASS: Final = 5
@@ -109,10 +113,14 @@ def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
     pieces = (piece for piece in survey.pieces if piece.entry in firsts and piece.rows != 0)
     batches = (rows for piece in pieces for rows in batches_of(source, piece, survey.frozen))
     for rows in islice(batches, _MOST_BATCHES):
+        if rows.batch.nbytes > _LARGE_ROW * rows.batch.num_rows:
+            break
         batch = rows.batch.slice(0, _MOST_VALUES - rows_seen)
         rows_seen += batch.num_rows
         for name in set(columns) & set(batch.schema.names):
             kind, values = batch.schema.field(name).type, batch.column(name)
+            if values.nbytes > _LARGE_CELL * len(values):
+                continue
             is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
             if is_text or pa.types.is_integer(kind):
                 listed = _texts_of(values) if is_text else values.to_pylist()
