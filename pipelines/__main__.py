@@ -1,4 +1,4 @@
-"""`shardmill`, and `python -m shardmill.pipelines`: the command line; an interrupt is one line from its start on.
+"""The entry point of `shardmill` and `python -m shardmill.pipelines`: an interrupt is one line from the start on.
 
 The imports of a command take a moment. Its own handler of signals, which says what is left, is set up after them.
 """

@@ -1,4 +1,4 @@
-"""The command line: parse it, build the config, call one function, print through one screen.
+"""The command line: its parser and exit codes, and the commands `convert`, `append`, `init` and `doctor`.
 
 Nothing heavy is imported before a command needs it, so that `--help` answers at once; `inspect`, `verify` and a wrong
 config never import Beam or pandas.

@@ -1,4 +1,4 @@
-"""Adopt TFRecord files of any writer: one command over `runs/adopt`, on all processors."""
+"""The command `adopt`: make a dataset of TFRecord files that any program wrote, where they are."""
 
 from __future__ import annotations
 

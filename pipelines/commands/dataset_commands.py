@@ -1,4 +1,4 @@
-"""The commands on datasets as they are typed: what each takes, and the module that does it."""
+"""The commands on datasets, as they are typed: the options of each, and the module that does it."""
 
 # ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
 from __future__ import annotations

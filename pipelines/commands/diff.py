@@ -1,4 +1,4 @@
-"""Compare two datasets or generations: one command over `dataset/comparison`, and its screen."""
+"""The command `diff`: compare two datasets, or two generations of one, and show what differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dataset for other tools: `export` writes a file by the name of the target, `snippet` a program that reads it."""
+"""The commands `export` and `snippet`: a dataset as files of another format, or a program that reads it."""
 
 from __future__ import annotations
 

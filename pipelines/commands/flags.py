@@ -1,4 +1,4 @@
-"""What commands take: flags that set a key of the config, a line each in `FLAGS`, and options that all share.
+"""The flags of commands: those that set a key of the config, in the table `FLAGS`, and options that commands share.
 
 An unknown option gets a suggestion: what other tools call it, or a near miss. Nothing here takes time to import, since
 every command starts with it.

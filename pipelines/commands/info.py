@@ -1,4 +1,4 @@
-"""Describe a dataset from its manifest alone, or TFRecord files without a manifest as far as possible.
+"""The command `info`: describe a dataset from its manifest alone, or TFRecord files without a manifest.
 
 a dataset       name, generations, splits, schema with nulls, labels, what reads it        no record is read
 anyone's files  number, bytes, compression; features of the first records of the first file

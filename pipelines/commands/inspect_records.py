@@ -1,4 +1,4 @@
-"""Show the records of a dataset or of any TFRecord file, as tables or as one JSON object a line.
+"""The command `inspect`: show records of a dataset or of any TFRecord file, as tables or as JSON lines.
 
 An Example is shown as it is stored: every feature is the list of its values. In JSON, bytes that are not UTF-8 are
 `{"base64": "..."}`, and floats without a number are "NaN", "Infinity" and "-Infinity", which JSON has no sign for.

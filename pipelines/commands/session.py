@@ -1,4 +1,4 @@
-"""Run the body of a command, and turn however it ends into an exit code and a line for people.
+"""Run the body of a command, and turn its end, error or interrupt into an exit code and a line for people.
 
 An interrupt reaches a command in several ways: as KeyboardInterrupt, or, when it hit a worker, as whatever the engine
 made of it. So the signal handlers note that there was one, and any error after it is the interrupt's.

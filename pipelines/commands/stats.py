@@ -1,4 +1,4 @@
-"""Show statistics: those of a dataset that are there already, or what is counted of the records now."""
+"""The commands `stats` and `report`: the statistics of a dataset, or of any TFRecord files, counted now if need be."""
 
 from __future__ import annotations
 

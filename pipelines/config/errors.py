@@ -1,4 +1,4 @@
-"""Errors of a config in words, with the line and column of each value: where, what is wrong, what was meant."""
+"""Put the errors of a config into words: line and column, the key, its value, and what was probably meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load the config of a conversion: a file, `--set` values and flags, laid over each other, and checked as one.
+"""Load the config of a conversion: lay a file, `--set` values and flags over each other, and check the result.
 
     configs/csv.yaml        the file, each value with its line and column
       ◀── --set a.b=c       overrides it; the value is read as YAML

@@ -1,4 +1,4 @@
-"""The engines that a config may name, and the keys of each.
+"""The section `runner` of a config: the engines that it may name, and the keys of each.
 
     runner: {name: local, workers: auto, processes: auto}
     runner: {name: flink, master: "[local]"}

@@ -1,4 +1,4 @@
-"""The sections `split` and `image` of a config: how rows are cut into splits, what is done to pictures."""
+"""The sections `split` and `image` of a config: how rows are divided into splits, and what is done to pictures."""
 
 from __future__ import annotations
 

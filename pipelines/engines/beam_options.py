@@ -1,4 +1,4 @@
-"""Beam's options, parsed once for each view of them."""
+"""Beam's pipeline options with their views kept, as Beam asks for a view 300 times and parses each time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ View = TypeVar("View", bound=PipelineOptions)
 class ParsedOptions(PipelineOptions):
     """Pipeline options that keep their views.
 
-    Beam asks for a view some 300 times while it builds and runs a pipeline, and builds an argument parser each time: a
-    quarter of the processor time that a small pipeline takes. All views share one dictionary of values, so that a kept
+    Beam asks while it builds and runs a pipeline, and builds an argument parser each time: a quarter of the processor
+    time that a small pipeline takes. All views share one dictionary of values, so that a kept
     one is never out of date.
     """
 

@@ -1,4 +1,4 @@
-"""Beam pipelines: the options that any engine runs with, and the steps: read, encode, write.
+"""The Beam pipeline of a conversion (read, encode, write), and the options that every engine gives to Beam.
 
 Tasks are encoded by the steps of the pipeline, or each is handed to a worker process as a whole.
 """

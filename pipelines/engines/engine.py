@@ -1,4 +1,4 @@
-"""The contract of an engine, and this machine as one: where a conversion runs, and how much of it is staged."""
+"""The contract of an engine, which runs a prepared conversion; and the two engines of this machine."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ThrottledCount:
 
 # This machine as the engine: Beam's local runner or none, with threads or worker processes.
 #
-# Without Beam: for records that need no encoding, Beam would be started longer than a gigabyte takes.
+# Without Beam: for records that need no encoding, Beam takes longer to start than a gigabyte takes to copy.
 
 
 @dataclass(frozen=True, slots=True)

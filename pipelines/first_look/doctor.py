@@ -1,4 +1,4 @@
-"""What `doctor` looks for, each a line of the report: packages, the machine, Flink, and credentials of stores.
+"""The checks of `doctor`, each a line of its report: packages, the machine, Flink, and credentials of stores.
 
 No request is made. A finding says what was looked for, what was found, what needs it, and how it gets there.
 """

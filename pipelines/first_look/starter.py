@@ -1,4 +1,4 @@
-"""Write a first config for some sources: what was seen in the data, and every key that matters with a word on each."""
+"""Write the config that `init` proposes: what was seen in the data, and every key that matters with a comment."""
 
 from __future__ import annotations
 

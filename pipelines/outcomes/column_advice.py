@@ -1,4 +1,4 @@
-"""The keys of `schema.columns` that read a column of text, of which most cells are rejects.
+"""Propose keys of `schema.columns` for a column of text in which most cells are rejects.
 
     "12 %", "7 %", "n/a"    float        strip: "%", null_values: ["n/a"]
     "yes", "No"             bool         true_values: [yes], false_values: [No]

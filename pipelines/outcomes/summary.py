@@ -1,4 +1,4 @@
-"""The results of commands: plain data that `summary_screen` shows to people, and that `--json` gives to programs.
+"""The results of commands as plain data: `summary_screen` shows them to people, `--json` gives them to programs.
 
 convert            -> Summary      (what was written, what was rejected, and why columns are what they are)
 convert --dry-run  -> PlanReport   (the same, estimated, before a row is converted)

@@ -1,4 +1,4 @@
-"""Make an append ready to run: what the dataset decides, which files it lacks, whether they fit. No Beam here.
+"""Plan an append: what the dataset decides, which files it lacks, and whether these fit. No Beam here.
 
 the dataset    name, order, compression, shard_name, sidecars, schema, class numbers; shard_size, split unless given
 the config     what is read and how, limits, workers

@@ -1,4 +1,4 @@
-"""A conversion: what is read, what happens to its rows, and what is written; and how it is made ready to run.
+"""`Conversion`: what is read, what happens to its rows, what is written; and its plan.
 
     source = CsvSource(CsvInput(paths=["a.csv"]), Settings(""))
     Conversion(name="sales", source=source, output=OutputConfig(path="/out/sales"))

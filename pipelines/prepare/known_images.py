@@ -1,4 +1,4 @@
-"""Which images of a folder that has changed a dataset holds already: by path, or the end of it, and bytes.
+"""Find the images of a changed folder that a dataset holds already, by their paths and bytes.
 
     path and bytes are held                left out, and said so
     the path is, with other bytes          replaced: refused, as the record of before stays; or appended too, or skipped

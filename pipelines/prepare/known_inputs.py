@@ -1,4 +1,4 @@
-"""Which files of a listing a dataset holds already: by fingerprint and path.
+"""Find the listed files that a dataset holds already, by fingerprint and path.
 
     held, by path and fingerprint       left out, and said so
     held, by fingerprint                the same under another path: left out, and said so

@@ -1,4 +1,4 @@
-"""What the dataset of an append decides of its config; of columns see `sources/registry/file_source`."""
+"""The config of an append: what its dataset decides, and what is refused. Columns: `sources/registry/file_source`."""
 
 from __future__ import annotations
 

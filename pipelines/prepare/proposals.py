@@ -1,4 +1,4 @@
-"""Keys that read a column of text as what its values look like: money, units, dates, yes and no, null words, classes.
+"""Propose keys for columns of text by their values: money, units, dates, yes and no, null words, classes.
 
 Nothing here changes a run: `init` writes the keys as comments that run when the sign is taken away, and a dry run
 prints them.

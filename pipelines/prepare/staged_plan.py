@@ -1,4 +1,4 @@
-"""A run that is ready to start, and its `plan.json`: what planning found, so that the same command can resume it.
+"""A run that is ready to start, and its `plan.json`, with which the same command can resume it.
 
 totals, tasks     what progress is measured against; what each task reads
 mark              what must be the same for staged work to be of use: see `RunMark`

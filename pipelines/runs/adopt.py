@@ -1,4 +1,4 @@
-"""Adopt TFRecord files of any writer: a manifest and what goes with it, beside files that are only read.
+"""Adopt TFRecord files that any program wrote: read them all, and write a manifest beside them.
 
     list     the files of one folder, each in the split that its name states
     read     every record of each: CRCs, counts, sizes, where they begin, what they hold

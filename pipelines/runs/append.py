@@ -1,4 +1,4 @@
-"""The append: what a dataset lacks of a source becomes its next generation.
+"""Run an append: what a dataset lacks of a source becomes its next generation.
 
 finish      publish what an earlier run left half published
 prepare     leave out what is held; survey the rest under the dataset's schema          (no Beam)

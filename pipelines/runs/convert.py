@@ -1,4 +1,4 @@
-"""The conversion, from a config to a committed generation; and what a stopped run left, for the same command.
+"""Run a conversion, from a config to a committed generation; the same command resumes one that stopped.
 
 prepare     list and survey the source, freeze its schema, cut it into tasks       (no Beam)
 take over   the tasks that a run of the same command has done which stopped        (no Beam)

@@ -1,4 +1,4 @@
-"""From a sample to the whole: rows, bytes and rejects of a run, and how long it takes.
+"""Predict the rows, bytes, rejects and time of a run from a sample of its rows.
 
     tasks    |--------|--------|--------|--------|
     places    #   1        #   2             #   3         each stands for the pieces around it

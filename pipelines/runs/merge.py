@@ -1,10 +1,10 @@
-"""Merge and rebuild: records of existing datasets and files, byte for byte, in a new dataset, also split or shuffled.
+"""Merge and rebuild: copy records of datasets and files, byte for byte, into a new dataset, also split or shuffled.
 
     find      the datasets and files, their schemas and labels, where to cut        (as for a conversion)
     stage     ranges of files, on threads or in worker processes                    (no engine: no row is encoded)
     commit    the last steps of a conversion
 
-Beam would be started longer than a gigabyte takes. `convert` with `format: tfrecord` runs on the engine.
+Beam takes longer to start than a gigabyte takes to copy. `convert` with `format: tfrecord` runs on the engine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `convert` and `append` take from Python: paths, configs or data, and settings by keyword.
+"""Turn a Python call of `convert` or `append` into a config, an engine and a source.
 
 convert("data.csv", output="out")           paths, as on the command line
 convert("conf.yaml", shard_size="64MiB")    a config; its keys by keyword

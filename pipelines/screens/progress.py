@@ -1,4 +1,4 @@
-"""The live line: how a run gets on, read from its staging folder.
+"""The progress line of a run, made from what the run leaves in its staging folder.
 
 The engine shows nothing until it ends, so progress is read from what the workers leave behind:
 

@@ -1,4 +1,4 @@
-"""What a report is made of: the manifests, the statistics, some rejects, and some pictures of a dataset."""
+"""Gather what `report` shows of a dataset: manifests, statistics, some rejects, and some pictures."""
 
 from __future__ import annotations
 

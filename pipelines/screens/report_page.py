@@ -1,4 +1,4 @@
-"""The page of `report`, in `page.html`: splits, shards, where the dataset is from, the features with their histograms.
+"""Fill `page.html`, the page of `report`, from `ReportFacts`: tables, charts, and differences between splits.
 
 It is light or dark as the reader's system is.
 """

@@ -1,4 +1,4 @@
-"""Standard output and standard error that may be closed, or on a full disk; nothing here takes time to import."""
+"""Write to stdout and stderr, which may be closed or on a full disk. Nothing here takes time to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screen of a command: what a conversion or an append wrote and rejected, how to read it, how long it took."""
+"""Print the outcome of a conversion or an append: what was written and rejected, how to read it, the time it took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a command prints: data on stdout, everything else on stderr; text or, with `--json`, documents.
+"""Print for a command: data on stdout, everything else on stderr; text or, with `--json`, documents.
 
 Text that comes from data (names, values, paths) is escaped before it is printed, and is never read as rich's markup.
 """

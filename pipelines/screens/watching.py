@@ -1,4 +1,4 @@
-"""The progress of a run that Python calls: in the cell of a notebook, on a terminal, or in a log."""
+"""Show the progress of a run that Python calls: in the cell of a notebook, on a terminal, or in a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is set in a process before it loads anything: memory that is kept, and Beam without pandas."""
+"""Set up a process before it loads anything: keep freed memory, collect garbage rarely, load Beam without pandas."""
 
 from __future__ import annotations
 

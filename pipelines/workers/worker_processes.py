@@ -1,4 +1,4 @@
-"""Worker processes for the local engine: they scan while it plans, and then stage one task at a time each.
+"""Worker processes of this machine: they scan files while a run is planned, and then stage a task at a time each.
 
 Threads share one interpreter lock, and encoding holds it for two thirds of its time; processes share nothing but the
 disk. They load neither Beam nor the config, so that one starts in half a second and is small:

@@ -1,4 +1,4 @@
-"""Flink itself: the jars that `shardmill flink install` fetches with Maven, and where they are.
+"""The jars of Flink: `shardmill flink install` fetches them with Maven, and each is checked against its SHA-256.
 
 `flink.jars`, beside this module, pins them: SHA-256, size and coordinates of each. Maven is asked for these files and
 nothing else (no descriptors, in which other repositories are named), so what a mirror answers is right or refused.

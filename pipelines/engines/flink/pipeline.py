@@ -1,4 +1,4 @@
-"""Run a pipeline on Flink: the job server around it, the options, the way out when it fails or is interrupted.
+"""Run a pipeline on Flink: start a job server, submit, follow the job, and cancel it on a failure or an interrupt.
 
     the command ── pipeline ──▶ job server (Java) ── job ──▶ Flink, embedded in it, or a cluster at host:port
         │                                                      │

@@ -1,4 +1,4 @@
-"""The processes of Flink: how Java ones are started, waited for, known again, ended, and asked over REST.
+"""Start, recognise and end the Java processes of Flink, and ask Flink over REST.
 
 A process outlives the command that started it only as part of a cluster. To be known again it carries a mark in its
 command line: a process of the same number without that mark is somebody else's.

@@ -1,4 +1,4 @@
-"""The Python workers of Flink: who starts and stops them when a task manager asks.
+"""Start a Python worker when a task manager of Flink asks for one, and end all workers with the pool.
 
     task manager  ── StartWorker(id, its endpoint) ──▶  pool  ── starts ──▶  worker ──▶ connects to the endpoint
                   ◀── once it has connected, or why it cannot ──
