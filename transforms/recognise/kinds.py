@@ -1,4 +1,4 @@
-"""The format of some paths, by the suffixes of their files; of others what they are, and what to do."""
+"""Pick the format of some paths by the suffixes of their files; say what other files are, and what to do."""
 
 from __future__ import annotations
 

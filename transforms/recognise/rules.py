@@ -1,4 +1,4 @@
-"""All rules by which files are recognised, in the order in which they are asked; each is a function with its tests.
+"""All rules that recognise files, in the order in which they are asked.
 
     kinds        the format of paths                                            detected, or the run stops
     evidence     what the section `input` means where tables name pictures      another section

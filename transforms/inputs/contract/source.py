@@ -1,4 +1,4 @@
-"""One contract for every source: list, survey, read; and the dataset that it follows where rows are appended to one."""
+"""The contract of every source (list, survey, read), and the dataset that an append follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The features of the columns that several typed files share, and the reason of each."""
+"""Decide the features of columns that several typed files share, and state the reason of each."""
 
 from __future__ import annotations
 

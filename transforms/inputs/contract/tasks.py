@@ -1,4 +1,4 @@
-"""Tasks: their plan in files of the staging folder, which an engine carries by name, and one task in a single call.
+"""Plan the tasks of a run, carry a large plan in files of the staging folder, and stage one task in a single call.
 
     driver     listing of 10,000,000 images ─▶ .staging/<run>/plan/tasks-000000.gz   about 1 MiB of tasks each
     graph      (tasks-000000.gz, its SHA-256, 17 tasks), ...                         0.1 MB, and not 500

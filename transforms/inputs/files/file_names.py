@@ -1,4 +1,4 @@
-"""What the name of a file says, without reading it: its format, or that it is hidden, junk, no image, ignored.
+"""What the name of a file says, without reading it: its format, or that it is hidden, junk, no image, or ignored.
 
 Of pictures only listed names are skipped: a file of an unknown suffix, or of none, may be one, and its content decides.
 Pictures of formats that are not read, and archives, which may hold pictures, are not listed: each of them is a reject.

@@ -1,4 +1,4 @@
-"""Turn paths, globs, folders, and URLs of stores (`object_listing`), into the sorted list of files that a source reads.
+"""List the files of a source from paths, globs, folders and URLs, each with the fingerprint that it is known by.
 
 A path that exists is taken literally, so `a[1].csv` works as it is; only what does not exist is read as a glob.
 A folder gives the files below it that bear one of the format's suffixes: names that begin with `.` or `_` are skipped

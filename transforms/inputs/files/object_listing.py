@@ -1,4 +1,4 @@
-"""Turn URLs of stores into the objects that they name, as `listing` does with paths.
+"""List the objects of a store that URLs name, as `listing` does with paths.
 
     s3://bucket/data/a.csv       an object; taken literally where there is one
     s3://bucket/data             all below the prefix `data/`: what would be a folder on a disk

@@ -1,4 +1,4 @@
-"""Files beside tables, arrays or archives that have the names of the classes whose numbers a column holds.
+"""Find files that name the classes of a column of numbers, beside tables, arrays or archives.
 
     labels.txt, target_names.txt    a name in each line: of 0, 1 and so on, or of 1 and so on
     id2label.json, config.json      {"0": "cat"}, {"cat": 0}, ["cat"], or these as `id2label` of a model's config

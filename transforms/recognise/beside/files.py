@@ -1,4 +1,4 @@
-"""Files beside those that are read, which may belong to them: named, with the command that uses them if there is one.
+"""Name files beside a source that may belong to it, with the command that uses them if there is one.
 
     1.txt beside 1.jpg            captions, or boxes of YOLO: the tar of both, or input.annotations.yolo
     images.zip beside a table     the pictures that its rows name

@@ -1,4 +1,4 @@
-"""Lists beside pictures that give each a class, a text or a split: named, with the command that reads their lines.
+"""Name lists that give pictures a class, a text or a split, with the command that reads their lines.
 
     labels.txt    1.jpg cat
     train.lst     1  0  cat/1.jpg

@@ -1,4 +1,4 @@
-"""Tables and documents beside pictures whose rows name them, and columns of a table that name files beside it.
+"""Name tables and documents whose rows name pictures beside them, and columns of a table that name files.
 
     labels.csv beside pictures    a table, if its first row names one of them
     labels.json                   the lines of Python that make a metadata.jsonl of it

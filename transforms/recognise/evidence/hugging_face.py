@@ -1,4 +1,4 @@
-"""What Hugging Face writes beside files: which of them are data, and of which split each is.
+"""Read what Hugging Face writes beside files: which of them are data, and of which split each is.
 
     ---                                                    README.md of a repository of the hub
     configs:

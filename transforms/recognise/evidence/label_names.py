@@ -1,4 +1,4 @@
-"""What files near the labels of YOLO say: names of classes, and the lists of pictures of each split.
+"""Read the files beside YOLO's labels: the names of classes, and the lists of pictures of each split.
 
     labels/7.txt            data.yaml    names: {0: cat, 1: dog}
     obj_train_data/7.txt    obj.data     names = data/obj.names    train = data/train.txt

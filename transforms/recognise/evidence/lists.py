@@ -1,4 +1,4 @@
-"""Lists of pictures, of each split, as Pascal VOC, Ultralytics and Darknet have them.
+"""Read lists of the pictures of each split, as Pascal VOC, Ultralytics and Darknet have them.
 
     Annotations/2007_000032.xml    ImageSets/Main/train.txt    2007_000032
     JPEGImages/2007_000032.jpg     ImageSets/Main/val.txt      2007_000027

@@ -1,4 +1,4 @@
-"""What names say: of splits, alone and in the names of files; and of columns, in those of folders.
+"""What names say: folders and files name splits, and folders such as `year=2023` are columns.
 
 train/  Split-eval/  val2017/                     folders
 train-00000-of-00005.parquet                      forms that tools write: nothing else is in such a name

@@ -1,4 +1,4 @@
-"""What a section of images means where a table or a file of annotations names the pictures: one of another format."""
+"""Where a table or annotations name the pictures of a folder, read these in place of the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stated of TFRecord files beside their records, and compared with them.
+"""Read what TFDS, TFX, Roboflow and Kaggle state beside or in the names of TFRecord files, and compare records with it.
 
 mnist/3.0.1/dataset_info.json     TFDS: the shards of each split, with the records of each
 mnist/3.0.1/features.json         TFDS: the types of features; label.labels.txt the names of classes

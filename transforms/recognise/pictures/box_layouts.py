@@ -1,4 +1,4 @@
-"""Pictures with boxes, in the layouts that tools for labelling and training write: read from their root, all splits.
+"""Find pictures and their boxes in the folder layouts of labelling and training tools, in all splits.
 
     Roboflow       train/_annotations.coco.json    train/7.jpg         COCO         each split has its own file
                    train/7.xml                     train/7.jpg         VOC

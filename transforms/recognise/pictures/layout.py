@@ -1,8 +1,11 @@
-"""The meaning of image folders: a class, a split and a class, or nothing.
+"""What folders of pictures mean: classes, splits, both, or nothing.
 
-    flat            label           split             split_label           inner_label
-    root/1.jpg      root/cat/1.jpg  root/train/1.jpg  root/train/cat/1.jpg  root/patient1/cat/1.jpg
-                    ▲ class         ▲ split           ▲ split  ▲ class                    ▲ class
+    flat           root/1.jpg              no class, no split
+    label          root/cat/1.jpg          class cat
+    split          root/train/1.jpg        split train
+    split_label    root/train/cat/1.jpg    split train, class cat
+    label_split    root/cat/train/1.jpg    class cat, split train
+    inner_label    root/patient1/cat/1.jpg class cat
 
 A class is the path of its folder below the root (or below its split), so that two folders of one name stay two classes;
 with `inner_label` it is the name of the innermost folder. A folder `images` in each class is no part of its name.

@@ -1,4 +1,4 @@
-"""Folders of masks beside folders of pictures: each file has the name of a picture, and they are no classes.
+"""Refuse folders of masks beside folders of pictures: they are no classes; a command reads the pictures alone.
 
     Input/7.jpg, GroundTruth/7_segmentation.png    words that only masks have end their names
     images/7.png, 1st_manual/7.png                 words of folders

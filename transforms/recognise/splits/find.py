@@ -1,4 +1,4 @@
-"""Which split each file is of, and the commands where that is unclear.
+"""Decide which split each file is of, or stop with the commands that say it.
 
 What is clear is read; what is mixed stops the run. If nothing is seen, all rows go to one split, and a word that might
 have been meant is a line. What the user says comes before what is seen: `input.splits`, or a rule or a split for all

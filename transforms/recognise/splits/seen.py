@@ -1,4 +1,4 @@
-"""What the folders, names and lists of files say of their splits: a rule is a function of all that were listed.
+"""What the folders, names and lists of files say of splits: a rule is a function of all files that were listed.
 
     clear    every folder of a level, or every name in a form that tools write, states a split
     mixed    words in names, or some folders of a level, may mean two splits or more

@@ -1,4 +1,4 @@
-"""Refuse files that are not what their names say, and warn of files that seem to hold one content twice.
+"""Refuse files that are not what their names say, and Elasticsearch's bulk files; warn of content that is there twice.
 
     version https://git-lfs.github.com/spec/v1    a file that was not fetched
     <!DOCTYPE html>                               a web page, or the error of a store

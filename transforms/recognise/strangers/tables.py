@@ -1,4 +1,4 @@
-"""Refuse what is more or less than one set of rows; and leave out Kaggle's forms for answers.
+"""Refuse tables that are more or less than one set of rows, and leave out Kaggle's forms for answers.
 
     delta/_delta_log/  iceberg/metadata/*.metadata.json  .hoodie/    their files also hold rows that are no longer there
     X_train.csv  y_train.csv                                         a half of the columns of each row
