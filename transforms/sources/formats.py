@@ -1,4 +1,4 @@
-"""All formats of files: for each the source that reads it, the lines that `init` writes, and the keys that it refuses.
+"""All formats of files: the source that reads each, the lines that `init` writes, and the keys that it refuses.
 
 A source is imported when it is asked for: a config is checked with this module, and needs no pyarrow.
 """

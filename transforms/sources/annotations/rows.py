@@ -1,4 +1,4 @@
-"""The rows that annotations become, whatever their files look like.
+"""Turn annotations of any format into rows: a picture, its id, captions and objects.
 
     file_name  image/source_id  image/caption  objects
     7.jpg      "7"              ["a cat"]      {bbox: [[1, 2, 3, 4]], category: [17], label: ["cat"], area: [12], ...}

@@ -1,4 +1,4 @@
-"""Annotations as a source: they are read once, while planning, and each piece holds the rows that it is of."""
+"""Annotations as a source: all are read while planning, and each piece holds its own rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of archives: those of members and of the fields of JSON, their types, and what folders mean."""
+"""Choose the columns of archives: members and fields of JSON, their types, and what folders mean."""
 
 from __future__ import annotations
 

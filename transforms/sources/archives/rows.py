@@ -1,4 +1,4 @@
-"""Samples become rows: the bytes of members as they are, and what is text in them parsed together."""
+"""Turn samples into rows: bytes of members stay as they are, and text in them is parsed together."""
 
 from __future__ import annotations
 

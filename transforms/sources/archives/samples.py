@@ -1,4 +1,4 @@
-"""Members become samples, as WebDataset groups them, and each member the value of a column that its suffix names.
+"""Group members into samples, as WebDataset does; the suffix of a member names its column.
 
     cat/7.jpg      key "cat/7"     image
     cat/7.json     key "cat/7"     the columns that are its fields

@@ -1,4 +1,4 @@
-"""Archives as a source: a row for each sample, in the order of members; an archive is looked at once, then read.
+"""Archives as a source: a row for each sample, in the order of members.
 
 list_files   the archives
 survey       headers and text of each archive, in parallel: types, and cuts between samples

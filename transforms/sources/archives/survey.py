@@ -1,4 +1,4 @@
-"""Open an archive, and look at it once, while planning: at its headers and texts, and past its pictures.
+"""Look at an archive once, while planning: at its headers and texts, and past its pictures.
 
 What is kept of it does not grow with its samples: where it is cut into pieces, which columns it has, the folders of its
 pictures, and the samples whose keys came back. The digests of keys, 16 bytes each, are kept until its end.

@@ -1,4 +1,4 @@
-"""Members of archives, and those of tar one after the other: headers are looked at, and what is between them skipped.
+"""Read the members of a tar archive in order: headers are parsed, and what is between them is skipped.
 
     512 bytes   512 bytes a block
     ├─ header ─┼─ data ────────┼·┼─ header ─┼─ data ─┼···┼─ 0 ─┼─ 0 ─┤   two blocks of zeros are the end

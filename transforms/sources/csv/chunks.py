@@ -1,4 +1,4 @@
-"""Cut the text of CSV files into chunks of whole records, and say where each row of a chunk is in its file.
+"""Cut CSV files into chunks of whole records, and say where each row of a chunk is in its file.
 
 A plain file is scanned in parallel, in jobs of many blocks; a stream is cut as it comes.
 

@@ -1,4 +1,4 @@
-"""Find why a column of numbers is read as text: commas in the numbers, or a few words such as `N/A`.
+"""Find why a column of numbers became text, such as commas in numbers or a few `N/A`, and say the key that reads it.
 
 A word that mostly means null may be declared null; any other is taken for a typo.
 Only a column that is text, and whose first values are mostly numbers, is looked at for it.

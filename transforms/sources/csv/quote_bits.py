@@ -1,4 +1,4 @@
-r"""Scan a block of CSV text for both start states with one bit a byte, where its quotes are well-formed.
+r"""Scan a block of CSV for both cases, that it begins inside quotes and that it does not, with one bit a byte.
 
 Every mask is packed into 64-bit words, so that one operation on 1 MiB takes a few microseconds. In well-formed text
 the state is the parity of the quotes so far, a prefix XOR:

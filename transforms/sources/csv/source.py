@@ -1,4 +1,4 @@
-"""Read CSV files: exact records in parallel, types from the rows that were looked at, every bad cell and row named."""
+"""Read CSV files: exact records in parallel, types from the rows that were looked at, every bad cell named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the bytes of one listed file, or say why it cannot be read; those of a store are fetched ahead.
+"""Read the bytes of an image, or say why they cannot be read; images in a store are fetched ahead.
 
 Two threads fetch images of a store while those before them are checked, encoded and written:
 

@@ -1,4 +1,4 @@
-"""The pieces of a listing of images (where each ends, and no more, until one is asked for), and the rows of a piece.
+"""Cut a listing of images into pieces of about 1 MiB, and make rows of a piece; ten million pieces take 40 MB.
 
     images   │ 1.jpg │ 2.jpg │ 3.jpg │ 4.jpg │ 5.jpg │      the listing's table, or an order of it
     stops                    2               4       5      a piece is about 1 MiB, so a large image is one

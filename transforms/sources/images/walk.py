@@ -1,12 +1,11 @@
-"""The table of images, and the walk that fills it in the order of whole paths: nothing is sorted when all is found.
+"""Walk folders of images in the order of whole paths; each folder is sorted by itself, and never all of them.
 
-    root/           a-b/1.jpg    names in a folder are compared as what they are the beginning of: a folder has its `/`
-      a-b/          a.jpg        after it, which comes after `-` and `.`
+    root/           a-b/1.jpg    a folder is compared with its `/`, which comes after `-` and `.`
+      a-b/          a.jpg
       a.jpg         a/1.jpg
       a/            a/B.jpg
 
-The files of each folder itself are sorted, and written into columns in order; a flat folder of ten million files
-takes no more memory than its table.
+Files go into columns in this order: a flat folder of ten million files takes no more memory than its table.
 """
 
 from __future__ import annotations

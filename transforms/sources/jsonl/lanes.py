@@ -1,4 +1,4 @@
-"""Two ways for each line: pyarrow parses most of them at once, and Python what is left, line by line.
+"""Parse JSON lines in two ways: most with pyarrow at once, and the rest one by one in Python.
 
 pyarrow is given nothing but lines that begin with `{` and end with `}`, are UTF-8, and are not nested deeply: on `null`
 and on deep nesting its parser dies. Between such lines the newline is one between two objects, since inside of an

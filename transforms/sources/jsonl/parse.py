@@ -1,4 +1,4 @@
-"""Parse lines into typed columns, with every line that is none and every bad value named by its place."""
+"""Parse JSON lines into typed columns; every bad line and every bad value is named by its place."""
 
 from __future__ import annotations
 

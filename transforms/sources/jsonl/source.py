@@ -1,4 +1,4 @@
-"""Read JSON lines: exact records in parallel, types of all values or of a sample, every bad line named by its place."""
+"""Read JSON lines: types of all values or of a sample, every bad line named by its place."""
 
 from __future__ import annotations
 

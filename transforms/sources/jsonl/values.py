@@ -1,4 +1,4 @@
-"""JSON values: a line is parsed strictly, its values keep what they are written as, and have types.
+"""Parse a line of JSON strictly, keep numbers as they are written, and find the type that values share.
 
 pyarrow parses most lines. What it cannot parse, or what may lose something on the way, is parsed here: every number
 keeps its text, every value its place in the line, and what is wrong is said with its place. Two values share a type:

@@ -1,4 +1,4 @@
-"""Turn what a Python caller holds into one stream of Arrow batches of an even size, and of one schema.
+"""Turn what a Python caller holds into one stream of Arrow batches of even size and one schema.
 
     a list of dicts          all rows decide the columns and their types
     an iterator of dicts     the first 4,000 rows (or 8 MiB of them) decide; later ones must fit

@@ -1,4 +1,4 @@
-"""Read NumPy files: the rows of an array are records, or every array is one, of its shape and its bytes."""
+"""Read NumPy files: the rows of an array become records, or a file becomes one record, of shapes and bytes."""
 
 from __future__ import annotations
 

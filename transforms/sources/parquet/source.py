@@ -1,4 +1,4 @@
-"""Read Parquet files: row groups, chosen columns, several files of one schema.
+"""Read Parquet files: row groups in parallel, chosen columns, several files as one table.
 
 A reader holds a page of each of its columns, and more than once: row groups of many columns are read some at a time.
 

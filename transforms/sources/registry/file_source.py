@@ -1,4 +1,4 @@
-"""Sources of files: what they have in common; and how an append decides the types of its columns (`survey_under`)."""
+"""What all sources of files share; and how an append decides the types of its columns (`survey_under`)."""
 
 from __future__ import annotations
 

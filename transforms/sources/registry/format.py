@@ -1,4 +1,4 @@
-"""What a format says of itself: its options, how a source is made of them, its starter text, and what goes with it.
+"""The contract of a format of files: its options, how its source is made, and what `init` writes of it.
 
 A format is a value such as `CSV = CsvFormat()` in `sources/formats`, or in a module of another package, and a line in
 `FORMATS`. Only `options` and `source` must be there. Neither pyarrow nor its source is imported before `source` is

@@ -1,4 +1,4 @@
-"""The options of formats, the keys of `input`, with their checks: those that all share, and those of each.
+"""The options of formats, which are the keys of `input`, with their checks: shared ones, and those of each.
 
 Sources hold them; pydantic is loaded where a config is read, and not by workers.
 """

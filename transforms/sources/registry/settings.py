@@ -1,4 +1,4 @@
-"""What a source is built from beside its own options: settings of the whole conversion.
+"""Settings of the whole conversion that a source needs beside its own options.
 
 Workers load this module, and no options: a rule that both know is here.
 """

@@ -1,4 +1,4 @@
-"""Cells that hold lists as text: `schema.columns.NAME.as: list`, with the `type` of their items.
+"""Parse cells that hold lists as text: `schema.columns.NAME.as: list`, with the `type` of their items.
 
     "[0.5, 0.25]"  "[0.5 0.25]"  "(0.5, 0.25)"  "0.5;0.25"     0.5, 0.25       one sign, or blanks, between all items
     "70 80 82"                                                 70, 80, 82

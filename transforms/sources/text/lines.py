@@ -1,4 +1,4 @@
-"""Files whose lines are their records: count the lines in parallel, cut them into pieces, and read whole lines.
+"""Read files whose lines are their records: count lines in parallel, cut files into pieces, read whole lines.
 
 LF ends a line, with or without a CR before it; the last line may lack its end. A line of blanks alone is no record,
 where a format says so. What a job counts are the lines that begin in it, so that jobs need nothing of each other:

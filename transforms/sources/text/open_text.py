@@ -1,4 +1,4 @@
-"""Read the text of a file, compressed or not, in any encoding; and the pieces that a file of text is cut into.
+"""Open a file of text, compressed or not, in any encoding; and cut it into pieces.
 
 A file is cut into pieces by its bytes where a comma, a quote and a newline are the bytes that ASCII has for them, and
 stand for nothing else: UTF-8 and all encodings of one byte a character are so ("ASCII-transparent"). A compressed file,

@@ -1,4 +1,4 @@
-"""Text as people write values: `schema.columns.NAME.{strip, decimal, thousands, negative, format}`.
+"""Read values as people write them: `schema.columns.NAME.{strip, decimal, thousands, negative, format}`.
 
     " 1.234,50 €"   strip: "€", thousands: ".", decimal: ","     1234.5
     "12 %"          strip: "%"                                    12

@@ -1,4 +1,4 @@
-"""The pieces of TFRecord files: where files are cut, and how the records of a piece that are kept are read.
+"""Cut TFRecord files into pieces, and read the records of a piece that are kept.
 
 With `order: source` the shard plan takes, from the start, as many records as go into S, and copies what is across two
 parts. Records that are passed on as they are take the room that they took before: so where shards will end is known

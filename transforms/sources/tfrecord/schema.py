@@ -1,4 +1,4 @@
-"""The files of a `tfrecord` input, and one schema of them: what Examples that no manifest describes hold.
+"""Find the files of a `tfrecord` input, and one schema that holds for all their records.
 
 All records are read, so that what is stated is true of all: a feature is nullable if a record lacks it, a scalar if
 each that has it has one value, else a list of a fixed or of any length. Types are those of the lists: what an int64

@@ -1,4 +1,4 @@
-"""TFRecord files as a source: their records become those of the new dataset, byte for byte.
+"""TFRecord files as a source: records stay byte for byte, except for numbers of classes where datasets are united.
 
     list      datasets in the order of their manifests, files in the order of their paths
     survey    schema and labels that hold for all of them; where to cut

@@ -1,4 +1,4 @@
-"""Read text files: a line is a record, of one feature, `text`; one that is not UTF-8 is a reject."""
+"""Read text files: a line is a record of one feature, `text`; a line that is not UTF-8 is a reject."""
 
 from __future__ import annotations
 
