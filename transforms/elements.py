@@ -1,4 +1,4 @@
-"""What is between two steps of a pipeline: what a reader tells the others, batches, gathered descriptors.
+"""What the steps of a pipeline pass to each other: facts about the source, batches, gathered descriptors.
 
     descriptors of a step ──┐
                             ├─▶ Flatten ─▶ GroupByKey ─▶ one element: all descriptors

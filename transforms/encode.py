@@ -1,4 +1,4 @@
-"""Encode batches of rows as blocks of framed Examples."""
+"""`EncodeExamples`: encode batches of rows as blocks of framed Examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pick the source of some paths by what they look like, and read one as batches of rows, task after task."""
+"""`ReadRows`: pick the source of some paths, and read it as batches of rows, task after task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WriteShards: the sink. Records become the shards of a dataset, all of them or none.
+"""`WriteShards`, the sink: records become the shards of a dataset, all of them or none.
 
     blocks ─▶ Stage parts ─▶ Plan shards ─▶ Assemble shards ─▶ Commit ─▶ Publish shards ─▶ Complete ─▶ Report
               per task       one step       per shard          one step  per file          one step    one step

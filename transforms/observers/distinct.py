@@ -1,4 +1,4 @@
-"""The values of a feature and how often each occurs: exact up to 10,000 different ones, estimated beyond.
+"""Count how often each value of a feature occurs: exact up to 10,000 different ones, estimated beyond.
 
     values ──▶ waiting (up to 65,536) ──▶ counts by value, while these are few ──▶ the least hashes
 

@@ -1,4 +1,4 @@
-"""`stats.json`: the figures for people and programs, and below them what is counted, which an append adds to.
+"""Write and read `stats.json`: figures for people and programs, and the counts that an append adds to.
 
     {"format": "shardmill statistics", "version": 1, "generation": 1, "level": "basic",
      "splits": {"train": {"records": 3, "features": {"price": {...}, ...}}},       figures

@@ -1,4 +1,4 @@
-"""What is counted of records, by split and feature: of a batch, of a task, of a dataset. It adds up in any order.
+"""Count statistics of records by split and feature. Tallies of batches, tasks and datasets add up in any order.
 
 batch ──add──▶ Tally ──merge──▶ of a task ──JSON──▶ of the run ──merge──▶ of the dataset ──▶ Statistics
 """

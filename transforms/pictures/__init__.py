@@ -5,7 +5,7 @@
                                           ▼
                        decode ─▶ resize, turn, crop or pad ─▶ encode ─▶ bytes, facts
 
-`check` and `facts` look at the bytes. `preprocess_options` says what may be asked for, `placement` where pixels go
-(numbers only), `pixels` and `codec` decode and encode, `preprocess_picture` does it to one picture. Pixels are arrays
-of (height, width, channels), uint8 or uint16.
+`structure` and `facts` look at the bytes. `facts.Preprocess` says what may be asked for, `preprocess` says where pixels
+go and does it to one picture, `codec` and `pillow_decode` decode and encode, `masks` draws masks. Pixels are arrays of
+(height, width, channels), uint8 or uint16.
 """

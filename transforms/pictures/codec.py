@@ -1,4 +1,4 @@
-"""What decodes and encodes JPEG and resizes pixels: simplejpeg and cykooz-resizer where they are installed, or Pillow.
+"""Decode and encode pictures and resize pixels: with simplejpeg and cykooz-resizer if installed, else with Pillow.
 
 Both are libjpeg-turbo, and the same filter in integers: Lanczos with three lobes, whose support grows with the picture,
 so that a smaller picture is antialiased. They differ by a level or two of some pixels. What wrote a dataset is in its

@@ -1,4 +1,4 @@
-"""The mask of an object as a PNG picture of ones and zeros, of the polygons or the run lengths that COCO writes.
+"""Draw the mask of an object as a PNG of ones and zeros, from the polygons or run lengths that COCO writes.
 
     polygons     [[x, y, x, y, ...], ...]                 of YOLO as parts of the picture's size
     run lengths  {"size": [height, width], "counts": [zeros, ones, zeros, ...]}      down each column, from the left

@@ -1,4 +1,4 @@
-"""What a picture is, and whether it is whole: by its header and structure, a function for each format, or decoded."""
+"""Check that a picture is whole, and say what it is: by header and structure, in each format, or decoded."""
 
 from __future__ import annotations
 

@@ -2,5 +2,5 @@
 
 source ─▶ Rows ─▶ step ─▶ step ─▶ ... ─▶ Rows ─▶ encode
 
-A step is a frozen dataclass (`step.py`); the recipe (`recipe.py`) runs them and does the bookkeeping.
+A step is a frozen dataclass (`step`); the recipe (`recipe`) runs them and does the bookkeeping.
 """

@@ -1,7 +1,7 @@
 """A user's own function over record batches, as a step of the recipe.
 
 The function travels to workers by value (cloudpickle), also from a notebook. A fingerprint has its text and the values
-that it uses (`identity.py`), so that another function is another conversion.
+that it uses (`identity_of`), so that another function is another conversion.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A source with a recipe: what it reads, after the steps. To everything behind it, it is a source like any other."""
+"""A source with a recipe: it gives rows after the steps, and is used like any other source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a step of the recipe. To write a step, this module is all that there is to know.
+"""The contract of a step of the recipe. An author of steps needs this module alone.
 
 @dataclass(frozen=True)
 class Doubled(Step):

@@ -1,4 +1,7 @@
-"""Google Cloud Storage over google-cloud-storage (STORAGE_EMULATOR_HOST says where, for tests)."""
+"""The contract `object_store` on Google Cloud Storage, over google-cloud-storage.
+
+STORAGE_EMULATOR_HOST says where, for tests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of an object store. Both stores keep this contract; one suite of tests runs on both.
+"""The contract of an object store, which S3 and Google Cloud Storage keep; one suite of tests runs on both.
 
     an object      appears whole or not at all, and never changes: it is replaced by another one of the same key
     if_absent      of any number of writers one wins, and learns that it did, also where the reply was lost
@@ -56,7 +56,7 @@ _THREADS: Final = 8
 """Threads of a process that fetch, copy and remove: they wait for the network, and take hardly any processor time."""
 
 _SENDING_THREADS: Final = 3
-"""Threads that send pieces: what clients copy for it stays in each one's part of malloc's heap (`allocator`)."""
+"""Threads that send pieces: what clients copy for it stays in each one's part of malloc's heap (`process_start`)."""
 
 _FINISHING_THREADS: Final = 2
 

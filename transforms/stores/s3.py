@@ -1,4 +1,6 @@
-"""S3 over boto3, and whatever speaks its protocol (AWS_ENDPOINT_URL says where, as for every program of AWS).
+"""The contract `object_store` on S3, over boto3, and on whatever speaks its protocol.
+
+AWS_ENDPOINT_URL says where, as for every program of AWS.
 
 What a copy must not overwrite is copied as parts of a multipart upload: its last request takes `If-None-Match`, which
 stores other than Amazon's know there, and not with CopyObject. CopyObject ends at 5 GiB besides.

@@ -1,4 +1,4 @@
-"""Where an object is: `s3://bucket/key`, `gs://bucket/key`."""
+"""Parse the URL of an object: `s3://bucket/key`, `gs://bucket/key`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The accounts of a run, and its list of sources: nothing is lost silently.
+"""Count the rows of every input file: read = written + rejected + dropped, or nothing is committed.
 
-Rows read = written + rejected + dropped, for every input file, or nothing is committed.
 Rows are counted three times by three parties: by the reader (the task's end mark), by the encoder (each block's
 counts), and by the stage step (records in parts, lines in reject files). Planning may have counted them before.
+The list of sources, which an append reads, is made here too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one step that sees all tasks: settle the accounts, decide, plan the shards of every split."""
+"""The step that sees the results of all tasks: check the counts of rows, and plan the shards of every split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publish: give the files of a committed generation their final names; and check the target before a row is read.
+"""Publish: give the files of a committed generation their final names. Also checks the target before a run.
 
 Every step may run again, also in another process after a crash: a staged file is linked under its final name, never
 over another file; when all names are durable the sidecars and `manifest.json` are replaced, and the staging folder

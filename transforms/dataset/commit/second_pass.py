@@ -1,4 +1,15 @@
-"""What observers found, between the two passes of a shuffle: the second leaves out what they leave out.
+"""The second pass of a shuffle: sort spilled records and stage them, without those that observers leave out.
+
+    pass 1   task 0 ─▶ parts/000000-…/train-0000.part    run: │ 0 │ 1 │ 2 │ 3 │ run: │ 0 │ 1 │ 2 │ 3 │
+             task 1 ─▶ parts/000001-…/train-0000.part    run: │ 0 │ 1 │ 2 │ 3 │
+    pass 2   task 2 (train, buckets 0 and 1) ─▶ parts/000002-…/train-0000.part, as without a shuffle
+             task 3 (train, buckets 2 and 3) ─▶ ...
+
+A bucket holds the records whose keys begin with its number, so sorted buckets, one after the other, are a sorted
+split. About 16 MiB are sorted at a time. From a store, the ranges of a task are first copied to this machine. Of more
+than 100 GB a task first spills its buckets once more, in smaller ones (`Regrouped`).
+
+What observers found is left between the passes:
 
 findings.json    {"checks": {...}, "dropped": [[entry, records], ...], "left_out": {task: [[split, path], ...]}}
 shuffle/...u32   the numbers of the records that are left out of a task and split, ascending
@@ -309,15 +320,6 @@ def _joined(all_: Sequence[SpilledRecords]) -> SpilledRecords:
 
 
 # Tasks of the second pass: each sorts some buckets of a split, and stages what is in them.
-#
-#     pass 1   task 0 ─▶ parts/000000-…/train-0000.part    run: │ 0 │ 1 │ 2 │ 3 │ run: │ 0 │ 1 │ 2 │ 3 │
-#              task 1 ─▶ parts/000001-…/train-0000.part    run: │ 0 │ 1 │ 2 │ 3 │
-#     pass 2   task 2 (train, buckets 0 and 1) ─▶ parts/000002-…/train-0000.part, as without a shuffle
-#              task 3 (train, buckets 2 and 3) ─▶ ...
-#
-# A bucket holds the records whose keys begin with its number, so sorted buckets, one after the other, are a sorted
-# split. About 16 MiB are sorted at a time. From a store, the ranges of a task are first copied to this machine. Of more
-# than 100 GB a task first spills its buckets once more, in smaller ones (`regroup`).
 
 
 SORTED_BYTES: Final = 16 << 20

@@ -1,4 +1,4 @@
-"""Garbage: what is in a dataset's folder and no kept generation needs.
+"""Find and remove what is in a dataset's folder and no kept generation needs (`gc`).
 
     kept         the latest generations, and all that they were made from; by default all there are
     may go       manifests and files of the others; files with Shardmill's names that no generation has; what a writer

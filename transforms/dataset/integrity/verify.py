@@ -1,4 +1,4 @@
-"""Verify a dataset: every byte that its manifest answers for.
+"""Verify a dataset: every byte that its manifest states anything about.
 
 manifest      each generation's parses, and all its parts; the latest one's counts agree with each other
 shard         size and CRC32C of the file; framing and both CRCs of each record; their number

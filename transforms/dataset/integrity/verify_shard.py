@@ -1,4 +1,4 @@
-"""Verify one shard: its bytes, its framing, its records; and what `verify` found of all of them."""
+"""Verify one shard: its bytes, framing, records and indexes; and the report of `verify` on all shards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between two generations, as manifests, statistics and lists of sources state it; no record is read.
+"""Compare two generations by their manifests, statistics and lists of sources; no record is read.
 
     schema      features that were added, removed, or are of another type or shape, or may be absent in one alone
     labels      classes that were added or removed, or have another number

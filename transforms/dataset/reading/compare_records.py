@@ -1,4 +1,4 @@
-"""The records of a split on both sides, as multisets: how many are in one alone. Their order does not count.
+"""Compare the records of two splits as multisets: how many are in one alone, in whatever order they are.
 
     shards that both sides have, by bytes, records and CRC32C  ──▶ skipped, none is read
     the others ──▶ 128 bits of a hash of each record ──▶ 256 files by the first bits ──▶ each sorted and counted

@@ -1,4 +1,4 @@
-"""Make what may be beside records that are there: figures of their values, and indexes of their places.
+"""Count statistics of records that exist already, and index them: of a dataset, or of any TFRecord files.
 
 Both are made of a dataset, or of TFRecord files of any other writer.
 

@@ -1,4 +1,4 @@
-"""Rows as they are exported, classes by their names; and tables of them: Parquet, Arrow, JSON lines or CSV."""
+"""Export rows as tables: Parquet, Arrow, JSON lines or CSV. Numbers of classes become names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order an epoch goes through the rows: each order is a function of batch number, seed and epoch alone.
+"""The order of the rows in an epoch: `none`, `global` or `blocks`; it depends on batch, seed and epoch alone.
 
 So any reader finds its batches without the others, and a run goes on anywhere without reading what came before.
 

@@ -1,4 +1,4 @@
-"""Rows of a dataset by their number, in the columns that are wanted; another process opens its own files."""
+"""Read rows of a dataset by their number, in the columns that are wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as NumPy values: batches as an array for each column, arrays that were stored, single rows as dicts.
+"""Give records as NumPy values: an array for each column of a batch, stored arrays, or a dict for a row.
 
 Nothing is copied where Arrow and NumPy hold the same.
 

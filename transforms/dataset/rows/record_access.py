@@ -1,4 +1,4 @@
-"""Records by their number: of a shard that is asked for, it is known from then on where each record begins.
+"""Read records by their number: the index of a shard, or one pass over it, says where each record begins.
 
     record 1,700,000 ─▶ shard 3, row 41,012 ─▶ bytes 8,940,616 to 8,940,850 ─▶ one read, both CRCs checked
 

@@ -1,4 +1,4 @@
-"""Batches for TensorFlow: `tf.data` reads the shards and parses batches, as a pipeline written by hand would.
+"""Batches for TensorFlow: `tf.data` reads the shards and parses whole batches, as in a pipeline written by hand.
 
     shards ─▶ interleaved ─▶ shuffled ─▶ batched ─▶ parse_example ─▶ what the schema says of each feature
 

@@ -1,4 +1,4 @@
-"""Batches for PyTorch: right under any number of ranks and workers, and resumable under any other.
+"""Batches for PyTorch: the same under any number of workers, each rank its share; training resumes at any batch.
 
 For another number of ranks the state says how many batches were consumed: `state_dict(batches_consumed)`.
 

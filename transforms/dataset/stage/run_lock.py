@@ -1,4 +1,4 @@
-"""One run at a time in a staging folder.
+"""Lock a staging folder, so that one run at a time works in it.
 
 The same source and config always stage in the same folder, which a run clears when it begins: a second one at the
 same time would take the parts away from under the first. The kernel lets go of the lock when its process ends, however

@@ -1,4 +1,4 @@
-"""What a run is to make of its records: everything that stage, shard plan, commit and publish must agree on."""
+"""`DatasetSpec`: what a run writes. Staging, shard plan, commit and publishing must agree on it."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class DatasetSpec:
 
     @property
     def proof(self) -> str | None:
-        """The file by which a worker proves that it sees the dataset's folder: see `shared_folder`."""
+        """The file by which a worker proves that it sees the dataset's folder: see `check_shared`."""
         return None if self.plan_file is None or is_store_url(self.path) else f"{self.staging}/{self.plan_file}"
 
     @property

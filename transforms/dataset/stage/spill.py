@@ -1,4 +1,4 @@
-"""The key of a record, by which a split is sorted: a bijection of its place, so that no two records have the same.
+"""Shuffle a split: each record gets a key of its own, is spilled by key into buckets, and read back sorted.
 
 The place is the number of its task and its number among what the task wrote for the split, which say the file and the
 row: how a source is cut into tasks depends on nothing but the source and the config. The bijection is the finalizer of

@@ -1,4 +1,4 @@
-"""Rolling the records of one task and split into parts of at most the shard size.
+"""Divide the records of one task and split into parts of at most the shard size.
 
     units   ├─┼──┼─┼───┼──┼──┼─┼─┼──┼────┼─┼─┼──┼─┤      a unit is a framed record, or a gzip member
     parts   │ 0: full     │ 1: full          │ 2: tail│      a part ends where the next unit would make it too large
@@ -48,7 +48,7 @@ class StageSettings:
     shard_size   in bytes
     compression  `none` or `gzip`
     in_append    the schema was there before, which rejects then tell
-    proof        a file of the launcher's that a worker must see before it stages anything: see `shared_folder`
+    proof        a file of the launcher's that a worker must see before it stages anything: see `check_shared`
     observers    merge what they have seen
     most_splits  bounds splits that the data name, None where they do not
     sets_aside   records may wait for the shard plan to know their split

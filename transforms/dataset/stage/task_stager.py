@@ -1,4 +1,4 @@
-"""Stage: the blocks of one task become parts in the staging folder, and one descriptor of them, the result.
+"""Stage one task: its blocks become parts in the staging folder, and one small result that describes them.
 
 Every attempt at a task writes files of its own names; only what an attempt returned counts. So a task may be tried
 again, or twice at once, and leaves orphans at most.

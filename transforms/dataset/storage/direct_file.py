@@ -1,4 +1,4 @@
-"""Files that are written once, from front to back, past the page cache, and are durable in the end.
+"""Write files once, from front to back, past the page cache. A file that is closed is durable.
 
 A write through the cache costs the processor ten times as much as one past it: a page has to be found for every 4 KiB,
 filled, handed to the disk, and taken back, and in the end the cache holds nothing but what nobody reads soon. So bytes

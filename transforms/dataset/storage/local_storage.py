@@ -1,4 +1,4 @@
-"""A dataset in a folder of the local file system; see `contract`."""
+"""A dataset in a folder of the local file system. The operations are those of `contract`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which generations a dataset's folder holds, what each of them added, and where their files are; `stats.json` too.
+"""Find the generations in a dataset's folder, what each of them added, and where their files are; and `stats.json`.
 
     manifests/00000001.json     every generation, immutable; the highest number is the truth
     manifests/shards-….json     what large ones have in parts, which several may share

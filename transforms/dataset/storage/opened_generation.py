@@ -1,4 +1,4 @@
-"""A generation that a reader has opened: whatever happens to the folder, it reads the records of that one or none.
+"""A generation that a reader has opened: whatever happens to the folder, its own records are read, or none.
 
     open a shard ─▶ then look: is the manifest still the one that was opened, and is no newer one made from nothing?
                     yes: the open shard is of this generation      no: `ReplacedError`, before a record of it is read

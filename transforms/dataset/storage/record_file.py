@@ -1,4 +1,4 @@
-"""One TFRecord file, plain or compressed: runs of records out of it, and plain bytes in and out.
+"""Read and write one TFRecord file, plain or compressed: runs of records, and damage by its place.
 
     file ──▶ pieces of 2 MiB (inflated) ──▶ scan_records ──▶ runs of whole records, and damage
 
@@ -317,7 +317,7 @@ def _deliver(scan: Scan, at: ScanStart, report: Callable[[Damage], None]) -> Ite
 
 
 # Its kind is known by content, not by name: plain if it begins with a record's header, else gzip or zlib by their
-# magic bytes (`record_scan`). The file is read and not mapped: a mapped file that is cut meanwhile kills the process,
+# magic bytes (`tell_form`). The file is read and not mapped: a mapped file that is cut meanwhile kills the process,
 # and its pages would count as ours.
 
 

@@ -1,4 +1,4 @@
-"""Observers: what is learned of rows on their way, beside the records, and merged in the order of tasks.
+"""The contract of an observer, which learns from all rows on their way. The observers: `transforms/observers`.
 
     batch ──encode──▶ block ─┐
       └──────observe─────────┴─▶ summary of a batch ──merge──▶ of a task ──merge──▶ of the run ──▶ finish

@@ -1,4 +1,4 @@
-"""Rows that could not become Examples: where they came from, why, and how many a run may have."""
+"""Rejects, rows that could not become Examples: where they came from, why, and how many a run may have."""
 
 from __future__ import annotations
 

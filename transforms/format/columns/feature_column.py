@@ -1,4 +1,4 @@
-"""Any Arrow column as plain feature values: what the encoder writes, and the cells that it must not.
+"""Turn any Arrow column into plain feature values, and find the cells that have no exact one.
 
     pa.Array ──storage, dictionary values──▶ list layout ──▶ flat values ──▶ FeatureColumn
                (of any supported type)        offsets          │             int64[], float32[] or views

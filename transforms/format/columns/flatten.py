@@ -1,4 +1,4 @@
-"""Columns that no feature holds as they are: nested ones become flat ones and come back, and decimals and times fit.
+"""Make nested columns flat, and put them together again; also decimals, JSON text and times that a feature can hold.
 
 See `keys` for what flat columns are called.
 

@@ -1,4 +1,4 @@
-"""Numbers, dates and times as int64 or float32, exactly, or as bad values."""
+"""Convert numbers, dates and times to int64 or float32, exactly, or report the rows of those that do not fit."""
 
 from __future__ import annotations
 

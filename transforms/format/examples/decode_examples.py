@@ -1,4 +1,4 @@
-"""Serialized Examples become Arrow record batches: the encoder's inverse, vectorised.
+"""Decode serialized Examples into Arrow record batches: the encoder's inverse.
 
     payloads ──walk──▶ spans of each feature ──▶ columns ──▶ record batch
        └── odd records ──protobuf──▶ canonical bytes ──walk──▶ ...

@@ -1,4 +1,4 @@
-"""Batches of rows to blocks of framed records: every row becomes a record of one split, or a reject.
+"""Encode batches of rows as blocks of framed records: every row becomes a record of one split, or a reject.
 
     Rows ──cut──▶ runs ──columns──▶ problems? ──no──▶ layout ──too large?──no──▶ records ──▶ frames by split
                    ▲                    │ yes                      │ yes

@@ -1,4 +1,4 @@
-"""Columns to serialized `tf.train.Example`s, byte for byte what protobuf's deterministic mode writes.
+"""Serialize columns as `tf.train.Example`s, byte for byte what protobuf's deterministic mode writes.
 
 A record is `0A varint(size)` and then, for every feature that the row has, in `map_key_order`, its entry prefix and
 its payload. Each of these is a piece, described by a view (`arrow_memory`), and one concatenation writes all:

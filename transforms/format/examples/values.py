@@ -1,4 +1,4 @@
-"""Values of one feature, from where they are in the records to an Arrow array of the type that they came from."""
+"""Decode the values of a feature, from where they are in the records to an Arrow array of their first type."""
 
 from __future__ import annotations
 

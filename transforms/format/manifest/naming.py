@@ -21,7 +21,7 @@ STAGING_FOLDER: Final = ".staging"
 """Hidden, so that no glob over shards and no reader of folders looks into it."""
 
 INDEX_FOLDER: Final = "index"
-"""Where the indexes of shards are: `sidecars/record_index` says what they hold."""
+"""Where the indexes of shards are: `sidecars/sidecar_files` says what they hold."""
 
 IndexKind = Literal["text", "binary"]
 

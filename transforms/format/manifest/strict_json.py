@@ -1,4 +1,4 @@
-"""Read JSON that anyone may have written: measured before it is parsed, and then taken by the letter of RFC 8259.
+"""Read JSON that anyone may have written: its size is measured before it is parsed, and RFC 8259 is kept strictly.
 
     {"a": [1, "[[", {"b": 2}]}      3 levels; what is in a string counts for nothing
     1      2        3

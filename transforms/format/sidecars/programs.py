@@ -1,4 +1,4 @@
-"""What a program reads: a split of a dataset, and its features as programs need them."""
+"""Fill in the programs that `snippet` prints, a template for each reader, from the manifest of a dataset."""
 
 from __future__ import annotations
 

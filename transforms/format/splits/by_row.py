@@ -1,4 +1,4 @@
-"""Splits that each row decides alone: by a hash of it, by a column or folder that names splits, or by time."""
+"""Splits that each row decides alone: by a hash, by a column or folder that names splits, or by time."""
 
 from __future__ import annotations
 

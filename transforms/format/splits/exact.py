@@ -1,4 +1,4 @@
-"""Fractions of the records by counts: within one record of each fraction, in all or in each class of a column.
+"""Exact fractions by counts: within one record of each, or with a `key` as near as whole groups allow.
 
     split: {fractions: {train: 0.8, val: 0.2}, by: exact, stratify: kind}
 

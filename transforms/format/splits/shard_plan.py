@@ -1,4 +1,4 @@
-"""Which pieces make a task, and which bytes of which parts make a shard: integers in, integers out.
+"""Plan which pieces make a task, and which bytes of which parts make a shard: integers in, integers out.
 
 A unit is what cannot be divided: a framed record, or a gzip member. S is the shard size, u the largest unit of at most
 S bytes, or S/256 where that is more. A part that was closed because it was full becomes a shard as it is. What tasks

@@ -1,4 +1,4 @@
-"""The frame of a record, its CRC32C (of many at once), and the sums that records add up to.
+"""Frame records as TFRecord files do: lengths, CRC32C of many at once, and the digest that records add up to.
 
 A CRC is affine over GF(2): `crc(a ++ b) == shift(crc(a), len(b)) ^ crc(b)`, where `shift` multiplies by x**(8 * len(b))
 modulo the polynomial. Three things follow from that one line: checksums of parts combine without reading the parts,

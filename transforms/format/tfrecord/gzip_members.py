@@ -1,4 +1,4 @@
-"""Gzip as a series of members: made with ISA-L, read with proof that each one is whole.
+"""Write and read gzip as a series of members; each one that is read is proven to be whole.
 
     file   ┌──────────┬──────────┬──────────┐      RFC 1952: a gzip file is one member or several; readers see
            │ member 0 │ member 1 │ member 2 │      the members' contents as one stream. So files concatenate,

@@ -1,4 +1,4 @@
-"""Find the records in TFRecord bytes, and prove them.
+"""Find the records in the bytes of a TFRecord file, and check their CRCs.
 
     ┌─────────────┬───────────────┬──────────────────┬───────────────┐
     │ 8 length    │ 4 masked CRC  │ payload          │ 4 masked CRC  │

@@ -1,4 +1,4 @@
-"""What a message proposes to type: commands of ours, options for the one that ran, Python, other programs.
+"""What a message proposes to type: our commands, options for the command that ran, Python, other programs.
 
 No other module builds commands and settings for messages, or quotes for a shell. tests/test_hints.py checks this, and
 that each command, option and key exists; tests/followed_hints.txt lists each, with the test that follows it.

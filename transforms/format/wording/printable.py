@@ -1,4 +1,4 @@
-"""What data may look like on a terminal and in a log: one line, cut where it is long, nothing that moves a cursor.
+"""Make text from files safe to print: one line, cut where it is long, no control characters, no credentials.
 
 Values, names and paths come from files that anyone may have written. Whatever is not printable is escaped, so that data
 cannot forge a line of output. And whatever gives access is left out: a URL is shown without its user, password, query

@@ -1,4 +1,4 @@
-"""What is beside tables: files that rows name, folders that say a split, and columns in names like `year=2024`.
+"""Steps for tables that name files: read these files, add pictures without a row, take splits and columns from folders.
 
 The split is the folder with a split's name that the table is in, or that the picture itself is in:
 

@@ -1,4 +1,4 @@
-"""Boxes of the objects in pictures become the keys of TensorFlow's detection, normalised by the size of their picture.
+"""Turn the boxes of objects in pictures into the keys of TensorFlow's detection, as parts of the picture's size.
 
     image/width 10, image/height 20     objects {bbox: [[1, 2, 3, 4]], categories: [7], area: [12.0]}
                                                         │ x, y, width, height in pixels

@@ -1,4 +1,4 @@
-"""Which columns there are, and what becomes of their nulls (`schema.columns.NAME.null`) and of their lists.
+"""Steps on columns: keep, rename, add constants; and what becomes of nulls (`schema.columns.NAME.null`) and lists.
 
 absent      the key is not in the record: how it is unless something else is asked for
 fill: v     the value v

@@ -1,4 +1,4 @@
-"""A column as a class label: a number from 0, with the names of the classes in the manifest.
+"""Steps that make a column a class label: a number from 0, with the names of the classes in the manifest.
 
 The classes are given, or learned: all values of the column, sorted, numbers by size. In an append the dataset's classes
 keep their numbers, and new ones come at the end.

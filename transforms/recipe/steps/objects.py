@@ -1,4 +1,4 @@
-"""The objects of a batch of pictures, a value of each field for each object, and the keys that they become.
+"""What is drawn on pictures (boxes, classes, masks, keypoints) as flat arrays, for the step `boxes` and its sources.
 
 objects {bbox: [[1, 2, 3, 4], [0, 0, 1, 1]], category: [7, 9]}    struct of lists, or list of structs
 objects {bbox: [], category: []}                                     │

@@ -1,4 +1,4 @@
-"""Columns of pictures become the features that images of a folder have: `schema.columns.NAME.image: path | bytes`.
+"""Turn columns of pictures into the features that images of a folder have: `schema.columns.NAME.image: path | bytes`.
 
     photo              photo/encoded   photo/format  photo/height  photo/width  photo/channels  photo/colorspace
     FF D8 FF E0 ... ─▶ FF D8 FF E0 ... jpeg          480           640          3               RGB

@@ -1,4 +1,4 @@
-"""Pictures are made ready for training, in the same pass: the section `image` of a config.
+"""Make pictures ready for training, in the same pass: the section `image` of a config.
 
     photo/encoded  photo/format  photo/height  photo/width  ...     image: {resize: 256, encode: {format: jpeg}}
     89 50 4E 47    png           1200          900
