@@ -91,9 +91,11 @@ def test_an_append_adds_to_what_was_written_later(shardmill: Shardmill) -> None:
     assert "stats.json" in open_dataset("out").manifest.sidecars
 
 
-def test_the_records_are_counted_again_where_stats_json_is_damaged(shardmill: Shardmill) -> None:
+@pytest.mark.parametrize("of", ["json", "features"])
+def test_the_records_are_counted_again_where_stats_json_is_damaged(shardmill: Shardmill, of: str) -> None:
     convert()
-    Path("out/stats.json").write_text("{")
+    stats = Path("out/stats.json")
+    stats.write_text("{" if of == "json" else stats.read_text().replace('"name"', '"unknown"'))
     assert lines(shardmill("stats", "out", "--write").out)[:7] == lines(SCREEN)
     assert verify_dataset("out").ok
 

@@ -10,6 +10,8 @@ import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.outcomes.reject_groups import RejectedRun, group_rejects, read_head, rejects_text
 
+from ...command_line import Shardmill
+
 FIX = "; declare it: --set schema.columns.price.type=string"
 
 
@@ -184,3 +186,14 @@ def test_the_screen_counts_all_rejects_and_is_the_same_however_the_run_is_cut_in
         f"; if it means null, --set 'schema.columns.price.null_values=[\"n/a\"]'; or {fix}",
         '  5,714 rows, first a.csv rows 5, 12, 19: column "price": BAD_TYPE: "y" is not an int64',
     ]
+
+
+def test_a_run_that_rejects_more_than_half_of_its_rows_does_not_propose_to_leave_them_out(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    for bad, proposed in ((90, True), (180, False)):
+        values = ["x"] * bad + ["1"] * (200 - bad)
+        (tmp_path / "a.csv").write_text("\n".join(["n", *values]))
+        done = shardmill("convert", tmp_path / "a.csv", "-o", tmp_path / "out", "--set", "schema.columns.n.type=int64")
+        assert done.code != 0
+        assert ("--max-rejects" in done.err) == proposed

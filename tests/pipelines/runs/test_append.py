@@ -165,7 +165,11 @@ class TestText:
     @pytest.mark.parametrize(
         ("text", "declared", "mend"),
         [
-            ("id,name,price,tip\n3,c,3,1\n", {}, "keep only the columns that the dataset has"),
+            (
+                "id,name,price,tip\n3,c,3,1\n",
+                {},
+                "leave out what the dataset has not: --set 'input.exclude_columns=[\"tip\"]', or add",
+            ),
             ("id,name,price\n3,c,cheap\n", {}, "convert to a new dataset"),
             (
                 "id,name,price\n3,c,3\n",
@@ -185,7 +189,7 @@ class TestText:
 
     def test_columns_that_the_dataset_has_not_may_be_left_out(self, out: Path, tmp_path: Path) -> None:
         path = put(tmp_path / "b.csv", "id,name,price,tip\n3,c,3,1\n")
-        append(sources(path, columns=["id", "name", "price"]), output=out)
+        append(sources(path, exclude_columns=["tip"]), output=out)
         assert ids(out) == [1, 2, 3]
 
 

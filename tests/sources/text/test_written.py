@@ -245,6 +245,13 @@ class TestDates:
         assert found[0].astimezone(dt.UTC) == dt.datetime(2024, 7, 1, 10, tzinfo=dt.UTC)
         assert found[1:] == ["BAD_TYPE", "BAD_TYPE"]
 
+    def test_the_reject_of_a_local_time_that_no_clock_showed_says_so(self) -> None:
+        step = Written("x", ColumnRule("timestamp", timezone="Europe/Berlin"), formats=("%d.%m.%Y %H:%M",))
+        done = step.apply(pa.record_batch({"x": ["31.03.2024 02:30", "27.10.2024 02:30"]}), "a.csv")
+        never, twice = (problem.error.message for problem in done.problems)
+        assert "does not exist in Europe/Berlin" in never
+        assert "twice" in twice
+
     def test_a_time_of_day_has_a_form_too(self) -> None:
         for rule in (ColumnRule("time"), ColumnRule()):
             assert read(Written("x", rule, formats=("%I:%M %p",)), "01:30 PM") == [dt.time(13, 30)]

@@ -35,6 +35,9 @@ _RAW: Final = -15
 _OUTPUT_BYTES: Final = 1 << 20
 """The largest piece that `inflate` yields: what a bomb can make us hold."""
 
+_FIRST_SLICE: Final = 4 << 10
+"""How many compressed bytes a member gets at first; each further slice has twice as many."""
+
 Buffer = Any
 """Anything with the buffer protocol: bytes, a memoryview, an Arrow buffer."""
 
@@ -124,7 +127,7 @@ def inflate(
             made += len(piece)
             _check_limits(made, source.taken, limits)
             yield piece
-        source.put_back(member.unused_data)
+        source.end_member(member.unused_data)
         if not source.more(2):
             return
         if form == "zlib" or source.head != b"\x1f\x8b":
@@ -132,41 +135,44 @@ def inflate(
 
 
 class _Source:
-    """The compressed bytes: a chunk at a time, with those back that a member did not use."""
+    """The compressed bytes: a slice of a chunk at a time, with those back that a member did not use.
+
+    Inflaters copy what they do not use. A member's first slice is short, so that thousands of tiny members in a chunk
+    do not copy it thousands of times.
+    """
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
-        self._left = b""
+        self._chunk, self._at = b"", 0
+        self._slice_bytes = _FIRST_SLICE
         self.taken = 0
 
     @property
     def offset(self) -> int:
-        return self.taken - len(self._left)
+        return self.taken - len(self._chunk) + self._at
 
     @property
     def head(self) -> bytes:
-        return self._left[:2]
+        return self._chunk[self._at : self._at + 2]
 
     def take(self) -> bytes:
-        if self._left:
-            left, self._left = self._left, b""
-            return left
-        chunk = next(self._chunks, b"")
-        self.taken += len(chunk)
-        return chunk
+        if not self.more(1):
+            return b""
+        taken = self._chunk[self._at : self._at + self._slice_bytes]
+        self._at += len(taken)
+        self._slice_bytes *= 2
+        return taken
 
-    def put_back(self, unused: bytes) -> None:
-        self._left = unused
+    def end_member(self, unused: bytes) -> None:
+        self._at -= len(unused)
+        self._slice_bytes = _FIRST_SLICE
 
     def more(self, wanted: int) -> bool:
         """Return whether any byte is left, with `wanted` of them at hand if there are as many."""
-        while len(self._left) < wanted:
-            chunk = next(self._chunks, b"")
-            if not chunk:
-                break
+        while len(self._chunk) - self._at < wanted and (chunk := next(self._chunks, b"")):
             self.taken += len(chunk)
-            self._left += chunk
-        return bool(self._left)
+            self._chunk, self._at = self._chunk[self._at :] + chunk, 0
+        return self._at < len(self._chunk)
 
 
 class _CarefulInflater:

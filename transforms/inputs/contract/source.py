@@ -20,8 +20,8 @@ from ...format.manifest.manifest import ColumnEntry
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import TYPES
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema, differing_features, schemas_side_by_side
-from ...format.wording.hints import Add, Set, set_column
-from .selection import UNITE, Selection, same_but_capitals
+from ...format.wording.hints import Add, set_column
+from .selection import UNITE, Selection, exclude_columns, same_but_capitals
 
 _WRITTEN: Final = (
     "give the keys that read its text, as the dataset was made (strip, decimal, thousands, negative, format)"
@@ -125,7 +125,8 @@ def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retyp
             plain = all(one.type in _SCALARS and one.shape == () and "/" not in one.name for one in new)
             named = Add(*(set_column(one.name, "type", one.type) for one in new))
             more = f", or add the others, null in the rows that it has: {named}" if plain else ""
-            fixes.append(f"keep only the columns that the dataset has: {Set('input.columns', '[NAME, ...]')}{more}")
+            others = list(dict.fromkeys(one.name.partition("/")[0] for one in new))
+            fixes.append(f"leave out what the dataset has not: {exclude_columns(others)}{more}")
         if "re-typed" in hows:
             fixes += filter(None, [_declared(marked, dataset, found) if retype is None else retype])
     other = "or convert" if fixes else "convert"
