@@ -191,9 +191,10 @@ def test_the_screen_counts_all_rejects_and_is_the_same_however_the_run_is_cut_in
 def test_a_run_that_rejects_more_than_half_of_its_rows_does_not_propose_to_leave_them_out(
     tmp_path: Path, shardmill: Shardmill
 ) -> None:
+    declared = ["--set", "schema.columns.n.type=int64"]
     for bad, proposed in ((90, True), (180, False)):
         values = ["x"] * bad + ["1"] * (200 - bad)
         (tmp_path / "a.csv").write_text("\n".join(["n", *values]))
-        done = shardmill("convert", tmp_path / "a.csv", "-o", tmp_path / "out", "--set", "schema.columns.n.type=int64")
+        done = shardmill("convert", str(tmp_path / "a.csv"), "-o", str(tmp_path / "out"), *declared)
         assert done.code != 0
         assert ("--max-rejects" in done.err) == proposed

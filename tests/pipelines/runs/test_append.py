@@ -168,7 +168,7 @@ class TestText:
             (
                 "id,name,price,tip\n3,c,3,1\n",
                 {},
-                "leave out what the dataset has not: --set 'input.exclude_columns=[\"tip\"]', or add",
+                "leave out what the dataset has not: --set 'input.exclude_columns=",
             ),
             ("id,name,price\n3,c,cheap\n", {}, "convert to a new dataset"),
             (
