@@ -288,3 +288,63 @@ def test_rows_of_documents_of_json_are_of_the_splits_in_the_names_of_these(
     assert found, screen.err
     exec(found[1], {})
     assert {split: len(open_dataset("out")[split]) for split in open_dataset("out").splits} == {"dev": 1, "train": 2}
+
+
+NAMES = "-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\n# NN O\nis VBZ O\nGerman JJ B-MISC\n\n"
+WORDS = "# text = Du Soleil\n1-2\tDu\t_\n1\tDe\tde\n2\tle\tle\n3\tSoleil\tsoleil\n\n1\tOui\toui\n\n"
+TREES = "\n".join(line + 7 * "\t_" if "\t" in line else line for line in WORDS.split("\n"))
+
+
+def in_python(said: str) -> str:
+    found = re.search(r"in Python[^:]*: (import .*convert\(.*\))", said)
+    assert found, said
+    return found[1]
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "tokens"),
+    [
+        (["eng.train", "eng.testa", "eng.testb"], NAMES, [["EU", "rejects"], ["#", "is", "German"]]),
+        (["train.txt", "dev.txt", "test.txt"], NAMES, [["EU", "rejects"], ["#", "is", "German"]]),
+        (["wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"], NAMES.replace(" ", "\t"),
+         [["EU", "rejects"], ["#", "is", "German"]]),
+        (["fr-ud-train.conllu", "fr-ud-dev.conllu", "fr-ud-test.conllu"], TREES,
+         [["Du", "De", "le", "Soleil"], ["Oui"]]),
+    ],
+)  # fmt: skip
+def test_sentences_of_conll_are_records_of_the_splits_in_the_names_of_their_files_by_what_is_printed(
+    names: list[str], text: str, tokens: list[list[str]], shardmill: Shardmill
+) -> None:
+    put({f"d/{name}": text for name in names} | {"d/README.md": "about\n", "d/LICENSE.txt": "BY-SA\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    if names[0].endswith(".txt"):
+        screen = shardmill(*commands_in(screen.err)[0])
+    exec(in_python(screen.out + screen.err), {})
+    dataset = open_dataset("out")
+    assert sorted(dataset.splits) == sorted(
+        name.split(".")[-1] if name.startswith("eng") else re.search("train|dev|test", name)[0]  # type: ignore[index]
+        for name in names
+    )
+    for split in dataset.splits:
+        assert [[*row.get("tokens", row.get("form"))] for row in dataset[split]] == tokens
+
+
+@pytest.mark.parametrize(
+    "ends", [(".train", ".testa", ".testb"), (".trn.x", ".dev.x", ".test.y"), ("", ".dev", ".test")]
+)
+def test_files_whose_suffixes_name_splits_do_not_come_together(ends: tuple[str, ...], shardmill: Shardmill) -> None:
+    put({f"d/{at}{end}": f"of {at}\n" for at, end in zip("abc", ends, strict=True)})
+    stopped = shardmill("convert", "d/*", "-o", "out", "--set", "input.format=txt")
+    assert stopped.code == 2
+    assert "names of files may mean splits" in stopped.err
+    assert shardmill(*commands_in(stopped.err)[0]).code == 0
+    assert {split: [row["text"] for row in open_dataset("out")[split]] for split in open_dataset("out").splits} == {
+        end.split(".")[1]: [f"of {at}"] for at, end in zip("abc", ends, strict=True) if end and "trn" not in end
+    }
+
+
+def test_a_license_beside_files_of_another_kind_is_not_read_in_their_place(shardmill: Shardmill) -> None:
+    put({"d/a.sgml": "<a>\n", "d/LICENSE.txt": "BY-SA\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert screen.code == 2
+    assert "holds no file of a known kind" in screen.err

@@ -37,6 +37,7 @@ from ..inputs.files.file_names import (
 from ..inputs.files.foreign_texts import (
     document_in,
     has_splits,
+    is_conll,
     is_fasttext,
     is_libsvm,
     python_of,
@@ -48,7 +49,7 @@ from ..inputs.files.open_file import is_object, open_file, open_listed, read_at
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
 from .evidence.hugging_face import refuse_missing_folders
-from .evidence.names import split_in_words
+from .evidence.names import as_split, split_in_words
 from .evidence.picture_tables import by_metadata, is_picture_table
 from .evidence.tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
 from .pictures.layout import classes_of_folders
@@ -179,11 +180,12 @@ def nothing_known(paths: Paths) -> None:
 
 
 def _are_notes_of_others(files: Sequence[bytes], folder: str, typed: int) -> bool:
-    """Return whether files are notes on what a folder holds besides: a README.txt above texts without a suffix."""
+    """Return whether files are notes on what a folder holds besides: a README.txt above, or among, other files."""
     if typed > 1 or not os.path.isdir(folder) or len(notes_among(files, folders=True)) < len(files):
         return False
     every = glob_of_files(os.path.abspath(folder), b"/")
-    return every is not None and not {*map(os.fsencode, glob.iglob(every))} & {*files}
+    beside = [os.fsencode(one) for one in glob.iglob(every) if os.path.isfile(one)] if every else []
+    return bool(beside) and len(notes_among(beside, folders=True)) < len(beside)
 
 
 def texts_beside_data(paths: Paths) -> None:
@@ -577,7 +579,7 @@ def _of_one_text(path: bytes, files: list[bytes], lines: Sequence[bytes]) -> tup
     """
     end = os.path.splitext(path)[1]
     alike = [one for one in files if os.path.splitext(one)[1] == end]
-    form = next((form for form in (is_libsvm, is_fasttext) if form(lines)), None)
+    form = next((form for form in (is_libsvm, is_fasttext, is_conll) if form(lines)), None)
     if form is not None and len(files) <= _MOST_ENDS:
         alike = [one for one in files if form(_lines_of(_head(os.fsdecode(one))))]
     words = [
@@ -586,6 +588,8 @@ def _of_one_text(path: bytes, files: list[bytes], lines: Sequence[bytes]) -> tup
     ]
     if any(words) and words.count(None) == 1 and "train" not in words:
         words = [one or "train" for one in words]
+    if any(words) and None in words:  # apart, each with its own name, in place of all in one
+        words = [word or as_split(os.path.basename(os.fsdecode(one))) for one, word in zip(alike, words, strict=True)]
     splits = [one or "" for one in words]
     return alike, splits if all(splits) and len({*splits}) > 1 else []
 

@@ -4,6 +4,7 @@
 INSERT INTO t VALUES (1, 'a');        a dump of a database
 1 3:0.5 7:1                           LibSVM, svmlight: a label, then index:value of what is not 0
 __label__pos It is good               fastText: labels, then a text
+EU NNP B-ORG                          CoNLL: a token in each line, with its tag; sentences end with an empty line
 "TOA5","Ridge","CR1000"               Campbell Scientific's loggers: the station, names, units, how each is measured
 """
 
@@ -61,6 +62,11 @@ def told_of_text(
         return f"is LibSVM (a label, then index:value): in Python: {_of_libsvm(lines, paths, call, pattern, splits)}"
     if is_fasttext(lines):
         return f"is fastText (labels, then a text): in Python: {_of_fasttext(paths, call, pattern, splits)}"
+    if is_conll(lines):
+        return (
+            f"is CoNLL (a token with its tags in each line): in Python, a record for each sentence, without comments: "
+            f"{_of_conll(lines, paths, call, pattern, splits)}"
+        )
     starts = [line for line in lines if _SQL.match(line) or not line.startswith((b"%", b"/*", b"--"))]
     if starts and _ARFF.match(starts[0].lstrip()):
         return f"is ARFF (names and types, then rows){_of_arff(paths, call, splits)}"
@@ -77,6 +83,49 @@ def is_libsvm(lines: Sequence[bytes]) -> bool:
 
 def is_fasttext(lines: Sequence[bytes]) -> bool:
     return bool(lines) and all(line.startswith(b"__label__") for line in lines)
+
+
+_TAG: Final = re.compile(rb"O|[BIESLUM]-[^\s-]\S*")
+_HEAD: Final = re.compile(rb"[0-9]+|_")
+_DOCUMENT: Final = b"-DOCSTART-"
+_FEWEST_TOKENS: Final = 3
+_OF_CONLLU: Final = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+
+
+def _tokens_in(lines: Sequence[bytes]) -> list[list[bytes]]:
+    """Return the cells of lines of CoNLL, without documents and, where tokens are numbered, comments."""
+    sign = b"\t" if any(b"\t" in line for line in lines) else b" "
+    found = [line.strip(b"\r\n").split(sign) for line in lines if not line.startswith((_DOCUMENT, b"# "))]
+    commented = [line.strip(b"\r\n").split(sign) for line in lines if line.startswith(b"# ")]
+    numbered = all(row[0][:1].isdigit() for row in found)
+    return found if numbered else found + commented
+
+
+def is_conll(lines: Sequence[bytes]) -> bool:
+    """Return whether all lines are tokens with tags of names, `B-PER` or `O`, or the ten cells of CoNLL-U."""
+    rows = _tokens_in(lines)
+    if len(rows) < _FEWEST_TOKENS or len(width := {len(row) for row in rows}) > 1 or len(rows[0]) < 2:
+        return False
+    of_treebank = width == {len(_OF_CONLLU)} and all(
+        row[0][:1].isdigit() and (row[6].isdigit() or row[6] == b"_") for row in rows
+    )
+    return of_treebank or all(_TAG.fullmatch(row[-1]) for row in rows)
+
+
+def _of_conll(lines: Sequence[bytes], paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str]) -> Python:
+    rows, sign = _tokens_in(lines), "\t" if any(b"\t" in line for line in lines) else " "
+    numbered, tagged = all(row[0][:1].isdigit() for row in rows), all(_TAG.fullmatch(row[-1]) for row in rows)
+    between = [f"column_{at}" for at in range(1, len(rows[0]) - 1)]
+    names = ["column_0" if numbered else "tokens", *between, "tags"] if tagged else [*_OF_CONLLU]
+    left = "('#', '-DOCSTART-')" if numbered else "'-DOCSTART-'"
+    files, split, each = _files_and_splits(paths, pattern, splits)
+    row = f"dict(zip({names}, map(list, zip(*rows, strict=True)), strict=True))"
+    inner = f"[line.split({sign!r}) for line in text.split('\\n') if line.strip() and not line.startswith({left})]"
+    return call.of_data(
+        f"({f'{{{split}**{row}}}' if split else row} {each}for file in {files} "
+        rf"for text in re.split(r'\n\s*\n', pathlib.Path(file).read_text('utf-8')) for rows in [{inner}] if rows)",
+        **({"split__column": "split"} if splits else {}),
+    )
 
 
 def _text_of(path: str) -> str:
@@ -116,16 +165,20 @@ def _of_fasttext(paths: Sequence[str], call: Call, pattern: str, splits: Sequenc
 
 def _of_lines(row: str, chosen: str, paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str]) -> Python:
     """Return the call that converts a `row` of each `line` of some files, of their splits if they have some."""
-    files, split, each = python_of(paths, pattern), "", ""
-    if splits:
-        of_splits: dict[str, list[str]] = {}
-        for one, path in zip(splits, paths, strict=True):
-            of_splits.setdefault(one, []).append(path)
-        files, split, each = "files", "'split': split, ", f"for split, files in {of_splits}.items() "
+    files, split, each = _files_and_splits(paths, pattern, splits)
     return call.of_data(
         f"({{{split}{row}}} {each}for line in fileinput.input({files}){chosen})",
         **({"split__column": "split"} if splits else {}),
     )
+
+
+def _files_and_splits(paths: Sequence[str], pattern: str, splits: Sequence[str]) -> tuple[str, str, str]:
+    """Return the expression of some files, and where they have splits the cell and the loop that give these."""
+    of_splits: dict[str, list[str]] = {}
+    for one, path in zip(splits, paths, strict=bool(splits)):
+        of_splits.setdefault(one, []).append(path)
+    loop = f"for split, files in {of_splits}.items() "
+    return ("files", "'split': split, ", loop) if splits else (python_of(paths, pattern), "", "")
 
 
 @dataclass(frozen=True)

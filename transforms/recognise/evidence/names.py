@@ -58,6 +58,9 @@ _PARTITION: Final = re.compile(r"([A-Za-z_][^=/]*)=[^/]*")
 MAGIC: Final = re.compile(r"[*?\[]")
 _TOKEN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _WITH_SET: Final = re.compile(rf"({_ANY})(?:set|data)")
+_ONE_OF_TWO: Final = re.compile(r"(?:test|dev)[ab]")
+"""The two sets of CoNLL: `eng.testa`, `eng.testb`."""
+
 _SAYS_NOTHING: Final = frozenset({"set", "data", "part", "shard", "chunk", "file", "v", "full", "final"})
 """Words beside that of a split which make no other table of a file."""
 
@@ -99,11 +102,15 @@ _LETTERS: Final = ("train", "val", "test", "dev", "eval")
 
 
 class Word(NamedTuple):
-    """A word in a file's name that may mean a split, and the others; `is_outer` says that it is the first or last."""
+    """A word in a file's name that may mean a split, and the others.
+
+    `is_outer` says that it is the first or last, or alone behind a dot; `is_apart` that it is behind one.
+    """
 
     split: str
     rest: tuple[str, ...]
     is_outer: bool
+    is_apart: bool = False
 
 
 def may_name_split(text: str) -> bool:
@@ -183,9 +190,11 @@ def word_in_name(name: str) -> Word | None:
     """Return the one word of a file's name that may mean a split; None where there is none, or more than one.
 
     >>> word_in_name("sales-dev.csv.gz")
-    Word(split='dev', rest=('sales',), is_outer=True)
+    Word(split='dev', rest=('sales',), is_outer=True, is_apart=False)
     >>> word_in_name("TrainSet_2.csv"), word_in_name("train_test_split.csv"), word_in_name("trains.csv")
-    (Word(split='train', rest=(), is_outer=True), None, None)
+    (Word(split='train', rest=(), is_outer=True, is_apart=False), None, None)
+    >>> word_in_name("emerging.dev.conll"), word_in_name("eng.testa").split
+    (Word(split='dev', rest=('emerging', 'conll'), is_outer=True, is_apart=True), 'testa')
     """
     tokens = [token.lower() for token in _TOKEN.findall(name_without_suffixes(name))]
     words = [token for token in tokens if not token.isdigit() and token not in _SAYS_NOTHING]
@@ -194,7 +203,8 @@ def word_in_name(name: str) -> Word | None:
         return None
     (at,) = found
     rest = tuple(word for place, word in enumerate(words) if place != at)
-    return Word(_split_word(words[at]) or "", rest, at in (0, len(words) - 1))
+    is_apart = words[at] in name.lower().split(".")[1:]
+    return Word(_split_word(words[at]) or "", rest, is_apart or at in (0, len(words) - 1), is_apart)
 
 
 def split_in_words(name: str) -> str | None:
@@ -225,7 +235,7 @@ def _split_word(word: str) -> str | None:
     if word in SPLITS:
         return word
     match = _WITH_SET.fullmatch(word)
-    return match[1] if match else None
+    return match[1] if match else word if _ONE_OF_TWO.fullmatch(word) else None
 
 
 def name_without_suffixes(name: str) -> str:

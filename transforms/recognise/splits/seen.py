@@ -284,7 +284,7 @@ def by_words(seen: Seen) -> Mixed | None:
     """Words in names may mean two splits or more: each beside the same other words, or alone."""
     words = seen.each(word_in_name)
     kinds = _kinds_beside(words)
-    alone = kinds.get((), set())
+    alone = kinds.get((), set()) | {kind_of(word.split) for word in {*words} if word and word.is_apart}
     every = all(split_of_set(name.partition(".")[0]) for name in seen.names)
     outer = {kind_of(word.split) for word in words if word is not None and word.is_outer} if alone or every else set()
     if len(alone | outer) < 2 and all(len(found) < 2 for found in kinds.values()):

@@ -63,7 +63,9 @@ class TextSource(FileSource):
         full = {piece.entry for piece in pieces}
         empty = tuple(f"{one.name}: is empty: no row" for i, one in enumerate(listing.entries) if i not in full)
         choice = Choice("text", feature.type, "each line is a record")
-        told = partial(told_of_text, paths=[one.name for one in listing.entries], call=self.settings.call.afterwards)
+        names, splits = [one.name for one in listing.entries], [one.split or "" for one in listing.entries]
+        own = splits if all(splits) and len({*splits}) > 1 else []
+        told = partial(told_of_text, paths=names, call=self.settings.call.afterwards, splits=own)
         first = listing.entries[pieces[0].entry].name
         detected = _looks_like(pieces[0], first, partial(self._read_as, listing), told, self.sizes)
         return Survey(Frozen(Schema((feature,))), (choice,), pieces, empty, detected=detected, fields=(FIELD,))
