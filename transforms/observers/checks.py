@@ -25,8 +25,6 @@ from ..format.schema.schema import Schema
 from ..format.wording.printable import nearest_name, printable
 from .groups import DIGEST, ROW, Groups, Table, digests_of, digests_of_values, find_groups
 
-_LENGTH: Final = np.dtype("<u4")
-
 
 class SpilledRows(Observer):
     """A check that spills a digest, a split and a source entry of each record."""
@@ -86,101 +84,6 @@ class SpilledRows(Observer):
     def merge(self, one: Any, other: Any) -> Any:
         splits = list(dict.fromkeys([*one["splits"], *other["splits"]]))
         return {"rows": one["rows"] + other["rows"], "splits": splits}
-
-
-def features_of(schema: Schema, column: str) -> list[str]:
-    """Return the features of a column: those of a nested one have its name before a slash."""
-    return [one.name for one in schema if one.name == column or one.name.startswith(f"{column}/")]
-
-
-def encoded(seen: Seen, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> Frames:
-    """Return records of some columns alone, in the order of rows."""
-    names = {name for column in columns for name in features_of(seen.schema, column)}
-    schema = Schema(tuple(feature for feature in seen.schema if feature.name in names))
-    there = [name for name in seen.batch.schema.names if name in names]
-    batch = take_rows(seen.batch.select(there), rows)
-    if not there:  # the columns are absent in all rows
-        batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
-    (frames,) = RowEncoder(schema, field_bytes_limit=seen.field_bytes_limit).encode(batch).splits.values()
-    return frames
-
-
-def spilled_of(seen: Seen, rows: npt.NDArray[np.int64], digests: Table) -> Observation:
-    if not len(rows):
-        return Observation({"rows": 0, "splits": []})
-    table = np.empty(len(rows), ROW)
-    table["high"], table["low"], table["split"] = digests["high"], digests["low"], seen.splits[rows]
-    table["entry"] = seen.entry if isinstance(seen.entry, int) else seen.entry[rows]
-    header = _places(seen.origin, rows) | {"rows": len(rows), "splits": seen.names}
-    return Observation({"rows": len(rows), "splits": list(seen.names)}, _written(header, table))
-
-
-def tables_of(spilled: Sequence[bytes], names: list[str]) -> Iterator[Table]:
-    return (table_of(data, names) for data in spilled)
-
-
-def more_of(found: Groups, names: Sequence[str], spilled: Sequence[bytes]) -> dict[str, Any]:
-    """Return what a check states of groups beside their number: the splits that share them, and examples."""
-    more: dict[str, Any] = {}
-    if found.across:
-        shared = {" ".join(sorted(names[one] for one in pair)): count for pair, count in found.across.items()}
-        more["splits"] = dict(sorted(shared.items()))
-    if found.examples:
-        more["examples"] = [_shown(example, spilled) for example in found.examples]
-    return more
-
-
-def _places(origin: Origin, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Return the places of some rows of a batch, in ascending order: one file and a first row, where that is all."""
-    counted = {"counts": "record"} if isinstance(origin.place(int(rows[0])).record, int) else {}
-    (source, first), (other, last) = origin.number(int(rows[0])), origin.number(int(rows[-1]))
-    if first is not None and last is not None and source == other and last - first == len(rows) - 1:
-        return counted | {"source": source, "first": first}
-    return counted | {"places": [origin.number(row) for row in rows.tolist()]}
-
-
-def _written(header: Mapping[str, Any], table: Table) -> bytes:
-    text = json.dumps(header).encode()
-    return np.array([len(text)], _LENGTH).tobytes() + text + table.tobytes()
-
-
-def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
-    at = 0
-    while at < len(data):
-        (length,) = np.frombuffer(data, _LENGTH, 1, at).tolist()
-        at += _LENGTH.itemsize + length
-        header = json.loads(data[at - length : at])
-        yield header, np.frombuffer(data, ROW, header["rows"], at)
-        at += header["rows"] * ROW.itemsize
-
-
-def table_of(data: bytes, names: list[str]) -> Table:
-    """Return the table of a task; splits are numbered as in `names`, which gets new ones, and not as in each batch."""
-    tables = [np.empty(0, ROW)]
-    for header, table in _batches(data):
-        names += [name for name in header["splits"] if name not in names]
-        if header["splits"] != names[: len(header["splits"])]:
-            table = table.copy()
-            table["split"] = np.array([names.index(name) for name in header["splits"]], np.uint32)[table["split"]]
-        tables.append(table)
-    return np.concatenate(tables)
-
-
-def _shown(example: tuple[int, tuple[tuple[int, int], ...]], spilled: Sequence[bytes]) -> dict[str, Any]:
-    count, places = example
-    return {"records": count, "places": [_place(spilled[file], row) for file, row in places]}
-
-
-def _place(data: bytes, row: int) -> str:
-    for header, _ in _batches(data):
-        if row < header["rows"]:
-            word = header.get("counts", "row")
-            if "first" in header:
-                return f"{header['source']} {word} {header['first'] + row}"
-            source, number = header["places"][row]
-            return f"{source}" if number is None else f"{source} {word} {number}"
-        row -= header["rows"]
-    raise IndexError(row)
 
 
 DUPLICATES: Final = "duplicates"
@@ -278,3 +181,101 @@ class Leaks(SpilledRows):
         if not summary or not summary["values"] or len(splits) < 2:
             check["not_compared"] = "one split" if len(splits) == 1 else "no value"
         return Finding(check | more_of(found, names, spilled))
+
+
+_LENGTH: Final = np.dtype("<u4")
+
+
+def features_of(schema: Schema, column: str) -> list[str]:
+    """Return the features of a column: those of a nested one have its name before a slash."""
+    return [one.name for one in schema if one.name == column or one.name.startswith(f"{column}/")]
+
+
+def encoded(seen: Seen, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> Frames:
+    """Return records of some columns alone, in the order of rows."""
+    names = {name for column in columns for name in features_of(seen.schema, column)}
+    schema = Schema(tuple(feature for feature in seen.schema if feature.name in names))
+    there = [name for name in seen.batch.schema.names if name in names]
+    batch = take_rows(seen.batch.select(there), rows)
+    if not there:  # the columns are absent in all rows
+        batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
+    (frames,) = RowEncoder(schema, field_bytes_limit=seen.field_bytes_limit).encode(batch).splits.values()
+    return frames
+
+
+def spilled_of(seen: Seen, rows: npt.NDArray[np.int64], digests: Table) -> Observation:
+    if not len(rows):
+        return Observation({"rows": 0, "splits": []})
+    table = np.empty(len(rows), ROW)
+    table["high"], table["low"], table["split"] = digests["high"], digests["low"], seen.splits[rows]
+    table["entry"] = seen.entry if isinstance(seen.entry, int) else seen.entry[rows]
+    header = _places(seen.origin, rows) | {"rows": len(rows), "splits": seen.names}
+    return Observation({"rows": len(rows), "splits": list(seen.names)}, _written(header, table))
+
+
+def tables_of(spilled: Sequence[bytes], names: list[str]) -> Iterator[Table]:
+    return (table_of(data, names) for data in spilled)
+
+
+def more_of(found: Groups, names: Sequence[str], spilled: Sequence[bytes]) -> dict[str, Any]:
+    """Return what a check states of groups beside their number: the splits that share them, and examples."""
+    more: dict[str, Any] = {}
+    if found.across:
+        shared = {" ".join(sorted(names[one] for one in pair)): count for pair, count in found.across.items()}
+        more["splits"] = dict(sorted(shared.items()))
+    if found.examples:
+        more["examples"] = [_shown(example, spilled) for example in found.examples]
+    return more
+
+
+def _places(origin: Origin, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the places of some rows of a batch, in ascending order: one file and a first row, where that is all."""
+    counted = {"counts": "record"} if isinstance(origin.place(int(rows[0])).record, int) else {}
+    (source, first), (other, last) = origin.number(int(rows[0])), origin.number(int(rows[-1]))
+    if first is not None and last is not None and source == other and last - first == len(rows) - 1:
+        return counted | {"source": source, "first": first}
+    return counted | {"places": [origin.number(row) for row in rows.tolist()]}
+
+
+def _written(header: Mapping[str, Any], table: Table) -> bytes:
+    text = json.dumps(header).encode()
+    return np.array([len(text)], _LENGTH).tobytes() + text + table.tobytes()
+
+
+def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
+    at = 0
+    while at < len(data):
+        (length,) = np.frombuffer(data, _LENGTH, 1, at).tolist()
+        at += _LENGTH.itemsize + length
+        header = json.loads(data[at - length : at])
+        yield header, np.frombuffer(data, ROW, header["rows"], at)
+        at += header["rows"] * ROW.itemsize
+
+
+def table_of(data: bytes, names: list[str]) -> Table:
+    """Return the table of a task; splits are numbered as in `names`, which gets new ones, and not as in each batch."""
+    tables = [np.empty(0, ROW)]
+    for header, table in _batches(data):
+        names += [name for name in header["splits"] if name not in names]
+        if header["splits"] != names[: len(header["splits"])]:
+            table = table.copy()
+            table["split"] = np.array([names.index(name) for name in header["splits"]], np.uint32)[table["split"]]
+        tables.append(table)
+    return np.concatenate(tables)
+
+
+def _shown(example: tuple[int, tuple[tuple[int, int], ...]], spilled: Sequence[bytes]) -> dict[str, Any]:
+    count, places = example
+    return {"records": count, "places": [_place(spilled[file], row) for file, row in places]}
+
+
+def _place(data: bytes, row: int) -> str:
+    for header, _ in _batches(data):
+        if row < header["rows"]:
+            word = header.get("counts", "row")
+            if "first" in header:
+                return f"{header['source']} {word} {header['first'] + row}"
+            source, number = header["places"][row]
+            return f"{source}" if number is None else f"{source} {word} {number}"
+        row -= header["rows"]
+    raise IndexError(row)

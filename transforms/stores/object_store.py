@@ -35,269 +35,10 @@ from .store_url import STORES, StoreUrl
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-
-# Bytes that come in any number become pieces of a fixed size, which are sent side by side.
-#
-#     write   ├──┼─┼────┼──┼─────┼┼──┤
-#     pieces  │ 1       │ 2       │ 3          at most three at once: one that fills, two that are sent
-#
-# So an object of any size takes three pieces of memory, and few objects are completed at once. Pieces are used again,
-# and sent by few threads: each thread's part of malloc's heap keeps some of what is freed.
-
-
-T = TypeVar("T")
-S = TypeVar("S")
-
 PIECE_BYTES: Final = 8 << 20
 """A piece, where a store says nothing else."""
 
-_UNDER_WAY: Final = 2
-_THREADS: Final = 8
-"""Threads of a process that fetch, copy and remove: they wait for the network, and take hardly any processor time."""
-
-_SENDING_THREADS: Final = 3
-"""Threads that send pieces: what clients copy for it stays in each one's part of malloc's heap (`process_start`)."""
-
-_FINISHING_THREADS: Final = 2
-
-_KEPT_BUFFERS: Final = 12
-"""The buffers of one size: two workers fill and send them, while another upload is completed."""
-
-_free_buffers: dict[int, deque[bytearray]] = {}
-
-_pools: dict[tuple[int, str], ThreadPoolExecutor] = {}
-_free_finishers: dict[int, threading.Semaphore] = {}
-_pools_lock = threading.Lock()
-
-
-def pool() -> ThreadPoolExecutor:
-    """Return the threads of this process that talk to stores; none of them may wait for another one."""
-    return _pool("store", _THREADS)
-
-
-def finished_later(finish: Callable[[], None]) -> Future[None]:
-    """Complete an upload in another thread, which may wait for those that send, and those of `pool`.
-
-    Waits where several are at it: each holds pieces, and a slow store would gather all that is written.
-    """
-    with _pools_lock:
-        free = _free_finishers.setdefault(os.getpid(), threading.Semaphore(_FINISHING_THREADS))
-    free.acquire()
-    future = _pool("store-finish", _FINISHING_THREADS).submit(finish)
-    future.add_done_callback(lambda _: free.release())
-    return future
-
-
-def _pool(name: str, threads: int) -> ThreadPoolExecutor:
-    with _pools_lock:
-        key = (os.getpid(), name)
-        if key not in _pools:
-            _pools[key] = ThreadPoolExecutor(threads, name)
-        return _pools[key]
-
-
-def at_once(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """Return what a function makes of each item, in order; some are worked on at once."""
-    return list(pool().map(work, items))
-
-
-class PieceSender(Generic[T]):
-    """Cuts a stream into pieces: `send(number, piece, crc)` sends one, from 0 on; `size_of(number)` is its size."""
-
-    def __init__(
-        self,
-        send: Callable[[int, memoryview, int], T],
-        size_of: Callable[[int], int] = lambda _: PIECE_BYTES,
-    ) -> None:
-        self.bytes = 0
-        self.crc = 0
-        self.sent: list[T] = []
-        self._send = send
-        self._size_of = size_of
-        self._piece: bytearray | None = None
-        self.filled = 0  # of the piece that is not sent yet
-        self._number = 0
-        self._under_way: deque[Future[T]] = deque()
-
-    @property
-    def pieces(self) -> int:
-        return self._number
-
-    def write(self, data: memoryview) -> None:
-        """Take bytes, which are copied."""
-        data = data.cast("B")
-        while data:
-            if self._piece is None:
-                self._piece, self.filled = _buffer(self._size_of(self._number)), 0
-            elif self.filled == len(self._piece):
-                self._begin()
-                continue
-            count = min(len(data), len(self._piece) - self.filled)
-            self._piece[self.filled : self.filled + count] = data[:count]
-            self.filled += count
-            data = data[count:]
-
-    def rest(self) -> memoryview:
-        """Return the piece that is not sent yet, and leave its sending to the caller."""
-        piece = self._taken()
-        self._count(piece)
-        return piece
-
-    def finish(self) -> list[T]:
-        if self.filled:
-            self._begin()
-        while self._under_way:
-            self.sent.append(self._under_way.popleft().result())
-        return self.sent
-
-    def abandon(self) -> None:
-        """Send nothing more, and return when nothing is under way."""
-        self._taken()
-        for future in self._under_way:
-            future.cancel()
-        while self._under_way:
-            future = self._under_way.popleft()
-            if not future.cancelled():
-                future.exception()
-
-    def _begin(self) -> None:
-        piece, number = self._taken(), self._number
-        self._number += 1
-        crc = self._count(piece)
-        while len(self._under_way) >= _UNDER_WAY:
-            self.sent.append(self._under_way.popleft().result())
-        self._under_way.append(_pool("store-send", _SENDING_THREADS).submit(self._sent, number, piece, crc))
-
-    def _sent(self, number: int, piece: memoryview, crc: int) -> T:
-        try:
-            return self._send(number, piece, crc)
-        finally:
-            _give_back(piece.obj)
-
-    def _taken(self) -> memoryview:
-        piece, self._piece = self._piece, None
-        filled, self.filled = self.filled, 0
-        return memoryview(piece or b"")[:filled]
-
-    def _count(self, piece: memoryview) -> int:
-        crc = crc32c(piece)
-        self.crc = crc32c_combine(self.crc, crc, len(piece))
-        self.bytes += len(piece)
-        return crc
-
-
-def _buffer(size: int) -> bytearray:
-    try:
-        return _free_buffers[size].pop()
-    except (KeyError, IndexError):
-        return bytearray(size)
-
-
-def _give_back(buffer: object) -> None:
-    if isinstance(buffer, bytearray):
-        _free_buffers.setdefault(len(buffer), deque(maxlen=_KEPT_BUFFERS)).append(buffer)
-
-
-def whole_or_copy(piece: memoryview) -> bytes | bytearray:
-    """Return the bytes of a piece as clients take them: its buffer, where that is full."""
-    return piece.obj if isinstance(piece.obj, bytearray) and len(piece.obj) == len(piece) else bytes(piece)
-
-
-# Errors of a store that refuses or fails: one line, with the place, the reason and the fix.
-#
-# A client's own text is not passed on: it may hold a signed URL or the name of a key. Its code is, where it is a word.
-
-
-_WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-
-
-def missing_client(scheme: str) -> StoreAccessError:
-    extra = STORES[scheme].extra
-    return StoreAccessError(f"{scheme}:// needs the extra {extra}; {install_line(extra)}")
-
-
-def no_credentials(url: StoreUrl) -> StoreAccessError:
-    return StoreAccessError(f"{_bucket(url)}: the environment has no credentials for it; {STORES[url.scheme].login}")
-
-
-def bad_credentials(url: StoreUrl, code: str) -> StoreAccessError:
-    return StoreAccessError(
-        f"{_bucket(url)}: the store refuses the environment's credentials ({_word(code)}); {STORES[url.scheme].login}"
-    )
-
-
-def no_bucket(url: StoreUrl) -> StoreAccessError:
-    return StoreAccessError(f"{_bucket(url)}: no such bucket; make it, or choose another")
-
-
-def denied(url: StoreUrl, action: str) -> StoreAccessError:
-    return StoreAccessError(f"{url}: access denied ({action}); the credentials of the environment need that permission")
-
-
-def unreachable(url: StoreUrl, reason: str) -> StoreError:
-    return StoreError(f"{url}: the store failed at each of several tries, last with {_word(reason)}; run again later")
-
-
-def unexpected(url: StoreUrl, action: str, reason: str) -> StoreError:
-    return StoreError(f"{url}: the store refused to {action}: {_word(reason)}")
-
-
-def corrupted(url: StoreUrl, sent: int, stored: int) -> StoreError:
-    return StoreError(f"{url}: the store holds other bytes than were sent: CRC32C {stored:08x} for {sent:08x}")
-
-
-def _bucket(url: StoreUrl) -> str:
-    return f"{url.scheme}://{url.bucket}"
-
-
-def _word(code: str) -> str:
-    return code if _WORD.fullmatch(code) else "an unknown answer"
-
-
-# Which failures of a store are tried again, and when.
-#
-# Both clients can do this themselves, each by rules of its own, and neither tells whether an earlier try may have
-# acted. Here one rule serves both: a transient failure is tried again after a random time, whose mean doubles.
-#
-#     try 1 ─ 503 ─▶ up to 0.2 s ─▶ try 2 ─ 503 ─▶ up to 0.4 s ─▶ try 3 ─ ... try 10 ─ 503 ─▶ an error of one line
-
-
-TRIES: Final = 10
-"""The tries of one request: with the pauses below, some 45 s on the average before a store that is down is given up."""
-
 FIRST_PAUSE: Final = 0.2
-_LONGEST_PAUSE: Final = 20.0
-"""Seconds. A random part of the pause is waited ("full jitter"), so that many clients do not come back at once."""
-
-
-class PassingFailure(Exception):
-    """A transient failure; `cause` is the client's error. The request may have been done, its reply lost."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
-
-
-def retried(request: Callable[[], T], refused: Callable[[Exception], Exception], first_pause: float = FIRST_PAUSE) -> T:
-    """Return what a request returns, tried again after `PassingFailure`; `refused` makes an error of the last one."""
-    for number in range(1, TRIES):
-        try:
-            return request()
-        except PassingFailure:
-            time.sleep(random.uniform(0, pause_after(number, first_pause)))  # noqa: S311  (it guards no secret)
-    try:
-        return request()
-    except PassingFailure as failure:
-        raise refused(failure.cause) from failure.cause
-
-
-def pause_after(tries: int, first: float = FIRST_PAUSE) -> float:
-    """Return the longest pause in seconds after a number of tries.
-
-    >>> [pause_after(n) for n in (1, 2, 3, 9)]
-    [0.2, 0.4, 0.8, 20.0]
-    """
-    return float(min(first * 2 ** (tries - 1), _LONGEST_PAUSE))
 
 
 # The contract.
@@ -684,3 +425,264 @@ class ObjectReader(SeekableObject):
             generator: Any = self._coming
             with closing(generator):
                 self._coming = None
+
+
+# Bytes that come in any number become pieces of a fixed size, which are sent side by side.
+#
+#     write   ├──┼─┼────┼──┼─────┼┼──┤
+#     pieces  │ 1       │ 2       │ 3          at most three at once: one that fills, two that are sent
+#
+# So an object of any size takes three pieces of memory, and few objects are completed at once. Pieces are used again,
+# and sent by few threads: each thread's part of malloc's heap keeps some of what is freed.
+
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+_UNDER_WAY: Final = 2
+
+_THREADS: Final = 8
+"""Threads of a process that fetch, copy and remove: they wait for the network, and take hardly any processor time."""
+
+_SENDING_THREADS: Final = 3
+"""Threads that send pieces: what clients copy for it stays in each one's part of malloc's heap (`process_start`)."""
+
+_FINISHING_THREADS: Final = 2
+
+_KEPT_BUFFERS: Final = 12
+"""The buffers of one size: two workers fill and send them, while another upload is completed."""
+
+_free_buffers: dict[int, deque[bytearray]] = {}
+
+_pools: dict[tuple[int, str], ThreadPoolExecutor] = {}
+_free_finishers: dict[int, threading.Semaphore] = {}
+_pools_lock = threading.Lock()
+
+
+def pool() -> ThreadPoolExecutor:
+    """Return the threads of this process that talk to stores; none of them may wait for another one."""
+    return _pool("store", _THREADS)
+
+
+def finished_later(finish: Callable[[], None]) -> Future[None]:
+    """Complete an upload in another thread, which may wait for those that send, and those of `pool`.
+
+    Waits where several are at it: each holds pieces, and a slow store would gather all that is written.
+    """
+    with _pools_lock:
+        free = _free_finishers.setdefault(os.getpid(), threading.Semaphore(_FINISHING_THREADS))
+    free.acquire()
+    future = _pool("store-finish", _FINISHING_THREADS).submit(finish)
+    future.add_done_callback(lambda _: free.release())
+    return future
+
+
+def _pool(name: str, threads: int) -> ThreadPoolExecutor:
+    with _pools_lock:
+        key = (os.getpid(), name)
+        if key not in _pools:
+            _pools[key] = ThreadPoolExecutor(threads, name)
+        return _pools[key]
+
+
+def at_once(work: Callable[[S], T], items: Iterable[S]) -> list[T]:
+    """Return what a function makes of each item, in order; some are worked on at once."""
+    return list(pool().map(work, items))
+
+
+class PieceSender(Generic[T]):
+    """Cuts a stream into pieces: `send(number, piece, crc)` sends one, from 0 on; `size_of(number)` is its size."""
+
+    def __init__(
+        self,
+        send: Callable[[int, memoryview, int], T],
+        size_of: Callable[[int], int] = lambda _: PIECE_BYTES,
+    ) -> None:
+        self.bytes = 0
+        self.crc = 0
+        self.sent: list[T] = []
+        self._send = send
+        self._size_of = size_of
+        self._piece: bytearray | None = None
+        self.filled = 0  # of the piece that is not sent yet
+        self._number = 0
+        self._under_way: deque[Future[T]] = deque()
+
+    @property
+    def pieces(self) -> int:
+        return self._number
+
+    def write(self, data: memoryview) -> None:
+        """Take bytes, which are copied."""
+        data = data.cast("B")
+        while data:
+            if self._piece is None:
+                self._piece, self.filled = _buffer(self._size_of(self._number)), 0
+            elif self.filled == len(self._piece):
+                self._begin()
+                continue
+            count = min(len(data), len(self._piece) - self.filled)
+            self._piece[self.filled : self.filled + count] = data[:count]
+            self.filled += count
+            data = data[count:]
+
+    def rest(self) -> memoryview:
+        """Return the piece that is not sent yet, and leave its sending to the caller."""
+        piece = self._taken()
+        self._count(piece)
+        return piece
+
+    def finish(self) -> list[T]:
+        if self.filled:
+            self._begin()
+        while self._under_way:
+            self.sent.append(self._under_way.popleft().result())
+        return self.sent
+
+    def abandon(self) -> None:
+        """Send nothing more, and return when nothing is under way."""
+        self._taken()
+        for future in self._under_way:
+            future.cancel()
+        while self._under_way:
+            future = self._under_way.popleft()
+            if not future.cancelled():
+                future.exception()
+
+    def _begin(self) -> None:
+        piece, number = self._taken(), self._number
+        self._number += 1
+        crc = self._count(piece)
+        while len(self._under_way) >= _UNDER_WAY:
+            self.sent.append(self._under_way.popleft().result())
+        self._under_way.append(_pool("store-send", _SENDING_THREADS).submit(self._sent, number, piece, crc))
+
+    def _sent(self, number: int, piece: memoryview, crc: int) -> T:
+        try:
+            return self._send(number, piece, crc)
+        finally:
+            _give_back(piece.obj)
+
+    def _taken(self) -> memoryview:
+        piece, self._piece = self._piece, None
+        filled, self.filled = self.filled, 0
+        return memoryview(piece or b"")[:filled]
+
+    def _count(self, piece: memoryview) -> int:
+        crc = crc32c(piece)
+        self.crc = crc32c_combine(self.crc, crc, len(piece))
+        self.bytes += len(piece)
+        return crc
+
+
+def _buffer(size: int) -> bytearray:
+    try:
+        return _free_buffers[size].pop()
+    except (KeyError, IndexError):
+        return bytearray(size)
+
+
+def _give_back(buffer: object) -> None:
+    if isinstance(buffer, bytearray):
+        _free_buffers.setdefault(len(buffer), deque(maxlen=_KEPT_BUFFERS)).append(buffer)
+
+
+def whole_or_copy(piece: memoryview) -> bytes | bytearray:
+    """Return the bytes of a piece as clients take them: its buffer, where that is full."""
+    return piece.obj if isinstance(piece.obj, bytearray) and len(piece.obj) == len(piece) else bytes(piece)
+
+
+# Errors of a store that refuses or fails: one line, with the place, the reason and the fix.
+#
+# A client's own text is not passed on: it may hold a signed URL or the name of a key. Its code is, where it is a word.
+
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+
+
+def missing_client(scheme: str) -> StoreAccessError:
+    extra = STORES[scheme].extra
+    return StoreAccessError(f"{scheme}:// needs the extra {extra}; {install_line(extra)}")
+
+
+def no_credentials(url: StoreUrl) -> StoreAccessError:
+    return StoreAccessError(f"{_bucket(url)}: the environment has no credentials for it; {STORES[url.scheme].login}")
+
+
+def bad_credentials(url: StoreUrl, code: str) -> StoreAccessError:
+    return StoreAccessError(
+        f"{_bucket(url)}: the store refuses the environment's credentials ({_word(code)}); {STORES[url.scheme].login}"
+    )
+
+
+def no_bucket(url: StoreUrl) -> StoreAccessError:
+    return StoreAccessError(f"{_bucket(url)}: no such bucket; make it, or choose another")
+
+
+def denied(url: StoreUrl, action: str) -> StoreAccessError:
+    return StoreAccessError(f"{url}: access denied ({action}); the credentials of the environment need that permission")
+
+
+def unreachable(url: StoreUrl, reason: str) -> StoreError:
+    return StoreError(f"{url}: the store failed at each of several tries, last with {_word(reason)}; run again later")
+
+
+def unexpected(url: StoreUrl, action: str, reason: str) -> StoreError:
+    return StoreError(f"{url}: the store refused to {action}: {_word(reason)}")
+
+
+def corrupted(url: StoreUrl, sent: int, stored: int) -> StoreError:
+    return StoreError(f"{url}: the store holds other bytes than were sent: CRC32C {stored:08x} for {sent:08x}")
+
+
+def _bucket(url: StoreUrl) -> str:
+    return f"{url.scheme}://{url.bucket}"
+
+
+def _word(code: str) -> str:
+    return code if _WORD.fullmatch(code) else "an unknown answer"
+
+
+# Which failures of a store are tried again, and when.
+#
+# Both clients can do this themselves, each by rules of its own, and neither tells whether an earlier try may have
+# acted. Here one rule serves both: a transient failure is tried again after a random time, whose mean doubles.
+#
+#     try 1 ─ 503 ─▶ up to 0.2 s ─▶ try 2 ─ 503 ─▶ up to 0.4 s ─▶ try 3 ─ ... try 10 ─ 503 ─▶ an error of one line
+
+
+TRIES: Final = 10
+"""The tries of one request: with the pauses below, some 45 s on the average before a store that is down is given up."""
+
+_LONGEST_PAUSE: Final = 20.0
+"""Seconds. A random part of the pause is waited ("full jitter"), so that many clients do not come back at once."""
+
+
+class PassingFailure(Exception):
+    """A transient failure; `cause` is the client's error. The request may have been done, its reply lost."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def retried(request: Callable[[], T], refused: Callable[[Exception], Exception], first_pause: float = FIRST_PAUSE) -> T:
+    """Return what a request returns, tried again after `PassingFailure`; `refused` makes an error of the last one."""
+    for number in range(1, TRIES):
+        try:
+            return request()
+        except PassingFailure:
+            time.sleep(random.uniform(0, pause_after(number, first_pause)))  # noqa: S311  (it guards no secret)
+    try:
+        return request()
+    except PassingFailure as failure:
+        raise refused(failure.cause) from failure.cause
+
+
+def pause_after(tries: int, first: float = FIRST_PAUSE) -> float:
+    """Return the longest pause in seconds after a number of tries.
+
+    >>> [pause_after(n) for n in (1, 2, 3, 9)]
+    [0.2, 0.4, 0.8, 20.0]
+    """
+    return float(min(first * 2 ** (tries - 1), _LONGEST_PAUSE))

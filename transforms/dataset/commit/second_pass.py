@@ -55,53 +55,129 @@ from ..stage.task_stager import TaskResult, TaskStager, new_parts
 from ..storage.object_storage import storage_at
 from ..storage.record_file import read_record_batches
 
-FOLDER: Final = "shuffle"
-"""In the run's staging folder: files for the second pass."""
-
-_FILE: Final = "findings.json"
+# Tasks of the second pass: each sorts some buckets of a split, and stages what is in them.
 
 
-def leave_findings(
-    spec: DatasetSpec, checks: Mapping[str, Mapping[str, Any]], left_out: Sequence[tuple[int, LeftOut]]
-) -> None:
-    dropped: Counter[int] = Counter()
-    paths: dict[str, list[tuple[str, str, int]]] = {}
-    for task, left in left_out:
-        dropped.update(left.entries)
-        for split, numbers in left.records.items():
-            path = f"{FOLDER}/left-out-{task:06d}-{split}.u32"
-            spec.storage.replace(f"{spec.staging}/{path}", numbers.astype("<u4").tobytes())
-            paths.setdefault(str(task), []).append((split, path, len(numbers)))
-    document = {"checks": checks, "dropped": sorted(dropped.items()), "left_out": paths}
-    spec.storage.replace(f"{spec.staging}/{_FILE}", json.dumps(document).encode())
+@dataclass(frozen=True, slots=True)
+class ShuffleTask:
+    """The buckets `first` to `stop` (not with it) of a split, spilled in the files that `listing` names."""
+
+    number: int
+    split: str
+    first: int
+    stop: int
+    listing: str
 
 
-def read_findings(spec: DatasetSpec) -> tuple[dict[str, dict[str, Any]], dict[int, int]]:
-    """Return what checks found, and how many records of each entry are left out; nothing where no pass was planned."""
-    document = _document(spec)
-    return document["checks"], dict(document["dropped"])
+SORTED_BYTES: Final = 16 << 20
+"""What is sorted at a time, where buckets are no larger."""
+
+_MOST_TASKS: Final = 1024
+"""Tasks of a split, unless they would have fewer than 8 shards each: of a run 8 KiB are read at once."""
 
 
-def left_out_of(spec: DatasetSpec, split: str) -> dict[int, tuple[str, int]]:
-    """Return where the numbers of the records are that are left out of a split, by task, and how many these are."""
-    found = _document(spec)["left_out"]
-    return {int(task): (path, count) for task, all_ in found.items() for name, path, count in all_ if name == split}
+def plan_second_pass(spec: DatasetSpec, results: Sequence[TaskResult]) -> Iterator[ShuffleTask]:
+    """Yield the tasks of the second pass, given the results of all tasks of the first.
+
+    They follow from what was spilled and the shard size, so that a plan made again is the same.
+    """
+    spilled: dict[str, list[Part]] = {}
+    for result in sorted(results, key=lambda result: result.task):
+        for name, split in result.splits.items():
+            spilled.setdefault(name, []).extend(split.parts)
+    number = spec.tasks or 0
+    for name, parts in sorted(spilled.items()):
+        gone = {task: path for task, (path, _) in left_out_of(spec, name).items()}
+        files = [SpilledFile(part.task, part.path, part.bytes, gone.get(part.task)) for part in parts]
+        sizes = _bucket_sizes(spec, files)
+        listing = leave_listing(spec, name, files)
+        most = max(MOST_SHARDS, int(sizes.sum()) // (spec.shard_size * _MOST_TASKS))
+        for buckets in plan_tasks(sizes, spec.shard_size, most):
+            yield ShuffleTask(number, name, buckets.start, buckets.stop, listing)
+            number += 1
 
 
-def left_out_in_all(spec: DatasetSpec) -> int:
-    return sum(count for _, count in _document(spec)["dropped"])
+def run_shuffle_task(spec: DatasetSpec, task: ShuffleTask) -> TaskResult:
+    assert spec.shuffle is not None
+    settings = replace(spec.stage_settings, shuffle=None, observers=())
+    stager = TaskStager(spec.storage, spec.staging, task.number, settings)
+    try:
+        with ExitStack() as stack:
+            two_levels = spec.shuffle.levels == 2
+            files = SpilledFiles(spec, task, stack, copies=not spec.storage.has_locks and not two_levels)
+            buckets = _regrouped(spec, task, files, stack) if two_levels else files
+            for first, stop in _groups(buckets.sizes):
+                stager.add_frames(task.split, _sorted(buckets.read(first, stop)))
+        return stager.finish()
+    except BaseException:
+        stager.abandon()
+        raise
 
 
-def read_left_out(spec: DatasetSpec, path: str) -> npt.NDArray[np.uint64]:
-    return np.frombuffer(spec.storage.read(f"{spec.staging}/{path}"), "<u4").astype(np.uint64)
+def lost_between(spec: DatasetSpec, first: Sequence[TaskResult], second: Sequence[TaskResult]) -> str | None:
+    """Return what the second pass of a shuffle has not staged as the first has spilled it, in words.
+
+    Where records are left out, only their number is compared: the digest of those is not known.
+    """
+    (records, digest), (found, found_digest) = _sum(first), _sum(second)
+    gone = left_out_in_all(spec)
+    if found + gone == records and (gone or found_digest == digest):
+        return None
+    out = f" and {gone} left out" if gone else ""
+    return f"{records} records were spilled, {found} were staged{out}, or others"
 
 
-def _document(spec: DatasetSpec) -> dict[str, Any]:
-    path = f"{spec.staging}/{_FILE}"
-    if spec.storage.size(path) is None:
-        return {"checks": {}, "dropped": [], "left_out": {}}
-    document: dict[str, Any] = json.loads(spec.storage.read(path))
-    return document
+def _sum(results: Sequence[TaskResult]) -> tuple[int, int]:
+    return sum(result.records for result in results), add_digests(
+        split.digest for result in results for split in result.splits.values()
+    )
+
+
+def _bucket_sizes(spec: DatasetSpec, files: Sequence[SpilledFile]) -> npt.NDArray[np.int64]:
+    sizes: npt.NDArray[np.int64] | None = None
+    for one in files:
+        path = f"{spec.staging}/{one.path}"
+        with spec.storage.open(path) as file:
+            more = read_index(file, one.size, path).bucket_bytes
+        if sizes is not None and len(sizes) != len(more):
+            raise DamageError(f"{path}: is not what was spilled: it has {len(more)} buckets, not {len(sizes)}")
+        sizes = more if sizes is None else sizes + more
+    return np.zeros(0, np.int64) if sizes is None else sizes
+
+
+def _groups(sizes: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield ranges of buckets that are sorted at a time, given the bytes of each."""
+    first, held = 0, 0
+    for bucket, size in enumerate(sizes.tolist()):
+        if held and held + size > SORTED_BYTES:
+            yield first, bucket
+            first, held = bucket, 0
+        held += size
+    if held:
+        yield first, len(sizes)
+
+
+def _regrouped(spec: DatasetSpec, task: ShuffleTask, files: SpilledFiles, stack: ExitStack) -> Regrouped:
+    """Spill the buckets of a task once more: into the staging folder, or for a store into a file of this machine."""
+    assert spec.shuffle is not None
+    folder = spec.storage.path(spec.staging) if spec.storage.has_locks else None
+    scratch = stack.enter_context(TemporaryFile(dir=folder))  # noqa: SIM115 - of the caller
+    shift = 64 - spec.shuffle.bits
+    keys = range(task.first << shift, task.stop << shift)
+    found = Regrouped(scratch, keys, int(files.sizes.sum()), spec.shuffle.run_bytes)
+    found.add(files.read_each())
+    return found
+
+
+def _sorted(records: SpilledRecords) -> Frames:
+    if not len(records.keys):  # all of them are left out
+        return Frames((), np.zeros(0, np.int64), 0)
+    order = np.argsort(records.keys)
+    data, lengths = taken_records(records.frames, records.lengths, order), records.lengths[order]
+    ends = np.cumsum(lengths)
+    words = np.ndarray((data.size - 3,), "<u4", data, strides=(1,))  # the four bytes from each place on
+    masked = words[ends - 4]
+    return Frames((data,), ends, record_digests(lengths - FRAME_BYTES, unmask_each(masked)))
 
 
 # The spilled files of a split, of which a task of the second pass reads some buckets that follow each other.
@@ -124,17 +200,6 @@ class SpilledRecords:
     keys: U64
     lengths: npt.NDArray[np.int64]
     frames: pa.Buffer
-
-
-@dataclass(frozen=True, slots=True)
-class ShuffleTask:
-    """The buckets `first` to `stop` (not with it) of a split, spilled in the files that `listing` names."""
-
-    number: int
-    split: str
-    first: int
-    stop: int
-    listing: str
 
 
 def leave_listing(spec: DatasetSpec, split: str, files: Sequence[SpilledFile]) -> str:
@@ -319,120 +384,6 @@ def _joined(all_: Sequence[SpilledRecords]) -> SpilledRecords:
     return SpilledRecords(keys, lengths, pa.py_buffer(b"".join(one.frames for one in all_)))
 
 
-# Tasks of the second pass: each sorts some buckets of a split, and stages what is in them.
-
-
-SORTED_BYTES: Final = 16 << 20
-"""What is sorted at a time, where buckets are no larger."""
-
-_MOST_TASKS: Final = 1024
-"""Tasks of a split, unless they would have fewer than 8 shards each: of a run 8 KiB are read at once."""
-
-
-def plan_second_pass(spec: DatasetSpec, results: Sequence[TaskResult]) -> Iterator[ShuffleTask]:
-    """Yield the tasks of the second pass, given the results of all tasks of the first.
-
-    They follow from what was spilled and the shard size, so that a plan made again is the same.
-    """
-    spilled: dict[str, list[Part]] = {}
-    for result in sorted(results, key=lambda result: result.task):
-        for name, split in result.splits.items():
-            spilled.setdefault(name, []).extend(split.parts)
-    number = spec.tasks or 0
-    for name, parts in sorted(spilled.items()):
-        gone = {task: path for task, (path, _) in left_out_of(spec, name).items()}
-        files = [SpilledFile(part.task, part.path, part.bytes, gone.get(part.task)) for part in parts]
-        sizes = _bucket_sizes(spec, files)
-        listing = leave_listing(spec, name, files)
-        most = max(MOST_SHARDS, int(sizes.sum()) // (spec.shard_size * _MOST_TASKS))
-        for buckets in plan_tasks(sizes, spec.shard_size, most):
-            yield ShuffleTask(number, name, buckets.start, buckets.stop, listing)
-            number += 1
-
-
-def run_shuffle_task(spec: DatasetSpec, task: ShuffleTask) -> TaskResult:
-    assert spec.shuffle is not None
-    settings = replace(spec.stage_settings, shuffle=None, observers=())
-    stager = TaskStager(spec.storage, spec.staging, task.number, settings)
-    try:
-        with ExitStack() as stack:
-            two_levels = spec.shuffle.levels == 2
-            files = SpilledFiles(spec, task, stack, copies=not spec.storage.has_locks and not two_levels)
-            buckets = _regrouped(spec, task, files, stack) if two_levels else files
-            for first, stop in _groups(buckets.sizes):
-                stager.add_frames(task.split, _sorted(buckets.read(first, stop)))
-        return stager.finish()
-    except BaseException:
-        stager.abandon()
-        raise
-
-
-def lost_between(spec: DatasetSpec, first: Sequence[TaskResult], second: Sequence[TaskResult]) -> str | None:
-    """Return what the second pass of a shuffle has not staged as the first has spilled it, in words.
-
-    Where records are left out, only their number is compared: the digest of those is not known.
-    """
-    (records, digest), (found, found_digest) = _sum(first), _sum(second)
-    gone = left_out_in_all(spec)
-    if found + gone == records and (gone or found_digest == digest):
-        return None
-    out = f" and {gone} left out" if gone else ""
-    return f"{records} records were spilled, {found} were staged{out}, or others"
-
-
-def _sum(results: Sequence[TaskResult]) -> tuple[int, int]:
-    return sum(result.records for result in results), add_digests(
-        split.digest for result in results for split in result.splits.values()
-    )
-
-
-def _bucket_sizes(spec: DatasetSpec, files: Sequence[SpilledFile]) -> npt.NDArray[np.int64]:
-    sizes: npt.NDArray[np.int64] | None = None
-    for one in files:
-        path = f"{spec.staging}/{one.path}"
-        with spec.storage.open(path) as file:
-            more = read_index(file, one.size, path).bucket_bytes
-        if sizes is not None and len(sizes) != len(more):
-            raise DamageError(f"{path}: is not what was spilled: it has {len(more)} buckets, not {len(sizes)}")
-        sizes = more if sizes is None else sizes + more
-    return np.zeros(0, np.int64) if sizes is None else sizes
-
-
-def _groups(sizes: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of buckets that are sorted at a time, given the bytes of each."""
-    first, held = 0, 0
-    for bucket, size in enumerate(sizes.tolist()):
-        if held and held + size > SORTED_BYTES:
-            yield first, bucket
-            first, held = bucket, 0
-        held += size
-    if held:
-        yield first, len(sizes)
-
-
-def _regrouped(spec: DatasetSpec, task: ShuffleTask, files: SpilledFiles, stack: ExitStack) -> Regrouped:
-    """Spill the buckets of a task once more: into the staging folder, or for a store into a file of this machine."""
-    assert spec.shuffle is not None
-    folder = spec.storage.path(spec.staging) if spec.storage.has_locks else None
-    scratch = stack.enter_context(TemporaryFile(dir=folder))  # noqa: SIM115 - of the caller
-    shift = 64 - spec.shuffle.bits
-    keys = range(task.first << shift, task.stop << shift)
-    found = Regrouped(scratch, keys, int(files.sizes.sum()), spec.shuffle.run_bytes)
-    found.add(files.read_each())
-    return found
-
-
-def _sorted(records: SpilledRecords) -> Frames:
-    if not len(records.keys):  # all of them are left out
-        return Frames((), np.zeros(0, np.int64), 0)
-    order = np.argsort(records.keys)
-    data, lengths = taken_records(records.frames, records.lengths, order), records.lengths[order]
-    ends = np.cumsum(lengths)
-    words = np.ndarray((data.size - 3,), "<u4", data, strides=(1,))  # the four bytes from each place on
-    masked = words[ends - 4]
-    return Frames((data,), ends, record_digests(lengths - FRAME_BYTES, unmask_each(masked)))
-
-
 _FIRST_NUMBER: Final = 1 << 31
 """It is behind all numbers that a task can have spilled itself, so that no two keys are the same."""
 
@@ -457,3 +408,55 @@ def respill(spec: DatasetSpec, result: TaskResult) -> TaskResult:
         kept = [part for part in split.parts if part.kind == "spilled"]
         splits[name] = SplitParts((*kept, *(replace(part, number=len(kept)) for part in more.parts)), split.digest)
     return replace(result, splits=splits)
+
+
+# What observers found in the first pass, for the second.
+
+
+FOLDER: Final = "shuffle"
+"""In the run's staging folder: files for the second pass."""
+
+_FILE: Final = "findings.json"
+
+
+def leave_findings(
+    spec: DatasetSpec, checks: Mapping[str, Mapping[str, Any]], left_out: Sequence[tuple[int, LeftOut]]
+) -> None:
+    dropped: Counter[int] = Counter()
+    paths: dict[str, list[tuple[str, str, int]]] = {}
+    for task, left in left_out:
+        dropped.update(left.entries)
+        for split, numbers in left.records.items():
+            path = f"{FOLDER}/left-out-{task:06d}-{split}.u32"
+            spec.storage.replace(f"{spec.staging}/{path}", numbers.astype("<u4").tobytes())
+            paths.setdefault(str(task), []).append((split, path, len(numbers)))
+    document = {"checks": checks, "dropped": sorted(dropped.items()), "left_out": paths}
+    spec.storage.replace(f"{spec.staging}/{_FILE}", json.dumps(document).encode())
+
+
+def read_findings(spec: DatasetSpec) -> tuple[dict[str, dict[str, Any]], dict[int, int]]:
+    """Return what checks found, and how many records of each entry are left out; nothing where no pass was planned."""
+    document = _document(spec)
+    return document["checks"], dict(document["dropped"])
+
+
+def left_out_of(spec: DatasetSpec, split: str) -> dict[int, tuple[str, int]]:
+    """Return where the numbers of the records are that are left out of a split, by task, and how many these are."""
+    found = _document(spec)["left_out"]
+    return {int(task): (path, count) for task, all_ in found.items() for name, path, count in all_ if name == split}
+
+
+def left_out_in_all(spec: DatasetSpec) -> int:
+    return sum(count for _, count in _document(spec)["dropped"])
+
+
+def read_left_out(spec: DatasetSpec, path: str) -> npt.NDArray[np.uint64]:
+    return np.frombuffer(spec.storage.read(f"{spec.staging}/{path}"), "<u4").astype(np.uint64)
+
+
+def _document(spec: DatasetSpec) -> dict[str, Any]:
+    path = f"{spec.staging}/{_FILE}"
+    if spec.storage.size(path) is None:
+        return {"checks": {}, "dropped": [], "left_out": {}}
+    document: dict[str, Any] = json.loads(spec.storage.read(path))
+    return document

@@ -41,43 +41,6 @@ from ...stores.object_store import Level, ObjectInfo, number_of, store_at
 from ...stores.store_url import parse_store_url
 from .walk import FolderEntry, ImageFile, ImageFolder, ImageTable, ImageWalk, Scan, facts_of
 
-# The shuffled order of images: by a digest of the seed and each path below its root, the same on every machine.
-#
-# Ten million digests are 320 MB, and the rows that sort them as much again. So each is a number with its row, which
-# are sorted where they are:
-#
-#     first 40 bits of the digest │ row, 24 bits          as many as the rows need; 80 MB
-#
-# Two rows whose bits are equal (45 pairs in ten million) follow the listing.
-
-
-_KEY_BITS: Final = 64
-"""The bits of a digest and its row: as much as one number holds."""
-
-
-def shuffled(listing: ImageListing, seed: int, *, key_bits: int = _KEY_BITS) -> npt.NDArray[np.int32]:
-    """Return the rows of the images in the order of their digests."""
-    count = len(listing.images)
-    row_bits = max(count - 1, 0).bit_length()
-    shift = 64 - max(key_bits - row_bits, 0)
-    numbers = (
-        int.from_bytes(digest[:8]) >> shift << row_bits | row for row, digest in enumerate(_digests(listing, seed))
-    )
-    keys = np.fromiter(numbers, np.uint64, count)
-    keys.sort()
-    keys &= np.uint64((1 << row_bits) - 1)
-    return keys.astype(np.int32)
-
-
-def _digests(listing: ImageListing, seed: int) -> Iterator[bytes]:
-    start = hashlib.sha256(b"%d\n" % seed)
-    prefixes = [folder.below_apex + b"/" if folder.below_apex else b"" for folder in listing.folders]
-    for image in listing.images:
-        digest = start.copy()
-        digest.update(prefixes[image.folder] + image.name)
-        yield digest.digest()
-
-
 _MARKED: Final = r"(?i)\([0-9]{1,3}\)|cop(?:y|ie)|kopie"
 _SUFFIX: Final = r"\.[^.]*$"
 OF_FOLDERS: Final = Traits(in_folders=True, has_order=False)
@@ -460,3 +423,40 @@ class ObjectTree:
                 if not name:
                     raise InputError(f"{object_name(folder)}//: a folder without a name is not read; rename its keys")
                 yield ObjectEntry(name, folder + b"/" + name, None)
+
+
+# The shuffled order of images: by a digest of the seed and each path below its root, the same on every machine.
+#
+# Ten million digests are 320 MB, and the rows that sort them as much again. So each is a number with its row, which
+# are sorted where they are:
+#
+#     first 40 bits of the digest │ row, 24 bits          as many as the rows need; 80 MB
+#
+# Two rows whose bits are equal (45 pairs in ten million) follow the listing.
+
+
+_KEY_BITS: Final = 64
+"""The bits of a digest and its row: as much as one number holds."""
+
+
+def shuffled(listing: ImageListing, seed: int, *, key_bits: int = _KEY_BITS) -> npt.NDArray[np.int32]:
+    """Return the rows of the images in the order of their digests."""
+    count = len(listing.images)
+    row_bits = max(count - 1, 0).bit_length()
+    shift = 64 - max(key_bits - row_bits, 0)
+    numbers = (
+        int.from_bytes(digest[:8]) >> shift << row_bits | row for row, digest in enumerate(_digests(listing, seed))
+    )
+    keys = np.fromiter(numbers, np.uint64, count)
+    keys.sort()
+    keys &= np.uint64((1 << row_bits) - 1)
+    return keys.astype(np.int32)
+
+
+def _digests(listing: ImageListing, seed: int) -> Iterator[bytes]:
+    start = hashlib.sha256(b"%d\n" % seed)
+    prefixes = [folder.below_apex + b"/" if folder.below_apex else b"" for folder in listing.folders]
+    for image in listing.images:
+        digest = start.copy()
+        digest.update(prefixes[image.folder] + image.name)
+        yield digest.digest()
