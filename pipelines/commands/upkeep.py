@@ -27,7 +27,8 @@ from ...transforms.format.wording.printable import (
 from ..workers.worker_processes import count_workers
 
 if TYPE_CHECKING:
-    from ...transforms.dataset.integrity.record_walk import DamagedRange, SalvageReport
+    from ...transforms.dataset.integrity.record_walk import DamagedRange
+    from ...transforms.dataset.integrity.salvage import SalvageReport
     from ...transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts
     from ...transforms.dataset.reading.count_records import MadeIndex
     from ..screens.summary_screen import Screen
@@ -226,7 +227,7 @@ def verify_command(path: str, screen: Screen, *, quick: bool = False, run: Sprea
 
 def salvage_command(path: str, folder: str, screen: Screen) -> int:
     """Copy the intact records of a file, and print what was lost; return 0, or 3 if anything is damaged."""
-    from ...transforms.dataset.integrity.record_walk import salvage_file
+    from ...transforms.dataset.integrity.salvage import salvage_file
 
     report = salvage_file(path, folder)
     if report.target is not None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.integrity.record_walk import salvage_file
+from shardmill.transforms.dataset.integrity.salvage import salvage_file
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.storage.record_file import read_records, write_records
 from shardmill.transforms.errors import InputError, TargetError

@@ -345,7 +345,6 @@ def _older_manifests(root: str, latest: Manifest, parts: PartCache) -> tuple[lis
 
 
 def _manifest_finding(name: str, error: str) -> Finding:
-    """Return what is wrong with a manifest, or with a part of it, as a finding of the one or the other."""
     part = None if f"{name}: " in error else _OF_A_PART.fullmatch(error)
     return Finding(part[1], part[2]) if part else Finding(name, error.rpartition(f"{name}: ")[2])
 
