@@ -33,20 +33,8 @@ from ...inputs.files.open_file import check_stamp
 from ...recognise.evidence.tfds import missing_files, stated_of
 from ...recognise.rules import recognise
 from ..registry.file_source import FileSource
-from .pieces import (
-    Keys,
-    Picking,
-    PieceReader,
-    RecordsPiece,
-    columns_of,
-    cut_run,
-    is_compressed,
-    pass_over,
-    read_keys,
-    read_runs,
-    rows_without,
-    whole_file,
-)
+from .picking import Keys, Picking, columns_of, read_keys
+from .pieces import PieceReader, RecordsPiece, cut_run, is_compressed, pass_over, read_runs, rows_without, whole_file
 from .schema import (
     InputFile,
     Inputs,
