@@ -16,7 +16,7 @@ from shardmill.transforms.errors import ShardmillError
 from shardmill.transforms.format.examples.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.arrow_types import check_batch
 from shardmill.transforms.inputs.contract.source import Task, map_in_turn
-from shardmill.transforms.sources.csv.quote_bits import LF, Dialect
+from shardmill.transforms.sources.csv.dialect import LF, Dialect
 from shardmill.transforms.sources.csv.record_starts import fold_blocks, record_ends, safe_cut, scan_block
 from shardmill.transforms.sources.numpy.npy import HEADER_READ_BYTES, NpyError, parse_header
 from shardmill.transforms.sources.parquet.pages import EncryptedError, ThriftError, read_groups

@@ -21,8 +21,8 @@ from shardmill.transforms.errors import SourceError
 from shardmill.transforms.inputs.contract.source import Stamp, Task
 from shardmill.transforms.sources.csv import chunks
 from shardmill.transforms.sources.csv.chunks import StreamLimits, cut_stream, run_scan
+from shardmill.transforms.sources.csv.dialect import Dialect
 from shardmill.transforms.sources.csv.parse import CsvLimits
-from shardmill.transforms.sources.csv.quote_bits import Dialect
 from shardmill.transforms.sources.csv.record_starts import FileScan, fold_blocks, record_ends, usual_text
 from shardmill.transforms.sources.text.open_text import Cut, TextJob
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 from shardmill.transforms.sources.csv.chunks import Chunk
+from shardmill.transforms.sources.csv.dialect import Dialect
 from shardmill.transforms.sources.csv.parse import CsvCells, CsvLimits, Parser, parse_cells
-from shardmill.transforms.sources.csv.quote_bits import Dialect
 from shardmill.transforms.sources.text.open_text import Cut
 
 DIALECTS = (Dialect(), Dialect(ord(";"), ord("'")), Dialect(quote=None), Dialect(escape=ord("\\")), Dialect(trim=True))

@@ -10,7 +10,8 @@ import pyarrow.csv as pacsv
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.sources.csv.quote_bits import Dialect, scan_bits
+from shardmill.transforms.sources.csv.dialect import Dialect
+from shardmill.transforms.sources.csv.quote_bits import scan_bits
 from shardmill.transforms.sources.csv.record_starts import (
     Cut,
     FileScan,

@@ -6,8 +6,8 @@ from itertools import permutations
 import pyarrow as pa
 import pytest
 from shardmill.transforms.sources.csv.chunks import Chunk
+from shardmill.transforms.sources.csv.dialect import Dialect
 from shardmill.transforms.sources.csv.parse import Parser, parse_cells
-from shardmill.transforms.sources.csv.quote_bits import Dialect
 from shardmill.transforms.sources.csv.schema import Evidence, explain, join_evidence, look_at_columns
 from shardmill.transforms.sources.text.open_text import Cut
 

@@ -20,8 +20,8 @@ from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.inputs.contract.source import Survey, Task
 from shardmill.transforms.read import pick_source
 from shardmill.transforms.recipe.source import RecipeSource
+from shardmill.transforms.sources.csv.dialect import Dialect
 from shardmill.transforms.sources.csv.parse import CsvLimits, header_cells
-from shardmill.transforms.sources.csv.quote_bits import Dialect
 from shardmill.transforms.sources.csv.record_starts import record_ends
 from shardmill.transforms.sources.csv.source import CsvSource
 

@@ -24,7 +24,8 @@ from ...errors import SourceError
 from ...format.batches.rejects import Place
 from ...inputs.files.open_file import SHORTER, DiskErrors, OpenFile, expect, open_unbuffered
 from ..text.open_text import BLOCK_BYTES, Cut, TextJob
-from .quote_bits import CR, ESCAPE, LF, Dialect, Scratch, without_escapes
+from .dialect import CR, ESCAPE, LF, Dialect, without_escapes
+from .quote_bits import Scratch
 from .record_starts import BlockScan, RecordEnds, first_odd_run, quote_states, record_ends, safe_cut, scan_block
 
 _EDGE_BYTES: Final = 4096

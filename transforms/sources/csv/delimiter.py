@@ -25,7 +25,7 @@ from ...inputs.files.file_names import suffixes_of
 from ...inputs.files.listing import list_file, some_paths
 from ..text.open_text import is_transparent, plain_encoding, sniff_text, stream_text
 from .chunks import skip_lines, skip_sep_line
-from .quote_bits import Dialect
+from .dialect import Dialect
 from .record_starts import usual_text
 
 SIGNS: Final = ",;\t|"

@@ -36,9 +36,9 @@ from ..text.open_text import (
     times_wider,
 )
 from .chunks import Chunk, StreamLimits, UnclosedQuoteError, cut_stream, skip_lines, skip_sep_line
+from .dialect import Dialect
 from .obstacles import quotes_are_text
 from .parse import QUOTES_ARE_TEXT, CsvLimits, Parser, header_cells
-from .quote_bits import Dialect
 from .record_starts import FileScan, record_ends
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import NUMBER, cell_bytes, means_null
 from ..text.cell_lists import look_of
-from .quote_bits import CR, LF, Dialect
+from .dialect import CR, LF, Dialect
 
 _DECIMAL: Final = (
     r"^[+-]?(([0-9]+|[0-9]{1,3}([.][0-9]{3})+),[0-9]+([eE][+-]?[0-9]+)?|[1-9][0-9]{0,2}([.][0-9]{3}){2,})$"
@@ -289,7 +289,6 @@ class Look:
 
 
 def look_at_text(column: pa.Array, place: Callable[[int], str]) -> Look | None:
-    """Return what the first cells of a column of text look like, None where they look like text."""
     head = column.slice(0, _LOOKED_AT_OF_TEXT)
     rows, sizes = np.flatnonzero(true_mask(head.is_valid())).tolist(), cell_bytes(head)
     if not rows:

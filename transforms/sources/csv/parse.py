@@ -29,8 +29,8 @@ from ..text.cast import cast_column, cell_bytes, nullify, problem_of, text_type,
 from ..text.lines import over_record_bytes
 from ..text.open_text import BLOCK_BYTES, Cut, NotUtf8Error, encoding_hint, is_utf8, to_utf8
 from .chunks import Chunk, CsvOrigin
+from .dialect import CR, ESCAPE, LF, Dialect
 from .obstacles import quotes_are_text
-from .quote_bits import CR, ESCAPE, LF, Dialect
 from .record_starts import TornCell, cell_delimiters, padded, record_ends, torn_cells, usual_text
 
 
@@ -56,7 +56,6 @@ class CsvLimits:
 
     @classmethod
     def of(cls, limits: Limits) -> CsvLimits:
-        """Return the limits of a conversion."""
         return cls(limits.field_bytes, limits.record_bytes, limits.columns)
 
 

@@ -33,25 +33,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..text.open_text import Cut
-from .quote_bits import (
+from .dialect import (
     CR,
     LF,
     TAB,
-    WINDOW_BYTES,
     Bytes,
     Dialect,
     Flags,
-    HalfScan,
     Positions,
-    Scratch,
     Solid,
     as_one_step,
     is_safe,
     line_starts,
     may_be_comments,
-    scan_bits,
     without_escapes,
 )
+from .quote_bits import WINDOW_BYTES, HalfScan, Scratch, scan_bits
 
 
 @dataclass(frozen=True, slots=True)

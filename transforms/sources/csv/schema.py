@@ -356,7 +356,6 @@ def _join(first: Evidence, second: Evidence) -> Evidence:
 
 
 def _beside(evidence: Evidence, other: Evidence) -> Evidence:
-    """Return evidence as it counts beside other evidence of the same column."""
     is_float = evidence.float_elsewhere and other.kind == "float64"
     return Evidence("float64", evidence.nulls) if is_float else evidence
 

@@ -52,6 +52,7 @@ from ..text.open_text import (
 )
 from ..text.written import refuse_misfits
 from .chunks import run_scan, unclosed_quote
+from .dialect import ESCAPE
 from .header import (
     CsvPiece,
     FileHead,
@@ -76,7 +77,6 @@ from .header import (
 )
 from .obstacles import GROUPED, ROWS, GivenNulls, Obstacles, QuoteSigns, grouped_notes, look_notes, obstacle_notes
 from .parse import QUOTES_ARE_TEXT, CsvLimits, Parser, cast_cells, parse_cells
-from .quote_bits import ESCAPE
 from .record_starts import FileScan, fold_blocks
 from .schema import AUTO_ROWS, PieceEvidence, choose_types, look_at_piece, refuse_wide_files, taken_note
 
@@ -448,7 +448,6 @@ class PandasCall:
     splits: tuple[str, ...] = ()
 
     def with_list(self, name: str, prefix: str) -> str:
-        """Return the call in which the columns of a prefix and a number are one list."""
         some = f"(some := all.filter(regex={f'^{re.escape(prefix)}[0-9]+$'!r}))"
         return self._of_data(
             f"{self._frame({})}.pipe(lambda all: all.drop(columns={some}.columns)"
