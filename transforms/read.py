@@ -84,7 +84,6 @@ class ReadRows(beam.PTransform):
 
     @property
     def schema(self) -> Schema:
-        """The features that the rows become."""
         return self._frozen.schema
 
     @property

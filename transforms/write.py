@@ -225,7 +225,6 @@ class _StagePartsFn(beam.DoFn):
         self._staged_bytes = Metrics.counter(METRICS, "bytes")
 
     def start_bundle(self) -> None:
-        """Release what a failed bundle left."""
         self._abandon()
 
     def process(self, element: Block | TaskEnd | TaskResult | bytes) -> Iterator[tuple[int, bytes]]:

@@ -258,7 +258,6 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
 
 
 def _keys(section: Mapping[str, Any], above: str = "") -> Iterator[str]:
-    """Yield the keys of a conversion with their values, as `--set` takes them."""
     for key, value in section.items():
         if isinstance(value, Mapping):
             yield from _keys(value, f"{above}{key}.")

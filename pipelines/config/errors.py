@@ -199,7 +199,6 @@ class _Reader:
         self._nodes = 0
 
     def read(self, node: yaml.Node, path: Path, *, words: bool = False) -> Any:
-        """Return the value of a node; of a list of `words` each is text, as it is written."""
         self._nodes += 1
         if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
             raise _Limit

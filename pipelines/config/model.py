@@ -391,7 +391,6 @@ class OutputConfig(_Section):
 
     @property
     def wanted_split(self) -> str | None:
-        """The split, if the user names it."""
         return self.split if "split" in self.model_fields_set else None
 
     @property

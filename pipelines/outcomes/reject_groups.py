@@ -58,7 +58,6 @@ class RejectedRun(NamedTuple):
 
     @classmethod
     def of(cls, rows: int, file_format: str, conversion: Mapping[str, Any], *, in_append: bool) -> RejectedRun:
-        """Return it for what a manifest remembers as its conversion."""
         return cls(rows, file_format, conversion.get("schema", {}).get("columns", {}), in_append)
 
 

@@ -257,12 +257,10 @@ class Summary(RunReport):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the shards that were written."""
         return sum(shard.bytes for shard in self.manifest.own_shards)
 
     @property
     def shards(self) -> int:
-        """The number of shards that were written."""
         return len(self.manifest.own_shards)
 
     @property
@@ -342,7 +340,6 @@ class Submitted:
 
     @property
     def url(self) -> str:
-        """Where the job is seen."""
         return f"https://console.cloud.google.com/dataflow/jobs/{self.region}/{self.job_id}?project={self.project}"
 
     @property

@@ -126,7 +126,6 @@ def _most_rejects(sample: Sample, whole: _Whole) -> int:
 
 
 def _notes(sample: Sample) -> list[str]:
-    """Return the notes on rows of the sample, as a run counts them of all rows."""
     counts = Counter[str]()
     for (_, text), count in notes_in(sample.observed).items():
         counts[text] += count

@@ -355,7 +355,6 @@ def made_by(facts: ReportFacts) -> dict[str, str]:
 
 
 def _unless_none(fingerprint: str) -> str:
-    """Return a fingerprint, or that there is none: then all its digits are zeros."""
     return fingerprint if fingerprint.removeprefix("sha256:").strip("0") else "none: the files were adopted"
 
 

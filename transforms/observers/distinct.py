@@ -113,7 +113,6 @@ def _stirred(words: U64, more: U64) -> U64:
 
 
 def least_of(hashes: U64, most: int) -> U64:
-    """Return the least of some hashes, each once, in order."""
     if len(hashes) > 8 * most:  # few of them are the same, if any
         near = _once(np.partition(hashes, 4 * most)[: 4 * most])
         if len(near) >= most:

@@ -166,7 +166,6 @@ def sums_of_integers(values: npt.NDArray[np.int64], least: int, most: int) -> tu
 
 
 def sums_of_integer_rows(table: npt.NDArray[np.int64], least: I64, most: I64) -> list[tuple[int, int]]:
-    """Return what `sums_of_integers` does, for each row of a table."""
     base = np.where((least >= 0) & (most <= _PIECE), 0, least)
     above = table.view(np.uint64) - base.view(np.uint64)[:, None]  # modulo 2**64, and so right
     furthest = int((most.view(np.uint64) - base.view(np.uint64)).max())

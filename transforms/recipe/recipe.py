@@ -494,7 +494,6 @@ def following(
 
 
 def _form(column: Column, rule: ColumnRule) -> str | None:
-    """Raise `SchemaError` where the column has no form that the rule asks for."""
     kind, name = column.field.type, printable(column.name)
     if rule.unit is not None and not times_within(kind):
         raise SchemaError(f'column "{name}": a unit does not fit {_short(kind)}, which holds no times')

@@ -61,7 +61,6 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The column's name."""
         name: str = self.field.name
         return name
 

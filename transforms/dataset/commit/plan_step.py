@@ -538,7 +538,6 @@ def _offsets(spec: DatasetSpec, job: ShardJob) -> I64:
 
 
 def _ends_in(spec: DatasetSpec, piece: PartRange) -> I64:
-    """Return where the records of a range end, from where it begins."""
     offsets = offsets_in(spec.storage.read(_offsets_path(spec, piece.part)), "binary")
     return offsets[piece.start.records + 1 : piece.end.records + 1] - piece.start.offset
 

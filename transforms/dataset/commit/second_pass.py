@@ -329,7 +329,6 @@ class Regrouped:
         self._runs: list[_Run] = []
 
     def add(self, runs: Iterable[SpilledRecords]) -> None:
-        """Spill records, some `run_bytes` at a time."""
         held: list[SpilledRecords] = []
         size = 0
         for run in runs:

@@ -467,7 +467,6 @@ def _mapped(path: str) -> I64:
 
 
 def joined_payloads(parts: Sequence[Payloads]) -> Payloads:
-    """Return payloads one after the other, in one buffer."""
     if len(parts) == 1:
         return parts[0]
     begins = np.cumsum([0, *(len(part.data) for part in parts)])[:-1]

@@ -145,7 +145,6 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
 
     @property
     def epoch(self) -> int:
-        """The epoch whose batches come."""
         return self._position.epoch
 
     def _batches(self, start: int) -> EpochBatches:

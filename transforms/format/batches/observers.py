@@ -23,7 +23,7 @@ from ..schema.schema import Schema
 from .rows import FeatureColumn, Frames, Narrowing, Notes, Origin, added
 
 NARROWED: Final = "narrowed"
-"""Feature -> type before, type after, values, largest relative error, values that became zero."""
+"""Feature -> the six fields of its `Narrowing` after the name."""
 
 IMAGE_FORMATS: Final = "image_formats"
 """The values of `image/format` that occur in records, sorted."""

@@ -174,7 +174,6 @@ class Frames:
 
     @property
     def bytes(self) -> int:
-        """The number of bytes of all records, framing included."""
         return int(self.ends[-1]) if len(self.ends) else 0
 
 

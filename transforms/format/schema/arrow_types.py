@@ -251,7 +251,6 @@ _LISTS: Final = ("List", "LargeList", "Sequence")
 
 
 def named_classes(schema: pa.Schema) -> dict[str, list[str] | str]:
-    """Return what the metadata of a schema say of each column."""
     try:
         features = json.loads((schema.metadata or {})[_HUGGING_FACE])["info"]["features"]
     except (KeyError, TypeError, ValueError, RecursionError):
@@ -278,7 +277,6 @@ def _within(fields: Any, above: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _item(feature: Any) -> Any:
-    """Return the feature of the values of lists, at any depth."""
     if isinstance(feature, list) and len(feature) == 1:
         return _item(feature[0])
     is_list = isinstance(feature, dict) and feature.get("_type") in _LISTS
@@ -295,7 +293,6 @@ def with_classes(schema: pa.Schema, classes: Classes) -> pa.Schema:
 
 
 def classes_in(schema: pa.Schema) -> dict[str, list[str] | str]:
-    """Return what `with_classes` says."""
     found = schema.metadata or {}
     return {name: one for key in (CLASSES, MEDIA) for name, one in json.loads(found.get(key, b"{}")).items()}
 
@@ -336,7 +333,6 @@ def with_own_classes(field: pa.Field, names: Sequence[str] | None) -> pa.Field:
 
 
 def classes_of(field: pa.Field) -> tuple[str, ...]:
-    """Return the classes that a field says it has."""
     return tuple(json.loads((field.metadata or {}).get(CLASSES, b"[]")))
 
 

@@ -169,8 +169,6 @@ def _paths(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str | 
 
 
 def with_suffix(paths: pa.Array, suffix: str) -> pa.Array:
-    """Return paths of which each ends with a suffix."""
-
     def ended(path: str | None) -> str | None:
         return path if path is None or path.lower().endswith(suffix.lower()) else path + suffix
 

@@ -518,7 +518,6 @@ class Placements:
         return points | {POINT_X: (axes[0], ends), POINT_Y: (axes[1], ends), POINT_VISIBLE: (left, ends)}
 
     def masks(self, masks: pa.Array, rows: npt.NDArray[np.int64], stays: npt.NDArray[np.bool_]) -> pa.Array:
-        """Return the masks of the objects that are there; an empty one is that of a row with a problem."""
         found = zip(masks.filter(array_of(stays)).to_pylist(), rows[stays].tolist(), strict=True)
         placed = [placed_mask(png, int(self.turns[row]), self.places[row]) if png else png for png, row in found]
         return pa.array(placed, masks.type)

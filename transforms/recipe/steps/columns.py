@@ -386,7 +386,6 @@ class Constants(Step):
         return cls(tuple((name, value, _type_of(name, value)) for name, value in sorted(values.items())))
 
     def under(self, dataset: Types, labels: Labels) -> Constants:  # noqa: ARG002
-        """Return the step whose values have the types of a dataset, where they are exact in them."""
         changed = []
         for name, value, kind in self.values:
             wanted = dataset.get(name, kind)

@@ -137,7 +137,6 @@ class Objects:
 
     @property
     def classes(self) -> pa.Array | None:
-        """The number of the class of each object, None where there are none."""
         fields = (
             field for name, field in self.fields.items() if name in OBJECT_CLASSES and pa.types.is_integer(field.type)
         )

@@ -115,7 +115,6 @@ class Pictures(Step):
     def _looked_at(
         self, name: str, cells: PictureCells, null: str, problems: list[CellProblem], file: str
     ) -> Iterator[ImageFacts | None]:
-        """Yield the facts of each picture, None where there is none; what is wrong is added to the problems."""
         rows = cells.rows()
         for index, picture in enumerate(cells.views()):
             facts = None

@@ -384,7 +384,6 @@ def _with_keypoints(objects: pa.Table) -> pa.Table:
 
 
 def _number(value: object) -> float | None:
-    """Return a number of JSON, None if it is none that a float can hold."""
     try:
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     except OverflowError:

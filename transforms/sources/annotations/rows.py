@@ -160,7 +160,6 @@ class ObjectRows:
         self._parts: list[pa.RecordBatch] = []
 
     def add(self, picture: int, one: Mapping[str, Any]) -> int:
-        """Return the number of the row."""
         self.names.update(one)
         self._waiting.append({PICTURE: picture, **one})
         if len(self._waiting) == PART:
@@ -204,7 +203,6 @@ def labels_in(objects: pa.Table) -> set[str]:
 
 
 def with_numbers(objects: pa.Table, classes: Mapping[int, str]) -> pa.Table:
-    """Return objects with the numbers of their classes, where these have one."""
     if "label" not in objects.column_names:
         return objects
     numbers = {name: number for number, name in classes.items()}

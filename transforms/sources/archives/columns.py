@@ -181,7 +181,6 @@ class Folders:
         return "label" in self.layout
 
     def splits_in(self, folders: Iterable[bytes]) -> set[str]:
-        """Return the splits that some of the folders state."""
         tops = {os.fsdecode(folder[len(self.root) :].partition(b"/")[0]) for folder in folders}
         return {split for top in tops if (split := split_of_folder(top))}
 

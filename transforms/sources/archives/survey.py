@@ -308,7 +308,6 @@ class _Look:
         self._heads = 0
 
     def visit(self, archive: Archive, member: Member, suffix: bytes) -> bytes | None:
-        """Return the text of a member, where it is text that columns are found in."""
         if self._walk.looks and member.kind is Kind.FILE:
             self._look_for_boxes(archive, member)
         column = self._walk.naming.column_of(suffix)
@@ -421,7 +420,6 @@ class _Look:
 
 
 def _repeated(digests: bytes) -> npt.NDArray[np.bool_]:
-    """Return which of some digests, of 16 bytes each, were there before."""
     halves = np.frombuffer(digests, "<u8").reshape(-1, 2)
     order = np.argsort(halves[:, 0], kind="stable")
     ordered = halves[order, 0]

@@ -234,7 +234,6 @@ def dictionaries_have_nulls(data: pa.NativeFile, size: int, most: int, *, in_tur
 
 
 def _dictionaries(data: pa.NativeFile, size: int, *, in_turn: bool) -> Iterator[tuple[int, int]]:
-    """Yield the offset of each dictionary, and its kind."""
     if in_turn:
         kinds = (_DICTIONARY, _NULLS_IN_DICTIONARY)
         yield from ((start, kind) for kind, start, _ in _messages(data, size) if kind in kinds)

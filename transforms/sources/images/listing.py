@@ -91,7 +91,6 @@ class ImageListing(Listing):
         )
 
     def names_in(self, folder: int, count: int) -> list[bytes]:
-        """Return the first names in a folder."""
         rows = np.flatnonzero(self.images.folders == folder)[:count]
         return [one.as_py() for one in self.images.take(rows).names]
 

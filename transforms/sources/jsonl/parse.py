@@ -505,7 +505,6 @@ class _Builder:
 
 
 def _as_json(value: Any) -> str:
-    """Return a value about as it was written."""
     if isinstance(value, dict):
         return "{" + ", ".join(f'"{name}": {_as_json(item)}' for name, item in value.items()) + "}"
     if isinstance(value, list):

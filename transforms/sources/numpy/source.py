@@ -258,7 +258,6 @@ class _RowReader:
         return prod(self.header.shape[1:]) * self.header.stored_dtype.itemsize
 
     def read(self, row: int, count: int) -> npt.NDArray[Any]:
-        """Return `count` rows from `row` on, which follows the rows that were read before."""
         header = self.header
         if self.loaded is not None:
             return self.loaded[row : row + count]

@@ -375,7 +375,6 @@ def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> tuple[
 
 
 def _check_ends(opened: OpenFile, name: str) -> int:
-    """Check both ends of a file, and return the size of its footer."""
     with DiskErrors(name):
         size = size_of(opened)
         opened.seek(0)

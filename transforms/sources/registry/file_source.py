@@ -79,7 +79,6 @@ class FileSource(Source):
         return replace(self, settings=replace(self.settings, rules=rules)) if self.typed else self
 
     def with_options(self, **changes: Any) -> Self:
-        """Return the source with other values of some options."""
         return replace(self, options=self.options.model_copy(update=changes))
 
     def list_files(self) -> Listing:
