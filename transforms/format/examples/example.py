@@ -209,7 +209,6 @@ _VARINT_SIZES: Final = 11
 """A varint of an int64 has at most ten bytes."""
 
 _FEW_ROWS: Final = 1 << 10
-
 _NUMBERS_AT_ONCE: Final = 1 << 16
 """Integers of so few rows are encoded together with those of the next features, up to so many."""
 
@@ -472,7 +471,6 @@ _SHORT: Final = _tag(varint_views(np.arange(1 << 14, dtype=np.int64)))
 """The views of lengths of at most two bytes: of a table's records, looked up in little time and few cache lines."""
 
 _OPENING_TEXTS: Final = pa.py_buffer(b"".join(NEUTRAL + b"\x0a" + varint(size) for size in range(len(_SHORT))))
-
 _OPENINGS: Final = reference_views(
     np.concatenate([[0], np.cumsum(len(NEUTRAL) + lengths_of(_SHORT))[:-1]]),
     len(NEUTRAL) + lengths_of(_SHORT),

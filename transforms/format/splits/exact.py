@@ -31,7 +31,6 @@ from .by_row import FractionSplits, binary_values, hash_numbers, without_key
 from .splitter import Assigned, Candidates, Settlement, Settling, present_rows, scalar_feature
 
 _KEY: Final = "split.stratify"
-
 _MOST_CLASSES: Final = 10_000
 """Classes of a task: each has records that are set aside, and counts in the task's result."""
 
