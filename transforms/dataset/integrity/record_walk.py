@@ -53,7 +53,6 @@ _FIRST_STEP: Final = 4 << 10
 """How much is scanned at first after a damage, then twice as much each time: where there is one, there are more."""
 
 _TRIED_BYTES: Final = 64 << 20
-
 _TRIED_TIMES: Final = 16
 """What is found in a search is tried for so many bytes, and so many times those passed: a file can be made to hold a
 million headers of long records."""

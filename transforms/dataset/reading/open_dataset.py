@@ -38,8 +38,8 @@ from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
 from ...observers.figures import Statistics
 from ...stores.store_url import is_store_url
-from ..rows.numbered_rows import NumberedRows, decoded, joined
-from ..rows.numpy_columns import ArrayReader, NumpyColumns, RowSource, Values, joined_columns
+from ..rows.numbered_rows import NumberedRows, RowSource, decoded, joined
+from ..rows.numpy_columns import ArrayReader, NumpyColumns, Values, joined_columns
 from ..rows.record_access import RecordStream
 from ..storage.manifest_files import read_stats
 from ..storage.opened_generation import OpenedGeneration, locate_shards, open_generation
