@@ -20,7 +20,8 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.pipelines.screens.report_page import DARK, LIGHT, MOST_CARDS, class_balance, differences
+from shardmill.pipelines.screens.report_facts import differences
+from shardmill.pipelines.screens.report_page import DARK, LIGHT, MOST_CARDS, class_balance
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest, read_stats
 from shardmill.transforms.observers.figures import Distinct, FeatureFigures, SplitFigures, Statistics, ValueCount
 
