@@ -440,7 +440,6 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 _UNDER_WAY: Final = 2
-
 _THREADS: Final = 8
 """Threads of a process that fetch, copy and remove: they wait for the network, and take hardly any processor time."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.format.columns.flatten import decimal_floats
+from shardmill.transforms.format.columns.numbers import decimal_floats
 
 from ...tiers import examples
 

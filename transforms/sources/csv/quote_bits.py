@@ -46,7 +46,6 @@ _MANY_EVEN_STRAYS: Final = 64
 _ONE: Final = np.uint64(1)
 _TOP: Final = np.uint64(63)
 _STEPS: Final = tuple(np.uint64(step) for step in (2, 4, 8, 16, 32))
-
 _NEAR_WORDS: Final = 64
 """What is looked for in a mask is looked for in the first 4 KiB of text first."""
 

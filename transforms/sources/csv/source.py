@@ -405,7 +405,6 @@ _MOST_NAMES: Final = 20
 """A list of more names is not a command that anybody reads."""
 
 _MOST_FILES: Final = 8
-
 _SPLIT: Final = "split"
 """The column of a frame with the split of each row."""
 

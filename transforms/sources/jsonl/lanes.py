@@ -34,20 +34,6 @@ from .values import BLANKS, MOST_LEVELS, is_list, nested_levels
 
 T = TypeVar("T")
 
-CELLS: Final = 4 << 20
-"""Objects times keys that pyarrow parses at a time: it takes 8 bytes for each, also where an object lacks the key."""
-
-KEY_BYTES: Final = 6
-"""No key takes fewer bytes, with its value: `"a":1,`."""
-
-_EQUAL_PARTS: Final = 4
-_SEED_LINES: Final = (256, 64, 16, 4, 1)
-_STRINGS: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"([ \t\r\n]*+:)?', re.DOTALL)
-
-_MANY_CELLS: Final = 20_000
-_SPARSE: Final = 8
-"""From so many cells for each value on, pyarrow takes longer than Python."""
-
 _PARTS: Final = 16
 _SMALL: Final = 128
 """Lines that are not parted further: a call of pyarrow takes as long as Python takes for 30."""
@@ -60,6 +46,98 @@ _VALUE_BYTES: Final = 128
 
 _TEXT_TIMES: Final = 4
 """How many times its bytes a text takes while it is parsed, at most."""
+
+
+def both_lanes(
+    lines: Lines, records: int, fast: Callable[[bytes, I64], T | None] | None, slow: Callable[[I64], T]
+) -> Iterator[T]:
+    """Yield what becomes of the first records of some lines, given by their numbers; in order but for odd ones.
+
+    `fast` gets the text of whole lines and may refuse it; `slow` may not. Without `fast` all lines are for `slow`.
+    """
+    index = lines.records[:records]
+
+    def slowly(part: I64) -> T:
+        start, end = int(lines.starts[index[part[0]]]), int(lines.ends[index[part[-1]]])
+        values = _VALUE_BYTES * lines.text.count(b",", start, end)
+        with taking_turns(ROW_BYTES, max(values, _TEXT_TIMES * (end - start))):
+            return slow(part)
+
+    def quickly(text: bytes, part: I64) -> T | None:
+        with taking_turns(ROW_BYTES, _TEXT_TIMES * len(text)):
+            return None if fast is None else fast(text, part)
+
+    if not len(index):
+        return
+    if fast is None:
+        yield slowly(np.arange(len(index)))
+        return
+    odd = _odd_lines(lines, index)
+    if not odd.any():
+        yield from _tried(lines.text, lines.starts[index], lines.ends[index], np.arange(len(index)), quickly, slowly)
+        return
+    yield slowly(np.flatnonzero(odd))
+    good = np.flatnonzero(~odd)
+    if len(good):
+        spans = zip(lines.starts[index[good]], lines.ends[index[good]], strict=True)
+        text = b"\n".join([lines.text[start:end] for start, end in spans])
+        sizes = lines.ends[index[good]] - lines.starts[index[good]]
+        ends = np.cumsum(sizes + 1) - 1
+        yield from _tried(text, ends - sizes, ends, good, quickly, slowly)
+
+
+def _tried(
+    text: bytes, starts: I64, ends: I64, part: I64, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
+) -> Iterator[T]:
+    whole = starts[0] == 0 and int(ends[-1]) + 2 >= len(text) and not text[ends[-1] :].strip(b"\r\n")
+    found = fast(text if whole else text[starts[0] : ends[-1]], part)
+    if found is not None:
+        yield found
+    else:
+        yield from _parted(text, starts, ends, part, fast, slow)
+
+
+def _parted(
+    text: bytes, starts: I64, ends: I64, part: I64, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
+) -> Iterator[T]:
+    if len(part) <= _SMALL:
+        yield slow(part)
+        return
+    step, taken = max(-(-len(part) // _PARTS), _SMALL), False
+    for number, start in enumerate(range(0, len(part), step)):
+        if number == _TRIES and not taken:
+            yield slow(part[start:])
+            return
+        some = slice(start, start + step)
+        found = fast(text[starts[start] : ends[some][-1]], part[some])
+        if found is not None:
+            taken = True
+            yield found
+        else:
+            yield from _parted(text, starts[some], ends[some], part[some], fast, slow)
+
+
+def _odd_lines(lines: Lines, index: I64) -> npt.NDArray[np.bool_]:
+    if lines.large is not None or not len(index):
+        return np.ones(len(index), np.bool_)
+    data = np.frombuffer(lines.text, np.uint8)
+    starts, ends = lines.starts[index], lines.ends[index]
+    odd: npt.NDArray[np.bool_] = (data[starts] != ord("{")) | (data[ends - 1] != ord("}"))
+    for row in np.flatnonzero(odd).tolist():
+        line = lines.text[starts[row] : ends[row]].strip(BLANKS)
+        odd[row] = line[:1] != b"{" or line[-1:] != b"}"
+    for row in np.flatnonzero(ends - starts > 2 * MOST_VALUES).tolist():
+        odd[row] = odd[row] or lines.has_many_values(int(index[row]))
+    if not is_utf8(lines.text):
+        for row in range(len(index)):
+            odd[row] = odd[row] or not is_utf8(lines.text[starts[row] : ends[row]])
+    brackets = np.flatnonzero((data & 0xDF) == ord("["))  # a brace is a bracket but for one bit
+    if len(brackets) - len(index) >= MOST_LEVELS:
+        count = np.searchsorted(brackets, ends) - np.searchsorted(brackets, starts)
+        for row in np.flatnonzero(count > MOST_LEVELS).tolist():
+            odd[row] = odd[row] or nested_levels(lines.text[starts[row] : ends[row]]) > MOST_LEVELS
+    return odd
+
 
 _LARGE: Final = 8 << 20
 """Above that memory is given back as soon as it is free: Arrow's own pool keeps some."""
@@ -126,6 +204,21 @@ class ParsedText:
     @cached_property
     def _has_odd_word(self) -> bool:
         return (b"Inf" in self.text or b"-NaN" in self.text) and self._has(_ODD_WORD)
+
+
+CELLS: Final = 4 << 20
+"""Objects times keys that pyarrow parses at a time: it takes 8 bytes for each, also where an object lacks the key."""
+
+KEY_BYTES: Final = 6
+"""No key takes fewer bytes, with its value: `"a":1,`."""
+
+_EQUAL_PARTS: Final = 4
+_SEED_LINES: Final = (256, 64, 16, 4, 1)
+_STRINGS: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"([ \t\r\n]*+:)?', re.DOTALL)
+
+_MANY_CELLS: Final = 20_000
+_SPARSE: Final = 8
+"""From so many cells for each value on, pyarrow takes longer than Python."""
 
 
 def count_of(sign: bytes, text: bytes) -> int:
@@ -233,94 +326,3 @@ def run_arrow(text: bytes, rows: int | None, schema: pa.Schema | None, unexpecte
     ):
         return None
     return table
-
-
-def both_lanes(
-    lines: Lines, records: int, fast: Callable[[bytes, I64], T | None] | None, slow: Callable[[I64], T]
-) -> Iterator[T]:
-    """Yield what becomes of the first records of some lines, given by their numbers; in order but for odd ones.
-
-    `fast` gets the text of whole lines and may refuse it; `slow` may not. Without `fast` all lines are for `slow`.
-    """
-    index = lines.records[:records]
-
-    def slowly(part: I64) -> T:
-        start, end = int(lines.starts[index[part[0]]]), int(lines.ends[index[part[-1]]])
-        values = _VALUE_BYTES * lines.text.count(b",", start, end)
-        with taking_turns(ROW_BYTES, max(values, _TEXT_TIMES * (end - start))):
-            return slow(part)
-
-    def quickly(text: bytes, part: I64) -> T | None:
-        with taking_turns(ROW_BYTES, _TEXT_TIMES * len(text)):
-            return None if fast is None else fast(text, part)
-
-    if not len(index):
-        return
-    if fast is None:
-        yield slowly(np.arange(len(index)))
-        return
-    odd = _odd_lines(lines, index)
-    if not odd.any():
-        yield from _tried(lines.text, lines.starts[index], lines.ends[index], np.arange(len(index)), quickly, slowly)
-        return
-    yield slowly(np.flatnonzero(odd))
-    good = np.flatnonzero(~odd)
-    if len(good):
-        spans = zip(lines.starts[index[good]], lines.ends[index[good]], strict=True)
-        text = b"\n".join([lines.text[start:end] for start, end in spans])
-        sizes = lines.ends[index[good]] - lines.starts[index[good]]
-        ends = np.cumsum(sizes + 1) - 1
-        yield from _tried(text, ends - sizes, ends, good, quickly, slowly)
-
-
-def _tried(
-    text: bytes, starts: I64, ends: I64, part: I64, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
-) -> Iterator[T]:
-    whole = starts[0] == 0 and int(ends[-1]) + 2 >= len(text) and not text[ends[-1] :].strip(b"\r\n")
-    found = fast(text if whole else text[starts[0] : ends[-1]], part)
-    if found is not None:
-        yield found
-    else:
-        yield from _parted(text, starts, ends, part, fast, slow)
-
-
-def _parted(
-    text: bytes, starts: I64, ends: I64, part: I64, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
-) -> Iterator[T]:
-    if len(part) <= _SMALL:
-        yield slow(part)
-        return
-    step, taken = max(-(-len(part) // _PARTS), _SMALL), False
-    for number, start in enumerate(range(0, len(part), step)):
-        if number == _TRIES and not taken:
-            yield slow(part[start:])
-            return
-        some = slice(start, start + step)
-        found = fast(text[starts[start] : ends[some][-1]], part[some])
-        if found is not None:
-            taken = True
-            yield found
-        else:
-            yield from _parted(text, starts[some], ends[some], part[some], fast, slow)
-
-
-def _odd_lines(lines: Lines, index: I64) -> npt.NDArray[np.bool_]:
-    if lines.large is not None or not len(index):
-        return np.ones(len(index), np.bool_)
-    data = np.frombuffer(lines.text, np.uint8)
-    starts, ends = lines.starts[index], lines.ends[index]
-    odd: npt.NDArray[np.bool_] = (data[starts] != ord("{")) | (data[ends - 1] != ord("}"))
-    for row in np.flatnonzero(odd).tolist():
-        line = lines.text[starts[row] : ends[row]].strip(BLANKS)
-        odd[row] = line[:1] != b"{" or line[-1:] != b"}"
-    for row in np.flatnonzero(ends - starts > 2 * MOST_VALUES).tolist():
-        odd[row] = odd[row] or lines.has_many_values(int(index[row]))
-    if not is_utf8(lines.text):
-        for row in range(len(index)):
-            odd[row] = odd[row] or not is_utf8(lines.text[starts[row] : ends[row]])
-    brackets = np.flatnonzero((data & 0xDF) == ord("["))  # a brace is a bracket but for one bit
-    if len(brackets) - len(index) >= MOST_LEVELS:
-        count = np.searchsorted(brackets, ends) - np.searchsorted(brackets, starts)
-        for row in np.flatnonzero(count > MOST_LEVELS).tolist():
-            odd[row] = odd[row] or nested_levels(lines.text[starts[row] : ends[row]]) > MOST_LEVELS
-    return odd

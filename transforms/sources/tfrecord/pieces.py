@@ -161,7 +161,6 @@ def _range_of(file: RecordsPiece, start: int, stop: int) -> RecordsPiece:
 
 
 _WINDOW_BYTES: Final = 256 << 10
-
 _SEARCHED_BYTES: Final = 4 << 20
 """Beyond this no start is looked for: the file is cut elsewhere, or not at all."""
 
