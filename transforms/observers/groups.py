@@ -109,7 +109,7 @@ def find_groups(
 
     bits = min(max(rows - 1, 0) // bucket_rows, _MOST_BUCKETS - 1).bit_length()
     for alike in _by_bucket(taken(), bits) if bits else _at_once(taken()):
-        _look(alike, found, sizes if mark else None, across=across)
+        _add_groups(alike, found, sizes if mark else None, across=across)
     return found
 
 
@@ -161,7 +161,13 @@ def _repeated(halves: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.bool_]
     return twice[np.searchsorted(twice, numbers) % len(twice)] == numbers if len(twice) else None
 
 
-def _look(rows: Table, found: Groups, sizes: Sequence[int] | None, *, across: bool) -> None:
+def _add_groups(rows: Table, found: Groups, sizes: Sequence[int] | None, *, across: bool) -> None:
+    """Add the groups of equal digests in a bucket; with `across` those alone whose rows are in several splits.
+
+    digest   7  7  7  8  9  9      sorted
+    first    1  0  0  1  1  0      the first row of each digest
+    alone    0  0  0  1  0  0      no group: left out
+    """
     rows = rows[np.argsort(rows["high"], kind="stable")]
     if (rows["low"][1:] != rows["low"][:-1])[rows["high"][1:] == rows["high"][:-1]].any():
         rows = rows[np.lexsort((rows["low"], rows["high"]))]  # stable too
@@ -169,11 +175,8 @@ def _look(rows: Table, found: Groups, sizes: Sequence[int] | None, *, across: bo
     first[1:] = (rows["high"][1:] != rows["high"][:-1]) | (rows["low"][1:] != rows["low"][:-1])
     alone = first & np.append(first[1:], True)
     rows, first = rows[~alone], first[~alone]
-    if across and len(rows):
-        group, split = np.cumsum(first) - 1, rows["split"]
-        shared = np.zeros(group[-1] + 1, bool)
-        shared[group[split != split[first][group]]] = True  # a row in another split than the first of its group
-        rows, first = rows[shared[group]], first[shared[group]]
+    if across:
+        rows, first = _only_across(rows, first)
     if not len(rows):
         return
     starts = np.flatnonzero(first)
@@ -183,6 +186,13 @@ def _look(rows: Table, found: Groups, sizes: Sequence[int] | None, *, across: bo
     _show(rows, starts, found)
     if sizes is not None:
         _mark(rows[~first], found.gone, sizes)
+
+
+def _only_across(rows: Table, first: npt.NDArray[np.bool_]) -> tuple[Table, npt.NDArray[np.bool_]]:
+    group, split = np.cumsum(first) - 1, rows["split"]
+    shared = np.zeros(np.count_nonzero(first), bool)
+    shared[group[split != split[first][group]]] = True  # a row in another split than the first of its group
+    return rows[shared[group]], first[shared[group]]
 
 
 def _mark(rows: Table, gone: dict[int, npt.NDArray[np.uint8]], sizes: Sequence[int]) -> None:
