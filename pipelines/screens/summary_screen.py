@@ -22,151 +22,6 @@ from .terminal import Terminal, in_lines, plain_table, shown_path, what_may_go
 if TYPE_CHECKING:
     from ...transforms.dataset.integrity.verify_shard import Report
 
-
-# What the screens of a run and of its plan share: notes, the schema, new classes, what was left out.
-
-
-_MAX_CLASSES: Final = 20
-
-
-def print_notes(terminal: Terminal, done: Summary | PlanReport) -> None:
-    for text in done.detected:
-        terminal.text(f"Detected: {in_lines(text)}")
-    for warning in done.warnings:
-        terminal.text(f"Warning: {in_lines(warning)}", "yellow")
-    if done.order_note:
-        terminal.text(f"Order: {done.order_note}")
-
-
-def print_schema(terminal: Terminal, schema: Schema | None, choices: tuple[Choice, ...], *, planned: bool) -> None:
-    """Print a schema: of a plan with the reason of each type, after a run the first features alone."""
-    if schema is None:
-        return
-    most = MOST_FEATURES if planned else FEATURES_AFTER_A_RUN
-    terminal.out.print()
-    terminal.table(schema_table(schema, choices, reasons=planned, most=most))
-    if len(schema) > most:
-        terminal.text(f"and {more(len(schema) - most, 'feature')}; to list all of them, add --json")
-    names = {feature.name for feature in schema}
-    for choice in choices[:MOST_FEATURES] if planned else ():
-        if choice.column not in names:  # a column that became several features
-            terminal.text(f"{name_text(choice.column)}: {in_lines(choice.type)}: {in_lines(choice.reason)}")
-    nulls = None if planned else nulls_text(schema, choices)
-    if nulls is not None:
-        terminal.text(nulls)
-
-
-def print_rejected_before(terminal: Terminal, done: Summary | PlanReport) -> None:
-    if done.rejected_before:
-        terminal.text(in_lines(rejected_line(done.rejected_before, shown_path(done.path))), "yellow")
-
-
-def print_new_classes(terminal: Terminal, new: Mapping[str, Mapping[str, int]]) -> None:
-    for feature, classes in new.items():
-        shown = [f"{printable(name)} = {number}" for name, number in classes.items()]
-        more = f" and {len(shown) - _MAX_CLASSES:,} more" if len(shown) > _MAX_CLASSES else ""
-        what = "1 new class, and its number" if len(shown) == 1 else f"{len(shown):,} new classes, and their numbers"
-        terminal.text(f"{what} in {name_text(feature)}: {', '.join(shown[:_MAX_CLASSES])}{more}")
-
-
-def print_left_out(terminal: Terminal, skipped: Mapping[str, int], *, named: bool = False) -> None:
-    """Say what was left out; rows may have `named` some of it, and then hold the bytes."""
-    if skipped:
-        terminal.text(f"Left out{' (but as values of rows that name them)' if named else ''}: {left_out_text(skipped)}")
-
-
-# Print what the checks of a dataset found: after a run, and from its manifest.
-
-
-_NOT_COMPARED: Final = {"one split": "all records are in one split", "no value": "no record has a value"}
-
-_SHOWN_PAIRS: Final = 5
-"""So many pairs of splits that share records are shown; the manifest has all."""
-
-
-def print_checks(terminal: Terminal, manifest: Manifest, *, later: bool = False) -> None:
-    """Print what was found among the records that a generation added; `later` names it."""
-    where = " among the new records" if manifest.operation == "append" else ""
-    if later:
-        where = f" in what generation {manifest.generation} added"
-    _duplicates(terminal, manifest, where)
-    _leaks(terminal, manifest, where)
-
-
-def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
-    check = manifest.details.checks.get("leaks")
-    if check is None:
-        return
-    names = ", ".join(in_lines(name) for name in check["columns"])
-    if "not_compared" in check:
-        why = _NOT_COMPARED[check["not_compared"]]
-        terminal.text(f"Leaks of {names}: nothing to compare{where}: {why}", "yellow")
-        return
-    if not check["groups"]:
-        terminal.text(f"Leaks of {names}: none{where}")
-        return
-    are = "is" if check["groups"] == 1 else "are"
-    values = f"{counted(check['groups'], 'value')} {are} in more than one split{where}"
-    terminal.text(f"\nLeaks of {names}: {values}, with {counted(check['records'], 'record')}:", "bold yellow")
-    _shared(terminal, check, "value", "")
-    _examples(terminal, check, "value")
-    column = str(check["columns"][0])
-    scalars = [feature.name for feature in manifest.schema or () if feature.shape == ()]
-    key = next((name for name in scalars if name == column or name.startswith(f"{column}/")), None)
-    terminal.text(f"  {_leaks_fix(manifest.conversion.get('split', {}), key)}", "yellow")
-
-
-def _leaks_fix(rule: Mapping[str, Any], column: str | None) -> str:
-    """Return how values are kept in one split each, given the rule of the dataset and a feature of one value a row."""
-    keep, key = "to keep each in one split", Add("--split-key", column or "COLUMN")
-    if column is None and rule:
-        return f"{keep}, add a column with one text or number for each, and split by it: {key}"
-    if not rule:
-        return f"the splits are those of the source; {keep}, move its rows into one of them"
-    if "of" in rule:
-        return f"{keep} of those that are cut out of {rule['of']}: {key}; move the rows of the other splits"
-    if "column" in rule or "before" in rule:
-        return f"{keep}, instead of this rule: {Add('--split-fractions', 'train=0.9,val=0.1', key)}"
-    if rule.get("key") == column:
-        return f"{keep}, split the new records by the rule of the dataset: leave theirs out"
-    instead = next((f" instead of {name}" for name in ("key", "stratify") if name in rule), "")
-    return f"{keep}: {key}{instead}"
-
-
-def _shared(terminal: Terminal, check: Mapping[str, Any], what: str, of: str) -> None:
-    shared = sorted(check.get("splits", {}).items(), key=lambda pair: -pair[1])
-    for splits, groups in shared[:_SHOWN_PAIRS]:
-        alike = f"{counted(groups, what)}{of} {'is' if groups == 1 else 'are'}"
-        terminal.text(f"  {alike} in both {' and '.join(sorted(splits.split()))}", "yellow")
-    if len(shared) > _SHOWN_PAIRS:
-        terminal.text(f"  and {counted(len(shared) - _SHOWN_PAIRS, 'pair')} of splits more", "yellow")
-
-
-def _examples(terminal: Terminal, check: Mapping[str, Any], what: str) -> None:
-    for example in check.get("examples", ()):
-        more = example["records"] - len(example["places"])
-        others = f" and {more:,} more" if more else ""
-        terminal.text(f"  {' = '.join(in_lines(place) for place in example['places'])}{others}")
-    if check["groups"] > len(check.get("examples", ())):
-        terminal.text(f"  and {counted(check['groups'] - len(check['examples']), what)} more")
-
-
-def _duplicates(terminal: Terminal, manifest: Manifest, where: str) -> None:
-    check = manifest.details.checks.get("duplicates")
-    if check is None:
-        return
-    names = [in_lines(name) for name in check["columns"]]
-    alike = f" in {', '.join(names)}" if names else ""
-    if not check["records"]:
-        terminal.text(f"Duplicates{alike}: none{where}")
-        return
-    left = "left out" if check.get("action") == "drop" else "kept"
-    repeats = f"{counted(check['records'], 'record')} {'repeats' if check['records'] == 1 else 'repeat'}"
-    terminal.text(f"\nDuplicates{alike}: {repeats} an earlier one{where}, {left}:", "bold yellow")
-    _shared(terminal, check, "group", " of equal records")
-    _examples(terminal, check, "group")
-
-
 _RATES_AFTER: Final = 10.0
 """Seconds. Loading the engine takes up to two of them: of a shorter run that is much, and a rate would be too low."""
 
@@ -569,3 +424,147 @@ def _sampled_rejects(terminal: Terminal, plan: PlanReport) -> None:
         terminal.text(rejects_text(plan.sampled, rejects.by_code, rejects.groups))
         if plan.forecast is not None:
             terminal.text(plan.forecast.reject_line(), "bold red" if plan.forecast.fails else "yellow")
+
+
+# What the screens of a run and of its plan share: notes, the schema, new classes, what was left out.
+
+
+_MAX_CLASSES: Final = 20
+
+
+def print_notes(terminal: Terminal, done: Summary | PlanReport) -> None:
+    for text in done.detected:
+        terminal.text(f"Detected: {in_lines(text)}")
+    for warning in done.warnings:
+        terminal.text(f"Warning: {in_lines(warning)}", "yellow")
+    if done.order_note:
+        terminal.text(f"Order: {done.order_note}")
+
+
+def print_schema(terminal: Terminal, schema: Schema | None, choices: tuple[Choice, ...], *, planned: bool) -> None:
+    """Print a schema: of a plan with the reason of each type, after a run the first features alone."""
+    if schema is None:
+        return
+    most = MOST_FEATURES if planned else FEATURES_AFTER_A_RUN
+    terminal.out.print()
+    terminal.table(schema_table(schema, choices, reasons=planned, most=most))
+    if len(schema) > most:
+        terminal.text(f"and {more(len(schema) - most, 'feature')}; to list all of them, add --json")
+    names = {feature.name for feature in schema}
+    for choice in choices[:MOST_FEATURES] if planned else ():
+        if choice.column not in names:  # a column that became several features
+            terminal.text(f"{name_text(choice.column)}: {in_lines(choice.type)}: {in_lines(choice.reason)}")
+    nulls = None if planned else nulls_text(schema, choices)
+    if nulls is not None:
+        terminal.text(nulls)
+
+
+def print_rejected_before(terminal: Terminal, done: Summary | PlanReport) -> None:
+    if done.rejected_before:
+        terminal.text(in_lines(rejected_line(done.rejected_before, shown_path(done.path))), "yellow")
+
+
+def print_new_classes(terminal: Terminal, new: Mapping[str, Mapping[str, int]]) -> None:
+    for feature, classes in new.items():
+        shown = [f"{printable(name)} = {number}" for name, number in classes.items()]
+        more = f" and {len(shown) - _MAX_CLASSES:,} more" if len(shown) > _MAX_CLASSES else ""
+        what = "1 new class, and its number" if len(shown) == 1 else f"{len(shown):,} new classes, and their numbers"
+        terminal.text(f"{what} in {name_text(feature)}: {', '.join(shown[:_MAX_CLASSES])}{more}")
+
+
+def print_left_out(terminal: Terminal, skipped: Mapping[str, int], *, named: bool = False) -> None:
+    """Say what was left out; rows may have `named` some of it, and then hold the bytes."""
+    if skipped:
+        terminal.text(f"Left out{' (but as values of rows that name them)' if named else ''}: {left_out_text(skipped)}")
+
+
+# Print what the checks of a dataset found: after a run, and from its manifest.
+
+
+_NOT_COMPARED: Final = {"one split": "all records are in one split", "no value": "no record has a value"}
+
+_SHOWN_PAIRS: Final = 5
+"""So many pairs of splits that share records are shown; the manifest has all."""
+
+
+def print_checks(terminal: Terminal, manifest: Manifest, *, later: bool = False) -> None:
+    """Print what was found among the records that a generation added; `later` names it."""
+    where = " among the new records" if manifest.operation == "append" else ""
+    if later:
+        where = f" in what generation {manifest.generation} added"
+    _duplicates(terminal, manifest, where)
+    _leaks(terminal, manifest, where)
+
+
+def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
+    check = manifest.details.checks.get("leaks")
+    if check is None:
+        return
+    names = ", ".join(in_lines(name) for name in check["columns"])
+    if "not_compared" in check:
+        why = _NOT_COMPARED[check["not_compared"]]
+        terminal.text(f"Leaks of {names}: nothing to compare{where}: {why}", "yellow")
+        return
+    if not check["groups"]:
+        terminal.text(f"Leaks of {names}: none{where}")
+        return
+    are = "is" if check["groups"] == 1 else "are"
+    values = f"{counted(check['groups'], 'value')} {are} in more than one split{where}"
+    terminal.text(f"\nLeaks of {names}: {values}, with {counted(check['records'], 'record')}:", "bold yellow")
+    _shared(terminal, check, "value", "")
+    _examples(terminal, check, "value")
+    column = str(check["columns"][0])
+    scalars = [feature.name for feature in manifest.schema or () if feature.shape == ()]
+    key = next((name for name in scalars if name == column or name.startswith(f"{column}/")), None)
+    terminal.text(f"  {_leaks_fix(manifest.conversion.get('split', {}), key)}", "yellow")
+
+
+def _leaks_fix(rule: Mapping[str, Any], column: str | None) -> str:
+    """Return how values are kept in one split each, given the rule of the dataset and a feature of one value a row."""
+    keep, key = "to keep each in one split", Add("--split-key", column or "COLUMN")
+    if column is None and rule:
+        return f"{keep}, add a column with one text or number for each, and split by it: {key}"
+    if not rule:
+        return f"the splits are those of the source; {keep}, move its rows into one of them"
+    if "of" in rule:
+        return f"{keep} of those that are cut out of {rule['of']}: {key}; move the rows of the other splits"
+    if "column" in rule or "before" in rule:
+        return f"{keep}, instead of this rule: {Add('--split-fractions', 'train=0.9,val=0.1', key)}"
+    if rule.get("key") == column:
+        return f"{keep}, split the new records by the rule of the dataset: leave theirs out"
+    instead = next((f" instead of {name}" for name in ("key", "stratify") if name in rule), "")
+    return f"{keep}: {key}{instead}"
+
+
+def _shared(terminal: Terminal, check: Mapping[str, Any], what: str, of: str) -> None:
+    shared = sorted(check.get("splits", {}).items(), key=lambda pair: -pair[1])
+    for splits, groups in shared[:_SHOWN_PAIRS]:
+        alike = f"{counted(groups, what)}{of} {'is' if groups == 1 else 'are'}"
+        terminal.text(f"  {alike} in both {' and '.join(sorted(splits.split()))}", "yellow")
+    if len(shared) > _SHOWN_PAIRS:
+        terminal.text(f"  and {counted(len(shared) - _SHOWN_PAIRS, 'pair')} of splits more", "yellow")
+
+
+def _examples(terminal: Terminal, check: Mapping[str, Any], what: str) -> None:
+    for example in check.get("examples", ()):
+        more = example["records"] - len(example["places"])
+        others = f" and {more:,} more" if more else ""
+        terminal.text(f"  {' = '.join(in_lines(place) for place in example['places'])}{others}")
+    if check["groups"] > len(check.get("examples", ())):
+        terminal.text(f"  and {counted(check['groups'] - len(check['examples']), what)} more")
+
+
+def _duplicates(terminal: Terminal, manifest: Manifest, where: str) -> None:
+    check = manifest.details.checks.get("duplicates")
+    if check is None:
+        return
+    names = [in_lines(name) for name in check["columns"]]
+    alike = f" in {', '.join(names)}" if names else ""
+    if not check["records"]:
+        terminal.text(f"Duplicates{alike}: none{where}")
+        return
+    left = "left out" if check.get("action") == "drop" else "kept"
+    repeats = f"{counted(check['records'], 'record')} {'repeats' if check['records'] == 1 else 'repeat'}"
+    terminal.text(f"\nDuplicates{alike}: {repeats} an earlier one{where}, {left}:", "bold yellow")
+    _shared(terminal, check, "group", " of equal records")
+    _examples(terminal, check, "group")
