@@ -43,97 +43,6 @@ from ..storage.record_file import RecordRun, read_record_batches
 from .accounting import REFUSAL_FILE, Accounts, Ledger, Refusal, carried_lines, count_shard, leave_tally, source_lines
 from .second_pass import ShuffleTask, leave_findings, lost_between, plan_second_pass, read_findings, respill
 
-# Put the records that tasks set aside where the splitter wants them, when all are counted.
-#
-#     task 0   train │ val │ aside.0          aside.0 of all tasks, in their order ──▶ the splitter says where each goes
-#     task 1   train │ val │ aside.0          train of task 0: its parts, and one more with what came from its aside.0
-#
-# A stream that goes to one split whole is not written again: its parts become that split's.
-
-
-def settle(
-    spec: DatasetSpec, splitter: Settling, results: Sequence[TaskResult], observed: Any
-) -> tuple[list[TaskResult], list[dict[str, Went]]]:
-    """Return the results of tasks, in their order, without records that are set aside, and where these went."""
-    records: Counter[str] = Counter()
-    for result in results:
-        for name, split in result.splits.items():
-            records[name] += sum(part.records for part in split.parts)
-    reader = _Reader(spec, splitter.reads)
-    settlement = splitter.settle(
-        records, observed, lambda name: (given for result in results for _, given in reader.read(result, name))
-    )
-    whole = {stream: Went((name,)) for stream, name in settlement.whole}
-    went = [dict(whole) for _ in results]
-    return [_settled(spec, reader, settlement, *pair) for pair in zip(results, went, strict=True)], went
-
-
-class _Reader:
-    """Reads the records of a stream, and of their features those that a splitter looks at."""
-
-    def __init__(self, spec: DatasetSpec, names: tuple[str, ...]) -> None:
-        self._spec, self._names = spec, names
-        self._decoder = ExampleDecoder(spec.schema, names) if spec.schema is not None and names else None
-
-    def read(self, result: TaskResult, stream: str) -> Iterator[tuple[RecordRun, Candidates]]:
-        for part in result.splits[stream].parts if stream in result.splits else ():
-            path = self._spec.storage.path(f"{self._spec.staging}/{part.path}")
-            for run in read_record_batches(path):
-                step = len(run) if self._decoder is None else self._decoder.rows_at_once
-                for start in range(0, len(run), max(step, 1)):
-                    rows = np.arange(start, min(start + step, len(run)))
-                    taken = replace(run, payloads=run.payloads.take(rows), crcs=run.crcs[rows])
-                    yield taken, self._candidates(taken, result.task)
-
-    def _candidates(self, run: RecordRun, task: int) -> Candidates:
-        schema, columns = self._spec.schema or Schema(()), dict[str, FeatureColumn]()
-        if self._decoder is not None:
-            columns = columns_of(self._decoder.decode(run.payloads), schema, self._names)
-        return Candidates(schema, columns, len(run), run.payloads.take, task=task)
-
-
-def _settled(
-    spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
-) -> TaskResult:
-    """Return the result of a task whose records are all in splits, and add to `went` where they were dealt to."""
-    splits: dict[str, list[SplitParts]] = defaultdict(list)
-    gone = {*settlement.dealt, *(stream for stream, _ in settlement.whole)}
-    for name, split in result.splits.items():
-        if name not in gone:
-            splits[name].append(split)
-    for stream, name in settlement.whole:
-        if stream in result.splits:
-            splits[name].append(result.splits[stream])
-    if any(stream in result.splits for stream in settlement.dealt):
-        for name, split in _dealt(spec, reader, settlement, result, went).items():
-            splits[name].append(split)
-    return replace(result, splits={name: _joined(found) for name, found in sorted(splits.items())})
-
-
-def _dealt(
-    spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
-) -> dict[str, SplitParts]:
-    task = max((part.task for split in result.splits.values() for part in split.parts), default=0)
-    with new_parts(spec, task) as parts:
-        for stream in settlement.dealt:
-            names, dealt = dict[str, int](), [np.zeros(0, np.int8)]
-            for run, given in reader.read(result, stream):
-                assigned = settlement.deal(given)
-                numbers = [names.setdefault(name, len(names)) for name in assigned.names]
-                dealt.append(np.array(numbers, np.int8)[assigned.codes])
-                for code in np.unique(assigned.codes).tolist():
-                    rows = np.flatnonzero(assigned.codes == code)
-                    parts.of(assigned.names[code]).add(frames_in_place(run.payloads.take(rows), run.crcs[rows]))
-            went[stream] = Went(tuple(names), np.concatenate(dealt))
-    return parts.finished
-
-
-def _joined(found: Sequence[SplitParts]) -> SplitParts:
-    parts = [part for split in found for part in split.parts]
-    numbered = tuple(replace(part, number=number) for number, part in enumerate(parts))
-    return SplitParts(numbered, add_digests(split.digest for split in found))
-
-
 _SHOWN_PROBLEMS = 20
 
 _OF_OWN_PIPELINES: Final = (
@@ -544,3 +453,94 @@ def _ends_in(spec: DatasetSpec, piece: PartRange) -> I64:
 
 def _offsets_path(spec: DatasetSpec, part: Part) -> str:
     return f"{spec.staging}/{part.path.removesuffix(PART)}{OFFSETS}"
+
+
+# Put the records that tasks set aside where the splitter wants them, when all are counted.
+#
+#     task 0   train │ val │ aside.0          aside.0 of all tasks, in their order ──▶ the splitter says where each goes
+#     task 1   train │ val │ aside.0          train of task 0: its parts, and one more with what came from its aside.0
+#
+# A stream that goes to one split whole is not written again: its parts become that split's.
+
+
+def settle(
+    spec: DatasetSpec, splitter: Settling, results: Sequence[TaskResult], observed: Any
+) -> tuple[list[TaskResult], list[dict[str, Went]]]:
+    """Return the results of tasks, in their order, without records that are set aside, and where these went."""
+    records: Counter[str] = Counter()
+    for result in results:
+        for name, split in result.splits.items():
+            records[name] += sum(part.records for part in split.parts)
+    reader = _Reader(spec, splitter.reads)
+    settlement = splitter.settle(
+        records, observed, lambda name: (given for result in results for _, given in reader.read(result, name))
+    )
+    whole = {stream: Went((name,)) for stream, name in settlement.whole}
+    went = [dict(whole) for _ in results]
+    return [_settled(spec, reader, settlement, *pair) for pair in zip(results, went, strict=True)], went
+
+
+class _Reader:
+    """Reads the records of a stream, and of their features those that a splitter looks at."""
+
+    def __init__(self, spec: DatasetSpec, names: tuple[str, ...]) -> None:
+        self._spec, self._names = spec, names
+        self._decoder = ExampleDecoder(spec.schema, names) if spec.schema is not None and names else None
+
+    def read(self, result: TaskResult, stream: str) -> Iterator[tuple[RecordRun, Candidates]]:
+        for part in result.splits[stream].parts if stream in result.splits else ():
+            path = self._spec.storage.path(f"{self._spec.staging}/{part.path}")
+            for run in read_record_batches(path):
+                step = len(run) if self._decoder is None else self._decoder.rows_at_once
+                for start in range(0, len(run), max(step, 1)):
+                    rows = np.arange(start, min(start + step, len(run)))
+                    taken = replace(run, payloads=run.payloads.take(rows), crcs=run.crcs[rows])
+                    yield taken, self._candidates(taken, result.task)
+
+    def _candidates(self, run: RecordRun, task: int) -> Candidates:
+        schema, columns = self._spec.schema or Schema(()), dict[str, FeatureColumn]()
+        if self._decoder is not None:
+            columns = columns_of(self._decoder.decode(run.payloads), schema, self._names)
+        return Candidates(schema, columns, len(run), run.payloads.take, task=task)
+
+
+def _settled(
+    spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
+) -> TaskResult:
+    """Return the result of a task whose records are all in splits, and add to `went` where they were dealt to."""
+    splits: dict[str, list[SplitParts]] = defaultdict(list)
+    gone = {*settlement.dealt, *(stream for stream, _ in settlement.whole)}
+    for name, split in result.splits.items():
+        if name not in gone:
+            splits[name].append(split)
+    for stream, name in settlement.whole:
+        if stream in result.splits:
+            splits[name].append(result.splits[stream])
+    if any(stream in result.splits for stream in settlement.dealt):
+        for name, split in _dealt(spec, reader, settlement, result, went).items():
+            splits[name].append(split)
+    return replace(result, splits={name: _joined(found) for name, found in sorted(splits.items())})
+
+
+def _dealt(
+    spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
+) -> dict[str, SplitParts]:
+    task = max((part.task for split in result.splits.values() for part in split.parts), default=0)
+    with new_parts(spec, task) as parts:
+        for stream in settlement.dealt:
+            names, dealt = dict[str, int](), [np.zeros(0, np.int8)]
+            for run, given in reader.read(result, stream):
+                assigned = settlement.deal(given)
+                numbers = [names.setdefault(name, len(names)) for name in assigned.names]
+                dealt.append(np.array(numbers, np.int8)[assigned.codes])
+                for code in np.unique(assigned.codes).tolist():
+                    rows = np.flatnonzero(assigned.codes == code)
+                    parts.of(assigned.names[code]).add(frames_in_place(run.payloads.take(rows), run.crcs[rows]))
+            went[stream] = Went(tuple(names), np.concatenate(dealt))
+    return parts.finished
+
+
+def _joined(found: Sequence[SplitParts]) -> SplitParts:
+    parts = [part for split in found for part in split.parts]
+    numbered = tuple(replace(part, number=number) for number, part in enumerate(parts))
+    return SplitParts(numbered, add_digests(split.digest for split in found))
