@@ -41,9 +41,6 @@ PIECE_BYTES: Final = 8 << 20
 FIRST_PAUSE: Final = 0.2
 
 
-# The contract.
-
-
 MARK: Final = "shardmill-write"
 
 

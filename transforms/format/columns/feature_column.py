@@ -41,6 +41,119 @@ from ..wording.hints import Set, set_column
 from ..wording.printable import VALUE_LIMIT, printable
 from .numbers import BadValues, float_values, int64_values
 
+DEFAULT_FIELD_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conversion:
+    """A column, what is wrong with it by row, and what its float64 values lost."""
+
+    column: FeatureColumn
+    problems: tuple[CellProblem, ...] = ()
+    narrowing: Narrowing | None = None
+
+
+def columns_of(batch: pa.RecordBatch, schema: Schema, names: Collection[str]) -> dict[str, FeatureColumn]:
+    """Return some features of existing records, whose batch is of the schema, by name."""
+    wanted = (feature for feature in schema if feature.name in names)
+    return {feature.name: feature_column(batch[feature.name], feature).column for feature in wanted}
+
+
+_SAME: Final[dict[tuple[int, str, str], npt.DTypeLike]] = {
+    (pa.int64().id, "int64", "int64"): np.dtype(np.int64),
+    (pa.float32().id, "float32", "float"): np.dtype(np.float32),
+}
+"""Arrow values that are those of a feature as they are, by types and kind."""
+
+
+def feature_column(
+    array: pa.Array,
+    feature: Feature,
+    *,
+    excused: Collection[int] = (),
+    field_bytes_limit: int = DEFAULT_FIELD_BYTES,
+) -> Conversion:
+    """Return the values of one feature from an Arrow array of any supported type, with any offset.
+
+    `excused` are rows whose cell is known to be bad, and is null for that reason. There is at most one problem a row.
+    Raises `SchemaError` where the array's type or shape is not that of the feature.
+    """
+    same = _SAME.get((array.type.id, feature.type, feature.kind))
+    if same is not None and feature.shape == () and not array.null_count:
+        return Conversion(FeatureColumn(feature.name, feature.kind, raw_values(array, same)))
+    cells = cells_of(array, feature)
+    form = form_of(feature)
+    _check_type(cells.values.type, feature, form)
+    bad: list[BadValues] = []
+    narrowing = None
+    buffers: tuple[pa.Buffer, ...] = ()
+    values: npt.NDArray[Any]
+    written = cells.values
+    if form.write is not None and not types.is_null(written.type):
+        written = form.write(written)
+    if types.is_null(written.type):
+        values = np.zeros(
+            len(cells.values), {"int64": np.int64, "float": np.float32, "bytes": np.complex128}[feature.kind]
+        )
+    elif feature.kind == "int64":
+        values, bad = int64_values(written, feature)
+    elif feature.kind == "float":
+        values, bad, narrowing = float_values(written, feature)
+    else:
+        values, buffers, bad = bytes_values(written, feature, field_bytes_limit)
+    column = FeatureColumn(feature.name, feature.kind, values, buffers, cells.offsets, cells.present)
+    problems = tuple(_problems(cells, feature, bad, excused))
+    return Conversion(column, problems, narrowing)
+
+
+def absent_column(feature: Feature, rows: int, *, excused: Collection[int] = ()) -> Conversion:
+    return feature_column(pa.nulls(rows), feature, excused=excused)
+
+
+def _check_type(scalar: pa.DataType, feature: Feature, form: Form) -> None:
+    if not (form.takes(scalar) or types.is_null(scalar)):
+        raise SchemaError(
+            f'column "{printable(feature.name)}": the batch holds {scalar}, '
+            f"but the schema has {feature.type} as {feature.kind} list"
+        )
+
+
+def _problems(cells: Cells, feature: Feature, bad: list[BadValues], excused: Collection[int]) -> Iterator[CellProblem]:
+    """Yield at most one problem a row, of a list its first; none of `excused` rows, whose cell is known to be bad."""
+    by_row: dict[int, CellError] = {}
+    if cells.offsets is not None and cells.values.null_count:
+        bad = [_null_values(cells.values, feature), *bad]
+    for values in bad:
+        for position in values.positions.tolist():
+            row = cells.row_of(position)
+            if row not in excused:
+                by_row.setdefault(row, values.error(feature.name, position))
+    if cells.present is not None and not feature.nullable:
+        for row in np.flatnonzero(~cells.present).tolist():
+            if row not in excused:
+                by_row.setdefault(row, _not_null_error(feature))
+    for row in sorted(by_row):
+        yield CellProblem(row, by_row[row])
+
+
+def _null_values(values: pa.Array, feature: Feature) -> BadValues:
+    valid = valid_mask(values)
+    positions = np.zeros(0, np.int64) if valid is None else np.flatnonzero(~valid)
+    says = nulls_in_lists(feature.name, values.type)
+    return BadValues(positions, "NULL_IN_LIST", feature.type, lambda _: "null", says)
+
+
+def _not_null_error(feature: Feature) -> CellError:
+    return CellError(
+        feature.name,
+        "DECLARED_NOT_NULL",
+        "null",
+        feature.type,
+        f"null, but the schema says that it never is; declare it: {set_column(feature.name, 'nullable', 'true')}",
+        "null, but the dataset's schema says that it never is: give it a value",
+    )
+
+
 # Lists of any Arrow layout as flat values and offsets.
 #
 #     list      offsets  0 2 2 5        values  a b c d e        sliced, so offsets need not begin at 0
@@ -365,116 +478,3 @@ def _starts_of(values: pa.Array) -> Callable[[int], str]:
         return printable(raw[position].as_py()[: 4 * VALUE_LIMIT + 4])
 
     return show
-
-
-DEFAULT_FIELD_BYTES: Final = 64 << 20
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Conversion:
-    """A column, what is wrong with it by row, and what its float64 values lost."""
-
-    column: FeatureColumn
-    problems: tuple[CellProblem, ...] = ()
-    narrowing: Narrowing | None = None
-
-
-def columns_of(batch: pa.RecordBatch, schema: Schema, names: Collection[str]) -> dict[str, FeatureColumn]:
-    """Return some features of existing records, whose batch is of the schema, by name."""
-    wanted = (feature for feature in schema if feature.name in names)
-    return {feature.name: feature_column(batch[feature.name], feature).column for feature in wanted}
-
-
-_SAME: Final[dict[tuple[int, str, str], npt.DTypeLike]] = {
-    (pa.int64().id, "int64", "int64"): np.dtype(np.int64),
-    (pa.float32().id, "float32", "float"): np.dtype(np.float32),
-}
-"""Arrow values that are those of a feature as they are, by types and kind."""
-
-
-def feature_column(
-    array: pa.Array,
-    feature: Feature,
-    *,
-    excused: Collection[int] = (),
-    field_bytes_limit: int = DEFAULT_FIELD_BYTES,
-) -> Conversion:
-    """Return the values of one feature from an Arrow array of any supported type, with any offset.
-
-    `excused` are rows whose cell is known to be bad, and is null for that reason. There is at most one problem a row.
-    Raises `SchemaError` where the array's type or shape is not that of the feature.
-    """
-    same = _SAME.get((array.type.id, feature.type, feature.kind))
-    if same is not None and feature.shape == () and not array.null_count:
-        return Conversion(FeatureColumn(feature.name, feature.kind, raw_values(array, same)))
-    cells = cells_of(array, feature)
-    form = form_of(feature)
-    _check_type(cells.values.type, feature, form)
-    bad: list[BadValues] = []
-    narrowing = None
-    buffers: tuple[pa.Buffer, ...] = ()
-    values: npt.NDArray[Any]
-    written = cells.values
-    if form.write is not None and not types.is_null(written.type):
-        written = form.write(written)
-    if types.is_null(written.type):
-        values = np.zeros(
-            len(cells.values), {"int64": np.int64, "float": np.float32, "bytes": np.complex128}[feature.kind]
-        )
-    elif feature.kind == "int64":
-        values, bad = int64_values(written, feature)
-    elif feature.kind == "float":
-        values, bad, narrowing = float_values(written, feature)
-    else:
-        values, buffers, bad = bytes_values(written, feature, field_bytes_limit)
-    column = FeatureColumn(feature.name, feature.kind, values, buffers, cells.offsets, cells.present)
-    problems = tuple(_problems(cells, feature, bad, excused))
-    return Conversion(column, problems, narrowing)
-
-
-def absent_column(feature: Feature, rows: int, *, excused: Collection[int] = ()) -> Conversion:
-    return feature_column(pa.nulls(rows), feature, excused=excused)
-
-
-def _check_type(scalar: pa.DataType, feature: Feature, form: Form) -> None:
-    if not (form.takes(scalar) or types.is_null(scalar)):
-        raise SchemaError(
-            f'column "{printable(feature.name)}": the batch holds {scalar}, '
-            f"but the schema has {feature.type} as {feature.kind} list"
-        )
-
-
-def _problems(cells: Cells, feature: Feature, bad: list[BadValues], excused: Collection[int]) -> Iterator[CellProblem]:
-    """Yield at most one problem a row, of a list its first; none of `excused` rows, whose cell is known to be bad."""
-    by_row: dict[int, CellError] = {}
-    if cells.offsets is not None and cells.values.null_count:
-        bad = [_null_values(cells.values, feature), *bad]
-    for values in bad:
-        for position in values.positions.tolist():
-            row = cells.row_of(position)
-            if row not in excused:
-                by_row.setdefault(row, values.error(feature.name, position))
-    if cells.present is not None and not feature.nullable:
-        for row in np.flatnonzero(~cells.present).tolist():
-            if row not in excused:
-                by_row.setdefault(row, _not_null_error(feature))
-    for row in sorted(by_row):
-        yield CellProblem(row, by_row[row])
-
-
-def _null_values(values: pa.Array, feature: Feature) -> BadValues:
-    valid = valid_mask(values)
-    positions = np.zeros(0, np.int64) if valid is None else np.flatnonzero(~valid)
-    says = nulls_in_lists(feature.name, values.type)
-    return BadValues(positions, "NULL_IN_LIST", feature.type, lambda _: "null", says)
-
-
-def _not_null_error(feature: Feature) -> CellError:
-    return CellError(
-        feature.name,
-        "DECLARED_NOT_NULL",
-        "null",
-        feature.type,
-        f"null, but the schema says that it never is; declare it: {set_column(feature.name, 'nullable', 'true')}",
-        "null, but the dataset's schema says that it never is: give it a value",
-    )

@@ -27,6 +27,105 @@ from ..schema.column_types import DEFAULT_UNIT, column_type
 from ..schema.schema import Feature, Schema
 from .tfds import SplitShards, labels_file_name, tfds_files
 
+_LAST: Final = ("features.json", "dataset_info.json")
+"""TFDS opens a folder by `dataset_info.json`: it is replaced when everything that it leads to is there."""
+
+
+def sidecar_files(
+    manifest: Manifest, wanted: Collection[str], image_formats: Collection[str] | None
+) -> dict[str, bytes]:
+    """Return the sidecars of a generation by their names, in the order in which they are to be replaced.
+
+    `wanted` are the groups of `output.sidecars`; the manifest's own list of sidecars is not looked at, so it can be
+    made from the names returned here. `image_formats` are the formats (`image/format`) that occur among the dataset's
+    records, or None where that is not known: then images stay bytes for TFDS.
+    Records without a schema have none of these files.
+    """
+    if manifest.schema is None:
+        return {}
+    files: dict[str, bytes] = {}
+    if "tfx" in wanted:
+        files["schema.pbtxt"] = schema_text(manifest.schema, manifest.labels)
+    if "croissant" in wanted:
+        files[CROISSANT] = croissant(manifest)
+    if "label_map" in wanted:
+        files |= label_maps(manifest.schema, manifest.labels)
+    if "tfds" in wanted:
+        files |= tfds_files(
+            name=manifest.name,
+            version=manifest.version,
+            compression=manifest.compression,
+            shard_name=manifest.shard_name,
+            schema=manifest.schema if manifest.parent is None else manifest.schema.with_any_sizes(),
+            labels=manifest.labels,
+            splits=[
+                SplitShards(name, tuple(one.records for one in split.shards), split.bytes, _paths(split))
+                for name, split in manifest.splits.items()
+            ],
+            image_formats=image_formats,
+            columns=manifest.columns,
+            adopted=bool(manifest.details.adopted),
+        )
+    return {name: files[name] for name in in_publishing_order(files)}
+
+
+def _paths(split: SplitEntry) -> tuple[str, ...]:
+    return tuple(shard.path for shard in split.shards)
+
+
+def groups_of(names: Collection[str]) -> tuple[str, ...]:
+    """Return the groups that some sidecars are of, the indexes of shards aside.
+
+    >>> groups_of(["features.json", "kind.labels.txt", "label_map.pbtxt", "index/train-00000.idx"])
+    ('tfds', 'label_map')
+    """
+    marks = {"tfds": "features.json", "tfx": "schema.pbtxt", "croissant": CROISSANT}
+    groups = [group for group, name in marks.items() if name in names]
+    return (*groups, *(["label_map"] if any(name.endswith(LABEL_MAP) for name in names) else []))
+
+
+def in_publishing_order(names: Iterable[str]) -> list[str]:
+    """Return the names of sidecars in the order in which they are to be replaced: what readers begin with comes last.
+
+    >>> in_publishing_order(["dataset_info.json", "schema.pbtxt", "features.json"])
+    ['schema.pbtxt', 'features.json', 'dataset_info.json']
+    """
+    return sorted(names, key=lambda name: (_LAST.index(name) + 1 if name in _LAST else 0, name))
+
+
+# The index of a shard: where each record begins. One file beside the shard, as numbers or as text.
+#
+#     index/train-00000.offsets     0 142 281 ...     uint64, little-endian: record i is bytes [i] to [i + 1]
+#     index/train-00000.idx         0 142             text: `offset length`, a line a record
+#                                   142 139
+#
+# All numbers are bytes, framing included (8 bytes length, its CRC, the payload, its CRC). Offsets are what this
+# project reads, mapped as they are: n records have n + 1 of them, the last one is the size of the shard. The text is
+# what NVIDIA DALI and vahidk/tfrecord read. Source: DALI's and tfrecord's own `tfrecord2idx`.
+
+
+def index_data(offsets: npt.NDArray[np.int64], kind: IndexKind) -> bytes:
+    r"""Return the index of an uncompressed shard; `offsets` are where its records begin, and its size.
+
+    >>> index_data(np.array([0, 142, 281]), "text")
+    b'0 142\n142 139\n'
+    >>> index_data(np.array([0, 142]), "binary")
+    b'\x00\x00\x00\x00\x00\x00\x00\x00\x8e\x00\x00\x00\x00\x00\x00\x00'
+    """
+    if kind == "binary":
+        return offsets.astype("<u8").tobytes()
+    pairs = zip(offsets[:-1].tolist(), np.diff(offsets).tolist(), strict=True)
+    return b"".join(b"%d %d\n" % pair for pair in pairs)
+
+
+def offsets_in(data: bytes, kind: IndexKind) -> npt.NDArray[np.int64]:
+    """Raise `ValueError` where the data are not an index of this kind."""
+    if kind == "binary":
+        return np.frombuffer(data, "<i8")
+    numbers = np.array(data.split(), np.int64).reshape(-1, 2)
+    return np.concatenate((np.zeros(1, np.int64), numbers.sum(axis=1)))
+
+
 # `croissant.json`: a dataset as MLCommons' Croissant 1.1 describes it, for search engines and for machines.
 #
 #     distribution   the shards, by globs
@@ -291,102 +390,3 @@ def _block(name: str, lines: Iterable[str]) -> list[str]:
 def quoted(text: str) -> str:
     """Return a string literal of protobuf's text format; control characters are octal escapes."""
     return '"' + "".join(_ESCAPES.get(c, f"\\{ord(c):03o}" if ord(c) < 32 or ord(c) == 127 else c) for c in text) + '"'
-
-
-_LAST: Final = ("features.json", "dataset_info.json")
-"""TFDS opens a folder by `dataset_info.json`: it is replaced when everything that it leads to is there."""
-
-
-def sidecar_files(
-    manifest: Manifest, wanted: Collection[str], image_formats: Collection[str] | None
-) -> dict[str, bytes]:
-    """Return the sidecars of a generation by their names, in the order in which they are to be replaced.
-
-    `wanted` are the groups of `output.sidecars`; the manifest's own list of sidecars is not looked at, so it can be
-    made from the names returned here. `image_formats` are the formats (`image/format`) that occur among the dataset's
-    records, or None where that is not known: then images stay bytes for TFDS.
-    Records without a schema have none of these files.
-    """
-    if manifest.schema is None:
-        return {}
-    files: dict[str, bytes] = {}
-    if "tfx" in wanted:
-        files["schema.pbtxt"] = schema_text(manifest.schema, manifest.labels)
-    if "croissant" in wanted:
-        files[CROISSANT] = croissant(manifest)
-    if "label_map" in wanted:
-        files |= label_maps(manifest.schema, manifest.labels)
-    if "tfds" in wanted:
-        files |= tfds_files(
-            name=manifest.name,
-            version=manifest.version,
-            compression=manifest.compression,
-            shard_name=manifest.shard_name,
-            schema=manifest.schema if manifest.parent is None else manifest.schema.with_any_sizes(),
-            labels=manifest.labels,
-            splits=[
-                SplitShards(name, tuple(one.records for one in split.shards), split.bytes, _paths(split))
-                for name, split in manifest.splits.items()
-            ],
-            image_formats=image_formats,
-            columns=manifest.columns,
-            adopted=bool(manifest.details.adopted),
-        )
-    return {name: files[name] for name in in_publishing_order(files)}
-
-
-def _paths(split: SplitEntry) -> tuple[str, ...]:
-    return tuple(shard.path for shard in split.shards)
-
-
-def groups_of(names: Collection[str]) -> tuple[str, ...]:
-    """Return the groups that some sidecars are of, the indexes of shards aside.
-
-    >>> groups_of(["features.json", "kind.labels.txt", "label_map.pbtxt", "index/train-00000.idx"])
-    ('tfds', 'label_map')
-    """
-    marks = {"tfds": "features.json", "tfx": "schema.pbtxt", "croissant": CROISSANT}
-    groups = [group for group, name in marks.items() if name in names]
-    return (*groups, *(["label_map"] if any(name.endswith(LABEL_MAP) for name in names) else []))
-
-
-def in_publishing_order(names: Iterable[str]) -> list[str]:
-    """Return the names of sidecars in the order in which they are to be replaced: what readers begin with comes last.
-
-    >>> in_publishing_order(["dataset_info.json", "schema.pbtxt", "features.json"])
-    ['schema.pbtxt', 'features.json', 'dataset_info.json']
-    """
-    return sorted(names, key=lambda name: (_LAST.index(name) + 1 if name in _LAST else 0, name))
-
-
-# The index of a shard: where each record begins. One file beside the shard, as numbers or as text.
-#
-#     index/train-00000.offsets     0 142 281 ...     uint64, little-endian: record i is bytes [i] to [i + 1]
-#     index/train-00000.idx         0 142             text: `offset length`, a line a record
-#                                   142 139
-#
-# All numbers are bytes, framing included (8 bytes length, its CRC, the payload, its CRC). Offsets are what this
-# project reads, mapped as they are: n records have n + 1 of them, the last one is the size of the shard. The text is
-# what NVIDIA DALI and vahidk/tfrecord read. Source: DALI's and tfrecord's own `tfrecord2idx`.
-
-
-def index_data(offsets: npt.NDArray[np.int64], kind: IndexKind) -> bytes:
-    r"""Return the index of an uncompressed shard; `offsets` are where its records begin, and its size.
-
-    >>> index_data(np.array([0, 142, 281]), "text")
-    b'0 142\n142 139\n'
-    >>> index_data(np.array([0, 142]), "binary")
-    b'\x00\x00\x00\x00\x00\x00\x00\x00\x8e\x00\x00\x00\x00\x00\x00\x00'
-    """
-    if kind == "binary":
-        return offsets.astype("<u8").tobytes()
-    pairs = zip(offsets[:-1].tolist(), np.diff(offsets).tolist(), strict=True)
-    return b"".join(b"%d %d\n" % pair for pair in pairs)
-
-
-def offsets_in(data: bytes, kind: IndexKind) -> npt.NDArray[np.int64]:
-    """Raise `ValueError` where the data are not an index of this kind."""
-    if kind == "binary":
-        return np.frombuffer(data, "<i8")
-    numbers = np.array(data.split(), np.int64).reshape(-1, 2)
-    return np.concatenate((np.zeros(1, np.int64), numbers.sum(axis=1)))

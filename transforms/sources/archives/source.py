@@ -176,66 +176,6 @@ class ArchiveSource(FileSource):
             rule="folders" if folders.splits and layout == "auto" else "",
         )
 
-    def _refuse_exports(
-        self, entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence], found: Found
-    ) -> None:
-        """Raise `SourceError` for pictures whose annotations are in other folders, or whose classes are in a table."""
-        entry, export = next(
-            ((at, it.export) for at, it in zip(entries, archives, strict=True) if it.export), (None, None)
-        )
-        table = table_beside(found)
-        if entry is not None and export is not None:
-            what = f"{export[0]} ({printable_path(export[1])})"
-        elif table:
-            entry, what = entries[0], f".{table} tables beside pictures"
-        else:
-            return
-        means = f"to read its members as samples: {Set('input.detect', 'none')}"
-        if is_object(entry.path):
-            raise SourceError(entry.name, f"holds {what}, read from folders alone; unpack it on a disk first; {means}")
-        unpack = self._unpacked([typed_path(os.fsdecode(one.path)) for one in entries], archives)
-        raise SourceError(entry.name, f"holds {what}, read from folders alone; unpack it first: {unpack}; {means}")
-
-    def _unpacked(self, files: Sequence[str], archives: Sequence[ArchiveEvidence]) -> str:
-        """Return the commands that unpack archives, into one folder where they hold different folders, and read it."""
-        stems = [os.path.join(os.path.dirname(one), os.path.basename(one).partition(".")[0]) for one in files]
-        root = stems[0] if len(stems) == 1 else os.path.join(os.path.dirname(files[0]), "unpacked")
-        said = [{one.export[1].rpartition(b"/")[0]} if one.export else one.folders or () for one in archives]
-        tops = [folder for some in said for folder in {one.partition(b"/")[0] for one in some}]
-        alone = b"" not in tops and len({*tops}) == len(tops)
-        folders = [root if len(stems) == 1 or alone else os.path.join(root, os.path.basename(one)) for one in stems]
-        into = "-C" if self.options.format == "tar" else "-d"
-        steps = [Foreign("mkdir", "-p", *dict.fromkeys(folders))]
-        for file, folder in zip(files, folders, strict=True):
-            steps.append(Foreign(*_UNPACK[self.options.format], file, into, folder))
-        return " && ".join(map(str, [*steps, self.settings.call.plain([root])]))
-
-    def _named_by_classes(self, entries: Sequence[SourceEntry], found: Found) -> Iterator[str]:
-        """Yield how pictures without classes get them, where each archive may be named by a class: cat.tar, dog.tar."""
-        paths = [os.fsdecode(one.path) for one in entries]
-        alone = [one for one in paths if sum(os.path.dirname(one) == os.path.dirname(other) for other in paths) == 1]
-        alone = [] if len(alone) == len(paths) else alone
-        others = [one for one in paths if one in alone or split_in_words(os.path.basename(one).partition(".")[0])]
-        paths = [one for one in paths if one not in others]
-        stems = {os.path.basename(one).partition(".")[0] for one in paths}
-        words = {re.sub("[0-9]", "", one) for one in stems}
-        classes = len(stems) == len(words) > 1 or (len(stems) > 1 and all(map(_SYNSET.fullmatch, stems)))
-        plain = found.folders == {b""} and not found.json.columns and set(found.columns) == set(found.pictures)
-        if not classes or not plain or is_object(entries[0].path):
-            return
-        first = typed_path(paths[0])
-        folder = first.partition(".")[0] if first[0] != "." else first.rpartition(".")[0]
-        into = "-C" if self.options.format == "tar" else "-d"
-        unpack = Foreign(*_UNPACK[self.options.format], first, into, folder)
-        roots = self.options.paths if all(map(os.path.isdir, self.options.paths)) else [os.path.dirname(first) or "."]
-        roots = sorted({os.path.dirname(typed_path(one)) or "." for one in paths}) if others else roots
-        read = self.settings.call.afterwards.reading(roots, Set("input.ignore", [f"*.{self.options.format}"]))
-        left = f" (which leaves out {first_names([typed_path(one) for one in others], 8)})" if others else ""
-        yield (
-            f"the names of the archives are not read: {first_names(sorted(stems), 8)}; if they are classes, unpack "
-            f"each into a folder of its name{left}: {Foreign('mkdir', folder)} && {unpack}; then: {read}"
-        )
-
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
         frozen = survey.frozen
         assert isinstance(frozen, ArchiveFrozen)
@@ -343,6 +283,66 @@ class ArchiveSource(FileSource):
             return data if data is None or column.form in (Form.PICTURE, Form.BYTES) else bytes(data)  # text, held once
         except MemberError as error:
             return error
+
+    def _refuse_exports(
+        self, entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence], found: Found
+    ) -> None:
+        """Raise `SourceError` for pictures whose annotations are in other folders, or whose classes are in a table."""
+        entry, export = next(
+            ((at, it.export) for at, it in zip(entries, archives, strict=True) if it.export), (None, None)
+        )
+        table = table_beside(found)
+        if entry is not None and export is not None:
+            what = f"{export[0]} ({printable_path(export[1])})"
+        elif table:
+            entry, what = entries[0], f".{table} tables beside pictures"
+        else:
+            return
+        means = f"to read its members as samples: {Set('input.detect', 'none')}"
+        if is_object(entry.path):
+            raise SourceError(entry.name, f"holds {what}, read from folders alone; unpack it on a disk first; {means}")
+        unpack = self._unpacked([typed_path(os.fsdecode(one.path)) for one in entries], archives)
+        raise SourceError(entry.name, f"holds {what}, read from folders alone; unpack it first: {unpack}; {means}")
+
+    def _unpacked(self, files: Sequence[str], archives: Sequence[ArchiveEvidence]) -> str:
+        """Return the commands that unpack archives, into one folder where they hold different folders, and read it."""
+        stems = [os.path.join(os.path.dirname(one), os.path.basename(one).partition(".")[0]) for one in files]
+        root = stems[0] if len(stems) == 1 else os.path.join(os.path.dirname(files[0]), "unpacked")
+        said = [{one.export[1].rpartition(b"/")[0]} if one.export else one.folders or () for one in archives]
+        tops = [folder for some in said for folder in {one.partition(b"/")[0] for one in some}]
+        alone = b"" not in tops and len({*tops}) == len(tops)
+        folders = [root if len(stems) == 1 or alone else os.path.join(root, os.path.basename(one)) for one in stems]
+        into = "-C" if self.options.format == "tar" else "-d"
+        steps = [Foreign("mkdir", "-p", *dict.fromkeys(folders))]
+        for file, folder in zip(files, folders, strict=True):
+            steps.append(Foreign(*_UNPACK[self.options.format], file, into, folder))
+        return " && ".join(map(str, [*steps, self.settings.call.plain([root])]))
+
+    def _named_by_classes(self, entries: Sequence[SourceEntry], found: Found) -> Iterator[str]:
+        """Yield how pictures without classes get them, where each archive may be named by a class: cat.tar, dog.tar."""
+        paths = [os.fsdecode(one.path) for one in entries]
+        alone = [one for one in paths if sum(os.path.dirname(one) == os.path.dirname(other) for other in paths) == 1]
+        alone = [] if len(alone) == len(paths) else alone
+        others = [one for one in paths if one in alone or split_in_words(os.path.basename(one).partition(".")[0])]
+        paths = [one for one in paths if one not in others]
+        stems = {os.path.basename(one).partition(".")[0] for one in paths}
+        words = {re.sub("[0-9]", "", one) for one in stems}
+        classes = len(stems) == len(words) > 1 or (len(stems) > 1 and all(map(_SYNSET.fullmatch, stems)))
+        plain = found.folders == {b""} and not found.json.columns and set(found.columns) == set(found.pictures)
+        if not classes or not plain or is_object(entries[0].path):
+            return
+        first = typed_path(paths[0])
+        folder = first.partition(".")[0] if first[0] != "." else first.rpartition(".")[0]
+        into = "-C" if self.options.format == "tar" else "-d"
+        unpack = Foreign(*_UNPACK[self.options.format], first, into, folder)
+        roots = self.options.paths if all(map(os.path.isdir, self.options.paths)) else [os.path.dirname(first) or "."]
+        roots = sorted({os.path.dirname(typed_path(one)) or "." for one in paths}) if others else roots
+        read = self.settings.call.afterwards.reading(roots, Set("input.ignore", [f"*.{self.options.format}"]))
+        left = f" (which leaves out {first_names([typed_path(one) for one in others], 8)})" if others else ""
+        yield (
+            f"the names of the archives are not read: {first_names(sorted(stems), 8)}; if they are classes, unpack "
+            f"each into a folder of its name{left}: {Foreign('mkdir', folder)} && {unpack}; then: {read}"
+        )
 
 
 def _emptied(batch: list[Numbered]) -> list[Numbered]:

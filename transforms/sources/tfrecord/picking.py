@@ -37,6 +37,63 @@ if TYPE_CHECKING:
     from ..registry.options import TfrecordInput
 
 
+@dataclass(frozen=True, slots=True)
+class Picking:
+    """Which records of a schema are kept: `columns` are made of the features that have to be decoded for it."""
+
+    columns: SourceColumns
+    where: Where | None
+    drop_where: Where | None
+    keys: Keys | None
+
+    @classmethod
+    def plan(cls, frozen: Frozen, options: TfrecordInput, keys: Keys | None) -> Picking | None:
+        """Return what the options ask for, None where they keep all.
+
+        Raises:
+            UsageError: records are plain bytes.
+            SchemaError: an expression names no column, or does not fit its type.
+        """
+        where = None if options.where is None else Where(options.where, declares=False)
+        drop_where = (
+            None if options.drop_where is None else Where(options.drop_where, "input.drop_where", declares=False)
+        )
+        if where is None and drop_where is None and keys is None:
+            return None
+        every = columns_of(frozen).schema
+        for one in (where, drop_where):
+            if one is not None:
+                one.plan([Column(column, column.name) for column in every])
+        names = [name for one in (where, drop_where) if one is not None for name in one.reads]
+        names += [one.name for one in keys.columns] if keys is not None else []
+        return cls(columns_of(frozen, list(dict.fromkeys(names))), where, drop_where, keys)
+
+    def left_out(self, decoded: pa.RecordBatch, file: str) -> npt.NDArray[np.bool_]:
+        """Return which records go; `decoded` are the features of the columns."""
+        batch = self.columns.batch(decoded.select(self.columns.features), file)
+        gone = np.zeros(batch.num_rows, np.bool_)
+        if self.where is not None:
+            gone |= ~_holds(self.where, batch, file)
+        if self.drop_where is not None:
+            gone |= _holds(self.drop_where, batch, file)
+        if self.keys is not None:
+            gone |= self.keys.numbers(batch) >= 0
+        return gone
+
+
+def columns_of(frozen: Frozen, names: Sequence[str] | None = None) -> SourceColumns:
+    """Return the columns of records. Raises `UsageError` where they are plain bytes."""
+    if frozen.opaque:
+        raise UsageError("input.where, drop and drop_where look at columns, and these records are plain bytes")
+    return SourceColumns.of(frozen.schema, frozen.columns, frozen.labels, names, "these records")
+
+
+def _holds(step: Where, batch: pa.RecordBatch, file: str) -> npt.NDArray[np.bool_]:
+    keep = step.apply(batch, file).keep
+    assert keep is not None
+    return true_mask(keep)
+
+
 _SIGNS: Final = ",;\t|"
 _SHOWN: Final = 5
 
@@ -155,60 +212,3 @@ def _is_of(value: str, kind: pa.DataType) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class Picking:
-    """Which records of a schema are kept: `columns` are made of the features that have to be decoded for it."""
-
-    columns: SourceColumns
-    where: Where | None
-    drop_where: Where | None
-    keys: Keys | None
-
-    @classmethod
-    def plan(cls, frozen: Frozen, options: TfrecordInput, keys: Keys | None) -> Picking | None:
-        """Return what the options ask for, None where they keep all.
-
-        Raises:
-            UsageError: records are plain bytes.
-            SchemaError: an expression names no column, or does not fit its type.
-        """
-        where = None if options.where is None else Where(options.where, declares=False)
-        drop_where = (
-            None if options.drop_where is None else Where(options.drop_where, "input.drop_where", declares=False)
-        )
-        if where is None and drop_where is None and keys is None:
-            return None
-        every = columns_of(frozen).schema
-        for one in (where, drop_where):
-            if one is not None:
-                one.plan([Column(column, column.name) for column in every])
-        names = [name for one in (where, drop_where) if one is not None for name in one.reads]
-        names += [one.name for one in keys.columns] if keys is not None else []
-        return cls(columns_of(frozen, list(dict.fromkeys(names))), where, drop_where, keys)
-
-    def left_out(self, decoded: pa.RecordBatch, file: str) -> npt.NDArray[np.bool_]:
-        """Return which records go; `decoded` are the features of the columns."""
-        batch = self.columns.batch(decoded.select(self.columns.features), file)
-        gone = np.zeros(batch.num_rows, np.bool_)
-        if self.where is not None:
-            gone |= ~_holds(self.where, batch, file)
-        if self.drop_where is not None:
-            gone |= _holds(self.drop_where, batch, file)
-        if self.keys is not None:
-            gone |= self.keys.numbers(batch) >= 0
-        return gone
-
-
-def columns_of(frozen: Frozen, names: Sequence[str] | None = None) -> SourceColumns:
-    """Return the columns of records. Raises `UsageError` where they are plain bytes."""
-    if frozen.opaque:
-        raise UsageError("input.where, drop and drop_where look at columns, and these records are plain bytes")
-    return SourceColumns.of(frozen.schema, frozen.columns, frozen.labels, names, "these records")
-
-
-def _holds(step: Where, batch: pa.RecordBatch, file: str) -> npt.NDArray[np.bool_]:
-    keep = step.apply(batch, file).keep
-    assert keep is not None
-    return true_mask(keep)
