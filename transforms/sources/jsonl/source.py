@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from glob import escape
@@ -103,19 +103,15 @@ class JsonLinesSource(FileSource):
         frozen = JsonFrozen(
             schema, keys=key_fields(found), kept=len(kept), ignores=ignores, empty=without, nested=chosen.nested
         )
-        seen = "" if whole else f" in the first {AUTO_ROWS:,} rows"
-        streams = {p.entry: f.blanks for p, f in zip(pieces, evidence, strict=True) if p.streamed and f.blanks}
-        skipped = [(entry, f"{counted(count, 'blank line')} skipped") for entry, count in blanks.items() if count]
-        skipped += [(entry, f"{counted(count, 'blank line')} skipped{seen}") for entry, count in streams.items()]
-        used = tuple(piece for piece in pieces if piece.rows != 0)
-        full = {piece.entry for piece in used}
-        empty = tuple(
-            f"{entry.name}: is empty: no row" for index, entry in enumerate(listing.entries) if index not in full
+        entries = listing.entries
+        of_files = [(entries[entry].name, sorted(some)) for entry, some in sorted(names.items()) if some]
+        apart = apart_warning(files_apart(of_files)) if len(entries) <= _COMPARED else ()
+        warnings = (
+            *apart,
+            *capitals_warnings(found, kept, rows),
+            *_passed(entries, pieces, evidence, blanks, whole=whole),
         )
-        of_files = [(listing.entries[entry].name, sorted(some)) for entry, some in sorted(names.items()) if some]
-        apart = apart_warning(files_apart(of_files)) if len(listing.entries) <= _COMPARED else ()
-        told = (f"{listing.entries[entry].name}: {text}" for entry, text in sorted(skipped) if entry in full)
-        warnings = (*apart, *capitals_warnings(found, kept, rows), *told, *empty)
+        used = tuple(piece for piece in pieces if piece.rows != 0)
         return Survey(frozen, chosen.choices, used, warnings, fields=chosen.fields)
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
@@ -217,3 +213,17 @@ def _check_count(pieces: Sequence[TextPiece], count: int) -> None:
             pieces[0].name, f"rows from {first} on: {sum(rows or 0 for rows in expected)} were counted, and {count} "
             "were read; please report it"
         )  # fmt: skip
+
+
+def _passed(
+    entries: Sequence[SourceEntry], pieces: Sequence[TextPiece], evidence: Sequence[PieceEvidence],
+    blanks: Mapping[int, int], *, whole: bool,
+) -> Iterator[str]:  # fmt: skip
+    """Yield a line for each file with blank lines, and then for each without a row."""
+    full = {piece.entry for piece in pieces if piece.rows != 0}
+    seen = "" if whole else f" in the first {AUTO_ROWS:,} rows"
+    streams = {p.entry: f.blanks for p, f in zip(pieces, evidence, strict=True) if p.streamed and f.blanks}
+    skipped = [(entry, f"{counted(count, 'blank line')} skipped") for entry, count in blanks.items() if count]
+    skipped += [(entry, f"{counted(count, 'blank line')} skipped{seen}") for entry, count in streams.items()]
+    yield from (f"{entries[entry].name}: {text}" for entry, text in sorted(skipped) if entry in full)
+    yield from (f"{entry.name}: is empty: no row" for index, entry in enumerate(entries) if index not in full)
