@@ -39,7 +39,7 @@ from .dataset.commit.publish import (
 from .dataset.commit.second_pass import ShuffleTask, run_shuffle_task
 from .dataset.stage.spec import JOIN_TWO, DatasetSpec
 from .dataset.stage.task_stager import TaskResult, TaskStager, read_result
-from .dataset.storage.local_storage import check_shared
+from .dataset.storage.contract import check_shared
 from .dataset.storage.object_storage import absolute
 from .elements import KEYED, Gather, SourceInfo, gathered_values, keyed, packed, unpacked, warn_of_timed_flushes
 from .encode import check_split, not_taken

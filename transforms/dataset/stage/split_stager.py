@@ -47,6 +47,7 @@ class StageSettings:
 
     shard_size   in bytes
     compression  `none` or `gzip`
+    order        `task`, or `source`: then parts keep all cut points, since a shard may begin at any of them
     in_append    the schema was there before, which rejects then tell
     proof        a file of the launcher's that a worker must see before it stages anything: see `check_shared`
     observers    merge what they have seen

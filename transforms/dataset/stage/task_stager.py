@@ -28,8 +28,7 @@ from ...format.manifest.naming import is_set_aside, is_split_name
 from ...format.splits.shard_plan import CutTable, Part, SplitParts
 from ...format.splits.splitter import TOO_MANY_SPLITS
 from ...format.wording.printable import printable
-from ..storage.contract import PartFile, Storage
-from ..storage.local_storage import check_shared
+from ..storage.contract import PartFile, Storage, check_shared
 from ..storage.manifest_files import check_regular, read_file
 from .spec import DatasetSpec
 from .spill import SplitSpill, TaskSpill

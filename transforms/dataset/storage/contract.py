@@ -6,12 +6,16 @@ writers one wins, and a file is there whole or not at all, also after `kill -9` 
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import Protocol
 
+from ...errors import UnseenError
 from ...format.splits.shard_plan import PartRange
+from ...format.wording.printable import printable_path
+from ...stores.store_url import places
 
 
 class PartFile(Protocol):
@@ -156,3 +160,17 @@ class Storage(Protocol):
 
     def remove_any(self, path: str) -> None:
         """Remove a file, a link, or a folder and what is in it, if it is there."""
+
+
+def check_shared(storage: Storage, proof: str | None) -> None:
+    """Look for a file that the launcher has written; None where it wrote none."""
+    if proof is not None and not storage.lies_at(proof):
+        raise unseen(storage, proof)
+
+
+def unseen(storage: Storage, path: str) -> UnseenError:
+    return UnseenError(
+        f"{printable_path(storage.root)}: the worker on {socket.gethostname()} does not see this folder as the "
+        f"launching machine does: {path} is not there. Write to a folder that all workers have under this path, on a "
+        f"file system that they share, or to {places(path='')}"
+    )

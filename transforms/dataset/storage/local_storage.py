@@ -7,7 +7,6 @@ import glob
 import os
 import re
 import shutil
-import socket
 import stat
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,13 +14,12 @@ from dataclasses import dataclass
 from io import BufferedReader
 from typing import ClassVar, Final
 
-from ...errors import InputError, TargetError, UnseenError
+from ...errors import InputError, TargetError
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.splits.shard_plan import PartRange
 from ...format.tfrecord.framing import crc32c
 from ...format.wording.printable import nearest, printable_path
-from ...stores.store_url import places
-from .contract import FileStatus, Storage
+from .contract import FileStatus
 from .direct_file import DirectFile, append_range, errors_named
 
 _READ_BYTES: Final = 8 << 20
@@ -318,17 +316,3 @@ def _write_synced(path: str, data: bytes) -> None:
 #     worker     looks for it: one look for a task, and none in a store, which is the same from everywhere
 #
 # A worker without the folder would make one, fill it, and report a success that the launcher cannot see.
-
-
-def check_shared(storage: Storage, proof: str | None) -> None:
-    """Look for a file that the launcher has written; None where it wrote none."""
-    if proof is not None and not storage.lies_at(proof):
-        raise unseen(storage, proof)
-
-
-def unseen(storage: Storage, path: str) -> UnseenError:
-    return UnseenError(
-        f"{printable_path(storage.root)}: the worker on {socket.gethostname()} does not see this folder as the "
-        f"launching machine does: {path} is not there. Write to a folder that all workers have under this path, on a "
-        f"file system that they share, or to {places(path='')}"
-    )

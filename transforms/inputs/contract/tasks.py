@@ -29,8 +29,7 @@ import numpy.typing as npt
 from ...dataset.stage.spec import DatasetSpec, EntryInfo
 from ...dataset.stage.split_stager import StageSettings
 from ...dataset.stage.task_stager import TaskResult, TaskStager
-from ...dataset.storage.contract import Storage
-from ...dataset.storage.local_storage import check_shared
+from ...dataset.storage.contract import Storage, check_shared
 from ...errors import RunError, SourceError
 from ...format.batches.rejects import Reject
 from ...format.batches.rows import Block, Narrowing, Rows, TaskEnd
