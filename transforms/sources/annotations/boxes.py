@@ -37,8 +37,17 @@ from ...inputs.files.open_file import open_file, open_listed
 from ...recipe.steps.objects import ID
 from ...recognise.evidence.names import kind_of, split_in_words
 from ...recognise.evidence.picture_tables import BoxColumns, box_columns, box_header, class_map
-from .rows import MOST_BYTES, Annotated, AnnotationOptions, ObjectRows, Picture, annotated, labels_in, with_numbers
-from .voc import number_by_names
+from .rows import (
+    MOST_BYTES,
+    Annotated,
+    AnnotationOptions,
+    ObjectRows,
+    Picture,
+    annotated,
+    labels_in,
+    number_by_names,
+    with_numbers,
+)
 
 _PART: Final = 1.5
 _DESCRIBED: Final = "class-descriptions*.csv"

@@ -22,10 +22,11 @@ import pyarrow.compute as pc
 
 from ...format.batches.arrow_memory import array_of, bitmap_of, raw_values, text_array
 from ...format.wording.hints import Set
-from ...format.wording.printable import counted
+from ...format.wording.printable import counted, first_names
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.file_names import has_suffix, suffixes_of
 from ...pictures.masks import pycocotools
+from ...recipe.steps.label import in_order_of_numbers
 from ...recipe.steps.objects import ID, MASK, OBJECTS, SIZE
 
 T = TypeVar("T")
@@ -300,3 +301,21 @@ def too_large(entry: SourceEntry) -> str | None:
     if entry.bytes <= MOST_BYTES:
         return None
     return f"has {entry.bytes} bytes, and the most are {MOST_BYTES}: it is of one picture; leave it out"
+
+
+def number_by_names(
+    labels: set[str], options: AnnotationOptions, order: Sequence[str] = ()
+) -> tuple[dict[int, str], list[str]]:
+    """Return the classes of all labels of objects by their numbers, and warnings.
+
+    New classes are in an `order`, with those that it lists and no object has, and others in that of their names.
+    """
+    held = options.held or ()
+    new = labels - set(held)
+    new_names = in_order_of_numbers(new, "input.annotations.classes") if options.numeric else sorted(new - {*order})
+    new_names = [*(name for name in order if name not in held), *new_names]
+    names = (*held, *new_names) if options.names is None else options.names
+    classes = numbered(names, options.label_offset if options.names is not None or not held else 0)
+    others = sorted(labels - {*classes.values()})
+    warnings = [f"objects of classes that are not given make their pictures rejects: {first_names(others, 8)}"]
+    return classes, warnings if others else []

@@ -34,7 +34,6 @@ from ...inputs.contract.selection import shown_path
 from ...inputs.contract.source import ParallelMap, SourceEntry
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import open_file, open_listed
-from ...recipe.steps.label import in_order_of_numbers
 from .rows import (
     MOST_BYTES,
     Annotated,
@@ -44,7 +43,7 @@ from .rows import (
     annotated,
     in_parts,
     labels_in,
-    numbered,
+    number_by_names,
     too_large,
     with_numbers,
 )
@@ -97,24 +96,6 @@ def _label_map(entries: Sequence[SourceEntry]) -> tuple[Sequence[str], str]:
     if any(one != orders[0] for one in orders):
         return (), f"{shown} differ, so that the classes are in the order of their names"
     return orders[0], f"classes in the order of {shown}, with those that no object has"
-
-
-def number_by_names(
-    labels: set[str], options: AnnotationOptions, order: Sequence[str] = ()
-) -> tuple[dict[int, str], list[str]]:
-    """Return the classes of all labels of objects by their numbers, and warnings.
-
-    New classes are in an `order`, with those that it lists and no object has, and others in that of their names.
-    """
-    held = options.held or ()
-    new = labels - set(held)
-    new_names = in_order_of_numbers(new, "input.annotations.classes") if options.numeric else sorted(new - {*order})
-    new_names = [*(name for name in order if name not in held), *new_names]
-    names = (*held, *new_names) if options.names is None else options.names
-    classes = numbered(names, options.label_offset if options.names is not None or not held else 0)
-    others = sorted(labels - {*classes.values()})
-    warnings = [f"objects of classes that are not given make their pictures rejects: {first_names(others, 8)}"]
-    return classes, warnings if others else []
 
 
 def _read(entry: SourceEntry, wanted: AnnotationOptions) -> tuple[Picture, list[dict[str, Any]], list[str], int] | str:

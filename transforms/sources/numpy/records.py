@@ -355,8 +355,12 @@ Headers = Mapping[str, NpyHeader]
 def rows_warning(entry: SourceEntry, others: int, headers: Headers, call: Call) -> tuple[str, ...]:
     """Return what a user should know of the first file that is read, if its arrays may be columns of a table.
 
-    A line of Python makes the `call`. With `others` only of a `.npy` file, or where few `.npz` files hold one array or,
-    surely, columns: many are records. Raises `SchemaError` where they are columns of one file, surely.
+    A line of Python makes the `call`; `others` are the files besides the first one.
+
+        one .npy or .npz           a warning, or where its arrays are surely columns (`_tables`) a `SchemaError`
+        several .npy               a warning
+        a few .npz                 a warning, if each holds one array, or arrays that are surely columns
+        many .npz                  nothing: they are records
     """
     groups = {rows: names for rows, names in _by_rows(headers).items() if rows > 1}
     tables = _tables(headers)
