@@ -32,9 +32,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
-_INLINE: Final = 12
-"""The most bytes of a value that a binary_view holds in the view itself."""
-
 
 def raw_values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return the fixed-width values of an array; what is under its nulls is arbitrary."""
@@ -133,7 +130,7 @@ def views_of(array: pa.Array) -> list[memoryview | None]:
     buffers = [memoryview(b"" if one is None else one).cast("B") for one in array.buffers()]
     if pa.types.is_binary_view(array.type):
         places = [
-            (1, 16 * row + 4, length) if length <= _INLINE else (2 + buffer, start, length)
+            (1, 16 * row + 4, length) if length <= INLINE_BYTES else (2 + buffer, start, length)
             for row, (length, _, buffer, start) in enumerate(np.frombuffer(buffers[1], "<i4").reshape(-1, 4).tolist())
         ][array.offset : array.offset + len(array)]
     else:

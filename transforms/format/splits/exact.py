@@ -26,6 +26,7 @@ from ..batches.observers import DEALT
 from ..manifest.naming import set_aside
 from ..schema.column_types import column_type
 from ..schema.schema import Schema
+from ..tfrecord.framing import split_mix
 from ..wording.printable import printable
 from .by_row import FractionSplits, binary_values, hash_numbers, without_key
 from .splitter import Assigned, Candidates, Settlement, Settling, present_rows, scalar_feature
@@ -322,10 +323,7 @@ def _dhondt(fractions: Sequence[Fraction], count: int) -> I64:
 def mixed(numbers: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
     """Return numbers that look random, one for each (SplitMix64): the same on every machine."""
     with np.errstate(over="ignore"):
-        mix = (numbers + np.uint64(1)) * _GOLDEN + np.uint64(seed) * np.uint64(0xD1B54A32D192ED03)
-        mix = (mix ^ (mix >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mix = (mix ^ (mix >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return mix ^ (mix >> np.uint64(31))
+        return split_mix((numbers + np.uint64(1)) * _GOLDEN + np.uint64(seed) * np.uint64(0xD1B54A32D192ED03))
 
 
 def lacking(fractions: Sequence[Fraction], classes: Iterable[tuple[int, Sequence[int]]]) -> list[list[int]]:
