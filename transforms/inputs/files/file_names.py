@@ -46,7 +46,7 @@ _NOTABLE: Final = re.compile(
 )
 """Names, in lower case, of files that may belong to those that are read: archives, lists of splits, tables."""
 
-TEXTS: Final = (b".txt", b".lst", b".csv", b".tsv", b".json", b".jsonl", b".ndjson", b".manifest", b".xml")
+TEXTS: Final = (b".txt", b".lst", b".csv", b".tsv", b".json", b".jsonl", b".ndjson", b".manifest", b".labels", b".xml")
 """Suffixes of files whose contents may name pictures beside them."""
 
 _MOST_TEXTS: Final = 64
@@ -56,7 +56,7 @@ _OTHER_SUFFIXES: Final = frozenset(
     b"." + suffix
     for suffix in (
         b"txt md rst pdf doc docx odt rtf tex html htm log ppt pptx "  # texts
-        b"json jsonl ndjson xml csv tsv yaml yml toml ini cfg xls xlsx lst names data datum manifest "  # annotations
+        b"json jsonl ndjson xml csv tsv yaml yml toml ini cfg xls xlsx lst names data datum manifest labels "  # annot.
         b"npy npz mat pkl pickle h5 hdf5 parquet feather arrow tfrecord tfrecords tfrec pt pth ckpt db sqlite "  # data
         b"py pyc ipynb sh bat m r md5 sha1 sha256 sha512 asc url lnk torrent "  # programs, checksums, links
         b"mp4 avi mov mkv webm m4v 3gp mpg mpeg mts m2ts wmv wav mp3 flac ogg m4a "  # video and sound

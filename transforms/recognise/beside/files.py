@@ -175,21 +175,28 @@ def written_as(picture: str) -> list[Set]:
 
 
 def unread_annotations(around: Around, lines: Sequence[str]) -> Iterator[str]:
-    """Texts in folders with names of those of annotations, beside pictures, which none of some lines names."""
+    """Texts in folders of annotations, or with names of pictures elsewhere, which none of some lines names."""
     notes = notes_among(around.texts, folders=True)
     texts = [os.fsdecode(one) for one in around.texts if around.form == "images" and one not in notes]
-    texts = [one for one in texts if _OF_ANNOTATIONS.fullmatch(os.path.basename(os.path.dirname(one)))]
-    folders = {os.path.dirname(one): one for one in sorted(texts, reverse=True)}
+    pictures = {_stem(one) for one in around.files}
+    alike = {os.path.dirname(one) for one in texts if _stem(one) in pictures}
+    called = {one for one in map(os.path.dirname, texts) if _OF_ANNOTATIONS.fullmatch(os.path.basename(one))}
+    folders = {folder: one for one in sorted(texts, reverse=True) if (folder := os.path.dirname(one)) in alike | called}
     left = {folder: one for folder, one in folders.items() if not any(folder in line for line in lines)}
     if left:
-        has, its = ("has the name", "its") if len(left) == 1 else ("have the names", "their")
+        has, its = ("has", "its") if len(left) == 1 else ("have", "their")
+        what = "the name of folders of annotations" if called.issuperset(left) else "files with names of pictures"
         shown = first_names(sorted(map(shown_path, left)), MOST)
         first = shown_path(min(left.values()))
-        yield f"{shown} {has} of folders of annotations, and {its} files are not read, such as {first}"
+        yield f"{shown} {has} {what}, and {its} files are not read, such as {first}"
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
 
 
 _OF_ANNOTATIONS: Final = re.compile(
-    r"(?:.*[_ -])?(?:annotations?|annots?|anns?|labels?|bbox(?:es)?|boxes|gt|ground[_ -]?truths?|xmls?|polygons?)",
+    r"(?:.*[_ -])?(?:annotations?|annots?|anns?|labels?|b?box(?:es)?|gt|ground[_ -]?truths?|xmls?|polygons?)",
     re.IGNORECASE,
 )
 

@@ -305,7 +305,7 @@ def _texts_of(path: bytes) -> str:
 _MOST_VALUES: Final = 8
 _MOST_PLACES: Final = 200
 _LINES: Final = (b".jsonl", b".ndjson", b".manifest")
-_ENDS: Final = (b".json", *_LINES, *_OF_TABLES)
+_ENDS: Final = (b".json", b".labels", *_LINES, *_OF_TABLES)
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _SIGNS: Final = re.compile(r'["\t\r\n,;|]')
 _READ: Final = "json.loads(path.read_bytes())"

@@ -480,7 +480,10 @@ class PandasCall:
 
 
 def numbered_notes(features: Sequence[Feature], names: Sequence[str], call: PandasCall) -> tuple[str, ...]:
-    """Return the note that columns of numbers, such as `pixel0` to `pixel783`, become a feature each."""
+    """Return the note that columns of numbers, such as `pixel0` to `pixel783`, become a feature each.
+
+    There is none for columns that only the number tells apart as nobody named them: the last may be a class.
+    """
     numbers = {feature.name for feature in features if feature.kind != "bytes"}
     found: dict[str, list[int]] = {}
     for name in names:
@@ -494,4 +497,5 @@ def numbered_notes(features: Sequence[Feature], names: Sequence[str], call: Pand
         if len(many) >= _FEWEST_NUMBERED
         and many == list(range(many[0], many[0] + len(many)))
         and prefix.rstrip("_-. ") not in ("", *names)
+        and (prefix != "column_" or call.names is None)
     )
