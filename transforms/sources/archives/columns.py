@@ -226,16 +226,10 @@ def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Col
     check_names(found)
     texts = found.evidence
     rules = {one: rule for one, rule in wanted.rules.items() if one not in found.columns or one in texts}
-    for column in wanted.rules.keys() - rules.keys():
-        if wanted.rules[column].type is not None:
-            what = f"holds the bytes of .{found.columns[column].suffix} members"
-            raise SchemaError(f'column "{printable(column)}" {what}, which have no type; leave the type out')
+    _refuse_types(found, wanted, wanted.rules.keys() - rules.keys())
     if texts or rules:
         texts = known_columns(texts, rules, whole=True, name=name)
-    named = [*(one for one, is_ in found.columns.items() if is_.form is not Form.JSON)]
-    named += [one for one in texts if one not in found.columns or found.columns[one].form is Form.JSON]
-    named += [] if found.pictures_alone else [KEY]
-    named += [LABEL, CLASS_TEXT] if folders.labelled else []
+    named = _names(found, folders, texts)
     _refuse_twins(named, found)
     kept = wanted.pick(named)
     chosen = choose_columns(
@@ -266,6 +260,21 @@ def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Col
     order = {one: number for number, one in enumerate(kept)}
     fields.sort(key=lambda one: order[one.name])
     return Columns(frozen, tuple(fields), tuple(choices))
+
+
+def _refuse_types(found: Found, wanted: Wanted, bytes_of_members: Iterable[str]) -> None:
+    for column in bytes_of_members:
+        if wanted.rules[column].type is not None:
+            what = f"holds the bytes of .{found.columns[column].suffix} members"
+            raise SchemaError(f'column "{printable(column)}" {what}, which have no type; leave the type out')
+
+
+def _names(found: Found, folders: Folders, texts: Iterable[str]) -> list[str]:
+    """Return the names of all columns: members, fields of JSON, the key, and the class that folders say."""
+    named = [*(one for one, is_ in found.columns.items() if is_.form is not Form.JSON)]
+    named += [one for one in texts if one not in found.columns or found.columns[one].form is Form.JSON]
+    named += [] if found.pictures_alone else [KEY]
+    return [*named, LABEL, CLASS_TEXT] if folders.labelled else named
 
 
 def _refuse_twins(names: Sequence[str], found: Found) -> None:

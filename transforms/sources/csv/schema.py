@@ -1,4 +1,4 @@
-"""Choose the types of CSV columns: declared, or inferred from the rows that were read.
+"""Choose the types of CSV columns: declared, or inferred from the rows that were looked at.
 
     no value  ->  int64  ->  float64  ->  string         each step takes all texts of the steps before it
     no value  ->  bool   ->  string

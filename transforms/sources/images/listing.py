@@ -1,4 +1,4 @@
-"""List the images below root folders, once: folders as the entries, files with their sizes.
+"""List the images below root folders, once: folders as the entries, files with their sizes. Also shuffles them.
 
 Nothing is opened, and nothing is sorted as a whole: `walk` goes through folders in the order of paths. A file
 that is not a regular one (a named pipe, a dangling link, a link out of the root) keeps its place in the listing with a

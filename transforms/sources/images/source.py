@@ -1,4 +1,4 @@
-"""Images as a source: a listing of folders, pieces of paths, and batches of files' own bytes.
+"""Folders of images as a source: they are listed, cut into pieces, and read as batches of files' own bytes.
 
 root/cat/1.jpg ─┐ list_files: folders are entries, files have sizes; nothing is opened
 root/cat/2.png ─┤ survey: layout -> labels and splits; paths in order, or shuffled; cut into pieces

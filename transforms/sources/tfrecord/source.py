@@ -195,7 +195,13 @@ class TfrecordSource(FileSource):
         return inputs
 
     def _agree(self, inputs: Inputs, run: ParallelMap) -> _Agreement:
-        """Return what all inputs agree on; foreign files are read for it."""
+        """Return what all inputs agree on; foreign files are read for it.
+
+        an append               the schema of the dataset
+        datasets                their one schema; with `columns_differ: union` all columns, classes numbered again
+        files beside datasets   the same, and each file has to fit
+        files alone             what all their records hold, in the types that files beside them state
+        """
         stated = list(map(stated_by, inputs.datasets))
         foreign = [file for file in inputs.files if file.dataset is None]
         bare = not foreign and self.dataset is None and all(one.schema is None for one in stated)
