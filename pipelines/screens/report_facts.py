@@ -1,4 +1,4 @@
-"""Gather what `report` shows of a dataset: manifests, statistics, some rejects, and some pictures."""
+"""Gather what `report` shows of a dataset: manifests, statistics, rejects, pictures, and how its splits differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large work takes turns: what it takes together stays bounded over all threads and worker processes of a run.
+"""Let large work take turns, so that its memory stays bounded over all threads and worker processes of a run.
 
                       beside others     alone
     pixels, decoded   over 2 million    over 25 million

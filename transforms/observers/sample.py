@@ -1,4 +1,4 @@
-"""A sample of the rows of a split: those with the least keys, which depend on nothing but the place of a row.
+"""Take a sample of the rows of a split: those with the least keys, which depend on the place of a row alone.
 
     rows ──keys──▶ the 1,024 least of a batch ──merge──▶ of a task ──▶ of the dataset ──▶ histograms, quantiles
 

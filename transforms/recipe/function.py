@@ -1,4 +1,4 @@
-"""A user's own function over record batches, as a step of the recipe.
+"""A step that calls a user's own function on record batches.
 
 The function travels to workers by value (cloudpickle), also from a notebook. A fingerprint has its text and the values
 that it uses (`identity_of`), so that another function is another conversion.

@@ -1,4 +1,4 @@
-"""Read rows of a dataset by their number, in the columns that are wanted."""
+"""Read rows of a dataset by their number: as columns, as dicts of values, or as dicts of NumPy values."""
 
 from __future__ import annotations
 

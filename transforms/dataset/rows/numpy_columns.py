@@ -1,4 +1,4 @@
-"""Give records as NumPy values: an array for each column of a batch, stored arrays, or a dict for a row.
+"""Give records as NumPy values: an array for each column of a batch, or the arrays that were stored.
 
 Nothing is copied where Arrow and NumPy hold the same.
 

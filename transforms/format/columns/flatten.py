@@ -1,4 +1,4 @@
-"""Make nested columns flat, and put them together again; also decimals, JSON text and times that a feature can hold.
+"""Make nested columns flat, and put them together again; also JSON text of a column, and times in another unit.
 
 See `keys` for what flat columns are called.
 

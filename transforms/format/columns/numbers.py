@@ -1,4 +1,4 @@
-"""Convert numbers, dates and times to int64 or float32, exactly, or report the rows of those that do not fit."""
+"""Convert numbers, decimals, dates and times to exact values of features, or report the rows that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a manifest, strictly: every member, no other, each of its type, and sums that agree; all else is damage."""
+"""Read a manifest strictly: every member, no other, each of its type, and sums that agree; all else is damage."""
 
 from __future__ import annotations
 

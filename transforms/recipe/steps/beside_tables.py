@@ -1,11 +1,9 @@
-"""Steps for tables that name files: read these files, add pictures without a row, take splits and columns from folders.
+"""Steps for tables that name files: read the files, count pictures without a row, take splits and columns from folders.
 
-The split is the folder with a split's name that the table is in, or that the picture itself is in:
-
-    pets/train/metadata.csv    0.jpg          train
-    pets/metadata.csv          test/7.jpg     test
-    pets/metadata.csv          images/test/7.jpg    test
-    pets/metadata.csv          7.jpg          a reject, as other rows have a split
+Files              a/1.wav in a cell            the bytes of the file, below the folder of the table
+UnnamedPictures    pictures that no row names   counted, and said
+SplitByFolder      train/metadata.csv           split train
+Partitions         year=2024/a.parquet          a column `year`
 """
 
 from __future__ import annotations
@@ -201,6 +199,11 @@ def _cell_error(name: str, path: str | None, problem: FileProblem) -> CellError:
 @dataclass(frozen=True, slots=True)
 class SplitByFolder(Step):
     """Give each row the split that the folder of its table has the name of, or that of the picture in its `column`.
+
+        pets/train/metadata.csv    0.jpg                train
+        pets/metadata.csv          test/7.jpg           test
+        pets/metadata.csv          images/test/7.jpg    test
+        pets/metadata.csv          7.jpg                a reject, as other rows have a split
 
     `splits` are found by `of_files`.
     """

@@ -1,4 +1,4 @@
-"""Expressions over columns, as `input.where` has them: read here, and evaluated by Arrow in `where`.
+"""Parse expressions over columns, as `input.where` has them; `where` evaluates them with Arrow.
 
     age >= 18 and country in ["DE", "FR"]
     not is_null(price) and price < 9.99

@@ -143,7 +143,11 @@ class Objects:
         return next(fields, None)
 
     def points(self, sizes: npt.NDArray[np.float64]) -> Points:
-        """Return the values of the keys of keypoints, several for each object, and where those of each row end."""
+        """Return the values of the keys of keypoints, several for each object, and where those of each row end.
+
+        keypoints of two objects    [5, 2, 2, 9, 4, 1]  [7, 7, 2]      x, y, visibility of each point
+        counts 2 1                  keypoint/x  5  9  7, divided by the width of the picture
+        """
         found: Points = {}
         if _has_points(self.kinds):
             numbers, ends, counts = self._triples()
@@ -218,7 +222,7 @@ def _numbers_of(column: pa.Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[
 
 
 def _ends(lists: pa.Array) -> npt.NDArray[np.int64]:
-    """Return where the values of each list begin in those of all, and where the last ends; a null has none."""
+    """Return 0 and where the values of each list end in those of all; a null has none."""
     sizes = np.zeros(len(lists), np.int64)
     valid = true_mask(lists.is_valid())
     sizes[valid] = raw_values(pc.list_value_length(lists), np.int64)[valid]
