@@ -60,3 +60,19 @@ def test_columns_without_names_are_not_proposed_as_one_list(named: bool, shardmi
     screen = shardmill("convert", "a.csv", "-o", "out", *([] if named else ["--no-header"]))
     assert screen.code == 0, screen.err
     assert ("to have them as one list" in screen.out) == named, "a class may be the last of them"
+
+
+@pytest.mark.parametrize("above", ["dataset", "a/b"])
+@pytest.mark.parametrize("classes", [["images"], ["cat", "dog"]])
+def test_a_folder_above_all_splits_is_no_class_where_their_names_are_taken(
+    above: str, classes: list[str], shardmill: Shardmill
+) -> None:
+    for split in ("training_data", "testing_data"):
+        put({f"d/{above}/{split}/{kind}/{n}.png": "" for kind in classes for n in range(2)})
+    stop = shardmill("convert", "d", "-o", "out")
+    assert stop.code != 0
+    assert "--set input.splits=names" in stop.err
+    done = shardmill("convert", "d", "-o", "out", "--set", "input.splits=names")
+    assert done.code == 0, done.err
+    labels = open_dataset("out").manifest.labels or {}
+    assert list(labels.values()) == ([tuple(classes)] if len(classes) > 1 else [])

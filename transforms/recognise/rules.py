@@ -61,6 +61,7 @@ from .pictures.box_layouts import AnnotationFile, by_box_layout, refuse_unread_i
 from .pictures.layout import (
     Meaning,
     above_splits,
+    above_words,
     choose_layout,
     classes_in_names,
     classes_of_folders,
@@ -328,7 +329,8 @@ def _by_rule(found: PictureFolders, layout: str, by: Recognised, splits: Sequenc
     """Return what folders mean whose splits a rule of files states: the classes are in the rest of their names."""
     below = without_images(found.below)
     if by.rule != "roots":
-        each = zip(below, splits, strict=True)
+        above = above_words(below, splits) if not any(by.arguments.values()) else b""
+        each = zip((one.removeprefix(above) for one in below), splits, strict=True)
         below = [without_words(one, split, by.arguments.get(split or "", ())) for one, split in each]
     classes = choose_layout(below, layout, found.hints(call), splits=False)
     roles = zip((role_of(folder, classes) for folder in below), splits, strict=True)

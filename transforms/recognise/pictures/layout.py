@@ -296,6 +296,23 @@ def without_words(folder: bytes, split: str | None, globs: Sequence[str]) -> byt
     return b"/".join(part for part in folder.split(b"/") if split_in_words(part.decode("utf-8", "replace")) != split)
 
 
+def above_words(folders: Sequence[bytes], splits: Sequence[str | None]) -> bytes:
+    """Return the folder that holds all folders whose words are splits, with its slash.
+
+    >>> above_words([b"pets/train_data/cat", b"pets/test_data/cat"], ["train", "test"])
+    b'pets/'
+    >>> above_words([b"cat/train_data", b"dog/test_data"], ["train", "test"])
+    b''
+    """
+    tops = set[bytes]()
+    for folder, split in zip(folders, splits, strict=True):
+        parts = folder.split(b"/")
+        words = (split_in_words(part.decode("utf-8", "replace")) for part in parts)
+        at = next((at for at, word in enumerate(words) if word == split), 0)
+        tops.add(b"".join(part + b"/" for part in parts[:at]))
+    return tops.pop() if len(tops) == 1 else b""
+
+
 def _why_unclear(by_depth: Mapping[int, bytes], tops: Mapping[bytes, bytes], strange: bytes | None) -> str:
     (depth, folder), *others = sorted(by_depth.items())
     if others:
