@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shlex
 from pathlib import Path
 
@@ -77,3 +78,22 @@ def test_damaged_json_that_is_compressed_is_named(
     Path("data.json.gz").write_bytes(gzip.compress(b'{"a": 1}\n')[:12])
     screen = shardmill("convert", "data.json.gz", "-o", "out")
     assert (screen.code != 0, "data.json.gz" in screen.err, "fault of Shardmill" in screen.err) == (True, True, False)
+
+
+USERS = [{"user_id": n, "name": "Ann", "city": "x"} for n in range(2)]
+ORDERS = [{"order_id": n, "user_id": n, "total": 2.5, "at": "2020"} for n in range(3)]
+
+
+@pytest.mark.parametrize("typed", [["in"], ["in/*"], ["in/orders.json", "in/users.json"]])
+@pytest.mark.parametrize("key", ["", "data"])
+def test_arrays_of_several_tables_become_a_dataset_each_by_the_line_of_python(
+    typed: list[str], key: str, shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for name, rows in {"users": USERS, "orders": ORDERS}.items():
+        Path("in", f"{name}.json").write_text(json.dumps({key: rows} if key else rows))
+    said = shardmill("convert", *typed, "-o", "out").err
+    exec(said.partition("in Python: ")[2], {})
+    assert [{**row} for row in open_dataset("out-users")["train"]] == USERS
+    assert [{**row} for row in open_dataset("out-orders")["train"]] == ORDERS

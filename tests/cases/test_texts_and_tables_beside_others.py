@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -146,10 +148,54 @@ def test_files_that_share_their_ids_alone_are_warned_of(end: str, shardmill: Sha
     users, events = {"_id": "u1", "name": "Ann", "born": "x"}, {"_id": "e1", "kind": "open", "at": "y"}
     for name, row in {"users": users, "events": events}.items():
         put({f"d/{name}.{end}": json.dumps(row) if end == "jsonl" else f"{','.join(row)}\n{','.join(row.values())}\n"})
-    union = ["--set", "input.columns_differ=union"] if end == "csv" else []
-    screen = shardmill("convert", "d", "-o", "out", *union)
+    meant = ["input.columns_differ=union"] if end == "csv" else ["input.detect=none"]
+    assert f"--set {meant[0]}" in shardmill("convert", "d", "-o", "out").err
+    screen = shardmill("convert", "d", "-o", "out", "--set", *meant)
     assert screen.code == 0, screen.err
     assert "column, ids apart, in common with any other file" in screen.out + screen.err
+
+
+BUSINESS = {"business_id": "b", "name": "Cafe", "city": "Tucson", "stars": 3.5, "hours": None}
+REVIEW = {"review_id": "r", "user_id": "u", "business_id": "b", "stars": 1.0, "useful": 0, "text": "Good"}
+USER = {"user_id": "u", "name": "Ann", "review_count": 3, "fans": 1}
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (["yelp_business.json", "yelp_review.json", "yelp_user.json"], []),
+        (["b.jsonl", "r.jsonl", "u.jsonl"], []),
+        (["business/part-0.jsonl", "review/part-0.jsonl", "user/part-0.jsonl"], []),
+        (["train/b.jsonl", "train/r.jsonl", "train/u.jsonl"], ["--set", "input.splits=none"]),
+    ],
+)
+def test_lines_of_several_tables_become_a_dataset_each(
+    names: list[str], options: list[str], shardmill: Shardmill
+) -> None:
+    for name, row in zip(names, (BUSINESS, REVIEW, USER), strict=True):
+        put({f"d/{name}": f"{json.dumps(row)}\n" * 3})
+    stopped = shardmill("convert", "d", "-o", "out", *options)
+    if names[0].endswith(".json"):
+        assert "the first lines of yelp_business.json show how" in stopped.err
+        stopped = shardmill(*commands_in(stopped.err)[0])
+    assert stopped.code == 2
+    assert "one table is read at a time" in stopped.err
+    commands = commands_in(stopped.err)
+    assert len(commands) == 3
+    for command, row in zip(commands, (BUSINESS, REVIEW, USER), strict=True):
+        assert shardmill(*command).code == 0
+        made = [*open_dataset(command[command.index("-o") + 1])["train"]]
+        assert [{*one} for one in made] == 3 * [{*row}]
+
+
+@pytest.mark.parametrize(
+    "other", [{"business_id": "c", "name": "Bar", "parking": True}, {"name": "B", "stars": 1, "city": "x", "wifi": 1}]
+)
+def test_lines_that_lack_keys_of_others_or_have_more_are_of_one_table(
+    other: dict[str, object], shardmill: Shardmill
+) -> None:
+    put({"d/a.jsonl": f"{json.dumps(BUSINESS)}\n", "d/b.jsonl": f"{json.dumps(other)}\n"})
+    assert shardmill("convert", "d", "-o", "out").code == 0
 
 
 def test_files_of_lines_that_share_another_key_are_not_warned_of(shardmill: Shardmill) -> None:
@@ -296,7 +342,7 @@ TREES = "\n".join(line + 7 * "\t_" if "\t" in line else line for line in WORDS.s
 
 
 def in_python(said: str) -> str:
-    found = re.search(r"in Python[^:]*: (import .*convert\(.*\))", said)
+    found = re.search(r"in Python.*?: (import .*convert\(.*\))", said)
     assert found, said
     return found[1]
 
@@ -348,3 +394,143 @@ def test_a_license_beside_files_of_another_kind_is_not_read_in_their_place(shard
     screen = shardmill("convert", "d", "-o", "out")
     assert screen.code == 2
     assert "holds no file of a known kind" in screen.err
+
+
+def mvtec(above: str, categories: int) -> dict[str, str]:
+    kinds = ("broken", "color", "cut", "hole")
+    names = [f"{above}{at}/train/good/{n}" for at in range(categories) for n in range(3)]
+    names += [f"{above}{at}/test/{kind}/{n}" for at in range(categories) for kind in ("good", *kinds) for n in range(3)]
+    masks = [
+        one.replace("/test/", "/ground_truth/") + "_mask" for one in names if "/test/" in one and "good" not in one
+    ]
+    return {f"{one}.png": "" for one in (*names, *masks)} | {f"{above}0/license.txt": "CC\n"}
+
+
+@pytest.mark.parametrize(("typed", "above", "categories"), [
+    (["d"], "d/c", 2), (["d"], "d/mvtec/c", 3), (["d/c0", "d/c1"], "d/c", 2), (["d/c0"], "d/c", 2),
+])  # fmt: skip
+def test_categories_beside_masks_become_a_dataset_each_with_splits_and_classes(
+    typed: list[str], above: str, categories: int, shardmill: Shardmill
+) -> None:
+    put(mvtec(above, categories))
+    stopped = shardmill("convert", *typed, "-o", "out")
+    assert stopped.code == 2
+    commands = commands_in(stopped.err.partition(" the pictures alone")[2].partition("\n")[0].replace(" && ", "\n"))
+    assert len(commands) == (1 if typed == ["d/c0"] else categories)
+    for command in commands:
+        assert shardmill(*command).code == 0
+        dataset = open_dataset(command[command.index("-o") + 1])
+        classes = {split: {row["image/class/text"] for row in dataset[split]} for split in dataset.splits}
+        assert classes == {"train": {"good"}, "test": {"good", "broken", "color", "cut", "hole"}}
+        assert {split: len(dataset[split]) for split in dataset.splits} == {"train": 3, "test": 15}
+
+
+MANIFEST = {
+    "entries": [{"url": "s3://b/venue_0000_part_00", "meta": {"content_length": 9}}],
+    "schema": {
+        "elements": [{"name": "id", "type": {"base": "bigint"}}, {"name": "venue", "type": {"base": "varchar"}}]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("end", "parts"), [(".gz", 2), ("", 2), ("", 20), (".gz", 20)], ids=["gz", "plain", "many", "many gz"]
+)
+@pytest.mark.parametrize(
+    "manifest",
+    [json.dumps(MANIFEST), json.dumps(MANIFEST, indent=2), '{"entries":[{"url":"s3://b/p"}]}', ""],
+    ids=["names", "indented", "no names", "none"],
+)
+def test_parts_that_redshift_unloads_are_read_with_the_names_in_their_manifest_which_is_no_data(
+    end: str, parts: int, manifest: str, shardmill: Shardmill
+) -> None:
+    put({"d/venue_manifest": manifest} if manifest else {})
+    Path("d").mkdir(exist_ok=True)
+    for part in range(parts):
+        text = f"{part}|Toyota Park\n{part + 100}|A\\|B\n".encode()
+        Path(f"d/venue_{part:04}_part_00{end}").write_bytes(gzip.compress(text) if end else text)
+    stopped = shardmill("convert", "d", "-o", "out")
+    done = shardmill(*commands_in(stopped.err)[0])
+    assert done.code == 0, done.err
+    names = ("id", "venue") if "schema" in manifest else ("column_0", "column_1")
+    rows = sorted(tuple(row[name] for name in names) for row in open_dataset("out")["train"])
+    assert rows == sorted([(n, "Toyota Park") for n in range(parts)] + [(n + 100, "A|B") for n in range(parts)])
+
+
+AIRCRAFT = {"train": ("0034309", "Boeing 707-320"), "val": ("1025794", "A310"), "test": ("0900914", "F-16A/B Viper 2")}
+
+
+@pytest.mark.parametrize(
+    "kinds", [["variant", "family"], ["variant"], [""]], ids=["two lists a split", "one list", "plain names"]
+)
+def test_classes_of_several_words_in_lists_of_splits_are_read_by_what_is_printed(
+    kinds: list[str], shardmill: Shardmill
+) -> None:
+    put({f"d/data/images/{name}.jpg": "" for name, _ in AIRCRAFT.values()})
+    for split, (name, text) in AIRCRAFT.items():
+        put(
+            {
+                "d/data/" + "_".join(filter(None, ["images", kind, split])) + ".txt": f"{name} {text}{kind}\n"
+                for kind in kinds
+            }
+        )
+    screen = shardmill("convert", "d/data", "-o", "out")
+    found = re.search(r"in Python: (import .*); then: shardmill (.*)", screen.out + screen.err)
+    assert found, screen
+    exec(found[1], {})
+    done = shardmill(*shlex.split(found[2]))
+    assert done.code == 0, done.err
+    for split, (name, text) in AIRCRAFT.items():
+        (row,) = open_dataset("out")[split]
+        assert row["image/filename"].endswith(f"{name}.jpg")
+        names = kinds if len(kinds) > 1 else ["class"]
+        assert [str(row[one]) for one in names] == [f"{text}{kind}" for kind in kinds]
+
+
+def test_pictures_of_one_split_beside_masks_are_of_that_split_by_what_is_printed(shardmill: Shardmill) -> None:
+    put({f"d/c{at}/test/{kind}/{n}.png": "" for at in range(2) for kind in ("good", "cut", "hole") for n in range(3)})
+    put(
+        {
+            f"d/c{at}/ground_truth/{kind}/{n}_mask.png": ""
+            for at in range(2)
+            for kind in ("cut", "hole")
+            for n in range(3)
+        }
+    )
+    stopped = shardmill("convert", "d", "-o", "out")
+    commands = commands_in(stopped.err.partition(" the pictures alone")[2].partition("\n")[0].replace(" && ", "\n"))
+    assert len(commands) == 2
+    for command in commands:
+        assert shardmill(*command).code == 0
+        rows = [*open_dataset(command[command.index("-o") + 1])["test"]]
+        assert sorted(row["image/class/text"] for row in rows) == sorted(3 * ["good", "cut", "hole"])
+
+
+@pytest.mark.parametrize(
+    ("names", "splits", "more"),
+    [
+        (["train/X_train.txt", "train/y_train.txt", "test/X_test.txt", "test/y_test.txt"], ["train", "test"],
+         ["subject"]),
+        (["X_train.txt", "y_train.txt", "X_test.txt", "y_test.txt"], ["train", "test"], []),
+        (["features.txt", "labels.txt"], ["train"], []),
+    ],
+)  # fmt: skip
+def test_texts_of_numbers_whose_rows_belong_together_are_joined_by_the_line_of_python(
+    names: list[str], splits: list[str], more: list[str], shardmill: Shardmill
+) -> None:
+    for x, y in zip(names[::2], names[1::2], strict=True):
+        put({f"d/{x}": "  2.5e-001 -0.5\n  1.0e+000  7\n  3  4\n", f"d/{y}": "5\n1\n3\n"})
+        put({f"d/{y.replace('y_', f'{one}_')}": "7\n7\n8\n" for one in more})
+        put({f"d/{os.path.dirname(x)}/Inertial Signals/body_{os.path.basename(x)[2:]}": "1 2\n" for _ in more})
+    put({"d/README.txt": "about\n", "d/activity_labels.txt": "1 WALKING\n2 LAYING\n"})
+    stopped = shardmill("convert", "d", "-o", "out")
+    assert stopped.code == 2
+    assert "whose rows belong to each other" in stopped.err
+    exec(in_python(stopped.err.partition("; if it is meant so")[0]), {})
+    dataset = open_dataset("out")
+    assert sorted(dataset.splits) == sorted(splits)
+    for split in splits:
+        rows = [*dataset[split]]
+        assert [[*map(float, row["x"])] for row in rows] == [[0.25, -0.5], [1, 7], [3, 4]]
+        assert [row["y"] for row in rows] == [5, 1, 3]
+        assert [row[one] for row in rows for one in more] == [7, 7, 8] * len(more)

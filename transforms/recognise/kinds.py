@@ -8,7 +8,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -18,7 +18,7 @@ from ..errors import InputError, SourceError
 from ..format.manifest.naming import is_list_path
 from ..format.tfrecord.framing import HEADER_BYTES
 from ..format.tfrecord.scan import is_record_header
-from ..format.wording.hints import Add, Foreign, Python, Set
+from ..format.wording.hints import Add, Command, Foreign, Set
 from ..format.wording.printable import first_names, printable_path, shell_path
 from ..inputs.contract.selection import Call, shown_path, typed_path
 from ..inputs.files.file_names import (
@@ -35,6 +35,8 @@ from ..inputs.files.file_names import (
     with_tabs,
 )
 from ..inputs.files.foreign_texts import (
+    columns_in_manifest,
+    columns_of_document,
     document_in,
     has_splits,
     is_conll,
@@ -42,6 +44,7 @@ from ..inputs.files.foreign_texts import (
     is_libsvm,
     python_of,
     rows_of_document,
+    tables_apart,
     told_of_text,
 )
 from ..inputs.files.listing import beginning_of, glob_of_files, list_file, some_paths
@@ -49,7 +52,7 @@ from ..inputs.files.open_file import is_object, open_file, open_listed, read_at
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
 from .evidence.hugging_face import refuse_missing_folders
-from .evidence.names import as_split, split_in_words
+from .evidence.names import as_split, split_in_words, table_in_path
 from .evidence.picture_tables import by_metadata, is_picture_table
 from .evidence.tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
 from .pictures.layout import classes_of_folders
@@ -451,6 +454,10 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     files = sorted(glob.glob(os.path.join(base, inside))) if inside else []
     files = [one for one in files if os.path.isfile(one) and os.path.basename(one)[0] not in "._"]
     _put_data_first(files)
+    manifests = {
+        one: names for one in files if "manifest" in one and (names := columns_in_manifest(_head(one))) is not None
+    }
+    files = [one for one in files if one not in manifests] or files
     by_end: dict[str, str] = {}
     for one in files:
         by_end.setdefault(_end_of(one), one)
@@ -480,29 +487,57 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     if first in options and 1 < len(taken) <= _MOST_ENDS:
         like = [one for one in taken if str(_options_of(one)) == str(options[first])]
         patterns, taken = (patterns, taken) if like == taken else ([typed_path(one) for one in like], like)
-    command = call.reading(patterns, options[first], *splits) if first in options else None
+    more = _of_manifests(manifests, options.get(first), patterns, base)
+    command = call.reading(patterns, options[first], *splits, *more) if first in options else None
     name = printable_path(os.path.basename(one))
     if first in _JSON and os.path.isdir(os.path.join(base, path)):
         levels = "*/" * (stem.count("/") - os.path.join(path, "").count("/"))
         inner = f"sorted(pathlib.Path({path!r}).glob({f'{levels}*{first}'!r}))"
-        documents = [one for one in files if one.endswith(first)]
-        of_one_shape = _of_one_shape(documents, _JSON[first])
-        if of_one_shape:  # dataset_info.json beside an array
-            one, inner = of_one_shape[0], f"map(pathlib.Path, {[typed_path(each) for each in of_one_shape]!r})"
-            others = [os.path.basename(each) for each in documents if each not in of_one_shape]
-            name = f"without {first_names(others, _MOST_ENDS)}: {printable_path(os.path.basename(one))}"
-        document = document_in(os.fsencode(one))
-        if line := _rows_in_python(document, _JSON[first], call, inner, of_one_shape or documents):
-            whole = f"; or a record a file: {command}" if command else ""
-            return f"{name} is one document, and its rows are read in Python: {line}{whole}"
-        if document is None and _ARRAY.match(_head(one)):  # it is large
-            return f"{name}: {_why_unknown(alike, call, every)}"
+        if told := _how_documents_are_read(
+            [one for one in files if one.endswith(first)], inner, command, call, (alike, every)
+        ):
+            return told
     if command is None:
         return _how_texts_are_read(path, files, inside, base, call)
-    left = first_names(sorted(os.path.basename(one) for one in files if one not in taken), 8)
+    left = first_names(sorted(os.path.basename(one) for one in [*files, *manifests] if one not in taken), 8)
     what = "bytes" if _format_by_head(_head(one)) else "lines"
     without = f" (without {left})" if left else ""
     return f"the first {what} of {name} show how to read them{without}: {command}"
+
+
+def _how_documents_are_read(
+    documents: Sequence[str], inner: str, command: Command | None, call: Call, alike: tuple[Sequence[bytes], str]
+) -> str:
+    """Return the line of Python that reads the rows of documents of JSON, `inner` those at these paths.
+
+    The `command` reads each as a record.
+    """
+    one, end = documents[0], _end_of(documents[0])
+    name = printable_path(os.path.basename(one))
+    of_one_shape = _of_one_shape(documents, _JSON[end])
+    if of_one_shape:  # dataset_info.json beside an array
+        one, inner = of_one_shape[0], f"map(pathlib.Path, {[typed_path(each) for each in of_one_shape]!r})"
+        others = [os.path.basename(each) for each in documents if each not in of_one_shape]
+        name = f"without {first_names(others, _MOST_ENDS)}: {printable_path(os.path.basename(one))}"
+    document = document_in(os.fsencode(one))
+    if line := _rows_in_python(document, _JSON[end], call, inner, of_one_shape or documents):
+        whole = f"; or a record a file: {command}" if command and not _tables_of(documents) else ""
+        return f"{name} is one document, and its rows are read in Python: {line}{whole}"
+    if document is None and _ARRAY.match(_head(one)):  # it is large
+        return f"{name}: {_why_unknown(alike[0], call, alike[1])}"
+    return ""
+
+
+def _of_manifests(
+    manifests: Mapping[str, Sequence[str]], how: Add | None, patterns: Sequence[str], base: str
+) -> list[Set]:
+    """Return the options by which the manifests of parts are no data, and give the columns their names."""
+    found = {os.path.join(base, one) for pattern in patterns for one in glob.glob(os.path.join(base, pattern))}
+    ignored = [glob.escape(os.path.basename(one)) for one in manifests if one in found]
+    names = next(iter(manifests.values()), ())
+    named = bool(names) and how is not None and "--no-header" in how.words
+    left = [Set("input.ignore", ignored)] if ignored else []
+    return [*left, Set("input.names", names)] if named else left
 
 
 def _put_data_first(files: list[str]) -> None:
@@ -556,7 +591,8 @@ def _options_of(path: str) -> Add | None:
 def _head(path: str) -> bytes:
     try:
         with gzip.open(path) if _end_of(path) == ".json.gz" else open(path, "rb") as file:
-            return file.read(1 << 14)
+            head = file.read(1 << 14)
+            return (zlib.decompressobj(31).decompress(head, 1 << 14) if _end_of(path) == ".gz" else b"") or head
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{shown_path(path)}: cannot be read: {why}") from error
@@ -608,9 +644,12 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
         csv = options is not None and options.words[:2] == ("--format", "csv")
         return Add(options, Set("input.comment", lines[0][:1].decode())) if options and csv else None
     for sign, typed in _CELLS_BETWEEN.items():
-        counts = {line.count(sign.encode()) for line in lines}
+        is_escaped = any(f"\\{sign}".encode() in line for line in lines)
+        signs = re.compile(rb"\\[\\" + re.escape(sign.encode()) + rb"]")
+        bare = [signs.sub(b"", line) for line in lines] if is_escaped else lines
+        counts = {line.count(sign.encode()) for line in bare}
         if len(counts) == 1 and counts != {0}:
-            cells = [line.split(sign.encode()) for line in lines]
+            cells = [line.split(sign.encode()) for line in bare]
             numbers = any(_FIGURE.fullmatch(cell) for cell in cells[0])
             again = any(name.strip() in below for name, *below in zip(*cells, strict=True))  # a value, not a name
             nulls = any(b"\\N" in row for row in cells)
@@ -618,6 +657,7 @@ def _options_for(lines: Sequence[bytes]) -> Add | None:
             given = [Set("input.null_values", "[\\N]")] if nulls else []
             blanks = sign != "\t" and all(cell.startswith(b" ") for row in cells for cell in row[1:])
             given += [Set("input.trim", True)] if blanks else []
+            given += [Set("input.escape", "\\")] if is_escaped else []
             return Add("--format", "csv", "--delimiter", typed, *header, *given)
     rows = [line.split() for line in lines]
     numbers = all(_FIGURE.fullmatch(cell) for row in rows for cell in row)
@@ -667,9 +707,7 @@ def _why_unknown(paths: Sequence[bytes], call: Call, pattern: str = "") -> str |
     return None
 
 
-def _rows_in_python(
-    document: object, read: str, call: Call, paths: str = "", files: Sequence[str] = ()
-) -> Python | None:
+def _rows_in_python(document: object, read: str, call: Call, paths: str = "", files: Sequence[str] = ()) -> str | None:
     """Return the call that converts the rows of a JSON document, or of those at `paths`; None where it shows none.
 
     Rows of several `files` with words of splits in their names are of these splits: train-v1.1.json, dev-v1.1.json.
@@ -677,6 +715,14 @@ def _rows_in_python(
     rows = rows_of_document(document, read)
     if not rows:
         return None
+    if tables := _tables_of(files):
+        each = [
+            _rows_in_python(
+                document_in(os.fsencode(some[0])), read, call.apart(name), f"map(pathlib.Path, {some})", some
+            )
+            for name, some in tables.items()
+        ]
+        return "; ".join(filter(None, each))
     by_rows = has_splits(document)
     words = {os.path.basename(one): split_in_words(os.path.basename(one)) for one in files}
     by_files = not by_rows and len(words) == len(files) and None not in words.values() and len({*words.values()}) > 1
@@ -684,6 +730,17 @@ def _rows_in_python(
     every = f"[{row} for path in {paths} for row in {rows}]"
     data = every if paths else f"list{rows}" if rows.startswith("(") else rows
     return call.of_data(data, **({"split__column": "split"} if by_rows or by_files else {}))
+
+
+def _tables_of(files: Sequence[str]) -> dict[str, list[str]]:
+    """Return the documents of each of several tables by its name; none where they are of one table."""
+    tables = dict[str, list[str]]()
+    for one in files:
+        tables.setdefault(table_in_path(os.path.basename(one)) or "other", []).append(typed_path(one))
+    if not 1 < len(tables) <= _MOST_ENDS:
+        return {}
+    first = [columns_of_document(document_in(os.fsencode(some[0]))) for some in tables.values()]
+    return tables if tables_apart(first) else {}
 
 
 def _kind_by_content(path: bytes) -> str | None:

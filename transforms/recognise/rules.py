@@ -84,6 +84,7 @@ from .strangers.tables import (
     notes_of_texts,
     refuse_answers_apart,
     refuse_missing,
+    refuse_other_tables,
     refuse_several,
     refuse_tables,
 )
@@ -93,6 +94,7 @@ REFUSED: Final = (
     refuse_tables,
     refuse_several,
     refuse_missing,
+    refuse_other_tables,
     refuse_answers_apart,
     refuse_datumaro,
 )

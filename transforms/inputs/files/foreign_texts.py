@@ -16,8 +16,9 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Final
 
 from ...format.wording.hints import Add, Command, Python, Set, set_column
@@ -322,6 +323,51 @@ def _rows_of_pandas(document: dict[str, Any], read: str) -> str:
     if all(name.isdigit() for name in keys[0]) and keys.count(keys[0]) == len(keys):
         return f"(dict(zip(table, row)) {one} for row in zip(*map(dict.values, table.values())))"
     return f"({{'key': key, **row}} for key, row in {read}.items())"
+
+
+def columns_in_manifest(head: bytes) -> list[str] | None:
+    """Return the columns that a manifest of Redshift's UNLOAD states for its parts; None for other files.
+
+    >>> columns_in_manifest(b'{"entries": [{"url": "s3://b/0000_part_00"}]}'), columns_in_manifest(b'{"a": 1}')
+    ([], None)
+    """
+    if not re.match(rb'\s*\{\s*"entries"\s*:\s*\[\s*\{\s*"url"', head):
+        return None
+    try:
+        document = json.loads(head)
+        return [str(one["name"]) for one in document["schema"]["elements"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def columns_of_document(document: object) -> list[list[str]]:
+    """Return the columns of the first rows of a document, an array of objects or an object with one; else none."""
+    if isinstance(document, dict) and not has_splits(document):
+        rows = [value for value in document.values() if _are_rows(value)]
+        document = rows[0] if len(rows) == 1 else None
+    return [[*row] for row in document[:_MOST_FILES]] if isinstance(document, list) and _are_rows(document) else []
+
+
+def tables_apart(each: Sequence[Sequence[Iterable[str]]]) -> bool:
+    """Return whether rows of some files are those of several tables, by the columns of the first rows of each.
+
+    Both of two tables have columns that the other lacks, and together few but those of ids. Tables of one or two
+    columns show nothing, nor do rows that have few columns in common.
+
+    >>> tables_apart([[["user_id", "name", "city"]], [["user_id", "stars", "text"]]])
+    True
+    """
+    tables = list[set[str]]()
+    for rows in filter(None, ([*map(set, some)] for some in each)):
+        every = set().union(*rows)
+        if 2 * len(set.intersection(*rows)) >= len(every) >= _FEWEST_COLUMNS:
+            tables.append({name for name in every if _IDS.fullmatch(name) is None})
+    both = ((one, other) for one, other in combinations(tables, 2) if one - other and other - one)
+    return any(2 * len(one & other) < min(len(one), len(other)) for one, other in both)
+
+
+_FEWEST_COLUMNS: Final = 3
+_IDS: Final = re.compile(r".*(?:^|_)id|.*I[dD]")
 
 
 def _are_rows(value: object) -> bool:

@@ -20,6 +20,7 @@ from ...format.wording.hints import Add, Set, read_csv, set_column
 from ...format.wording.printable import first_names, printable_path
 from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.files.file_names import FORMATS
+from ...inputs.files.open_file import is_object
 from ..evidence.label_names import lines_in
 from ..evidence.lists import BOTH, LIST_LINES, PICTURES, lists_beside, splits_by_lists
 from ..evidence.names import in_splits, split_in_words
@@ -97,6 +98,9 @@ class _List:
 
 def lists_of_classes(around: Around) -> Iterator[str]:
     """A list has a picture in each line, and its class or a caption, between blanks, tabs or commas: `1.jpg cat`."""
+    if of_splits := list(_of_splits_with_texts(around)):
+        yield from of_splits
+        return
     notable = _lists_in(around)
     forms = defaultdict[_List, list[str]](list)
     for path in notable[:MOST]:
@@ -133,6 +137,46 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         what = f"{first_names([*lists, *more], 2 if more else MOST)} {lines} pictures {form.contents}"
         of_first = f" of {printable_path(lists[0])}" if more else ""
         yield f"{what}, and {are} not read{unread}; to read the lines{of_first}: {read}"
+
+
+def _of_splits_with_texts(around: Around) -> Iterator[str]:
+    """Yield how pictures are read with the classes of lists that are each of a split: images_variant_train.txt.
+
+    A line is a name of a picture, a blank, and a class that may have several words: `0034309 Boeing 707-320`.
+    """
+    found = defaultdict[tuple[str, str], dict[str, dict[str, str]]](lambda: defaultdict(dict))
+    files = [*dict.fromkeys([*around.notable, *around.texts])] if around.form == "images" else []
+    widths = set[int]()
+    for path in sorted(one for one in files[:_MOST_LISTS] if one.lower().endswith(b".txt") and not is_object(one)):
+        stem = os.path.basename(os.fsdecode(path))[:-4]
+        split, rows = split_in_words(stem), [line.rstrip().partition(" ") for line in lines_of(path) if line.strip()]
+        texts, names = [row[2] for row in rows], {row[0] for row in rows}
+        no_classes = not all(texts) or all(map(_NUMBER.fullmatch, " ".join(texts).split()))
+        if not split or no_classes or len(names) != len(rows) or "." in rows[0][0]:
+            continue
+        if place := _place_of(rows[0][0], path, around):
+            words = [word for word in re.split(r"[\W_]+", stem) if split_in_words(word) is None]
+            found[place][split]["_".join(words)] = os.fsdecode(path)
+            widths |= {one.count(" ") for one in texts}
+    for (folder, suffix), splits in found.items():
+        keys = [*next(iter(splits.values()))]
+        is_table = len(keys) == len(widths) == 1  # of two columns
+        if len(splits) < 2 or is_table or any(one.keys() != {*keys} for one in splits.values()):
+            continue
+        common = set(keys[0].split("_")).intersection(*(key.split("_") for key in keys))
+        own = {key: "_".join(word for word in key.split("_") if word not in common) or "class" for key in keys}
+        lists = {split: {own[key]: typed_path(one[key]) for key in keys} for split, one in splits.items()}
+        lines = "filter(str.strip, pathlib.Path(path).read_text('utf-8').splitlines())"
+        frame = (
+            f"pandas.concat([pandas.DataFrame({{key: dict(line.rstrip().split(' ', 1) for line in {lines})"
+            f" for key, path in files.items()}}).rename_axis('file_name').reset_index().assign(split=split) "
+            f"for split, files in {lists}.items()]).assign(file_name=lambda rows: rows['file_name'] + {suffix!r})"
+        )
+        options = [*(set_column(name, "label", True) for name in own.values()), BY_SPLIT]
+        yield said_by_lists([path for one in lists.values() for path in one.values()], around, folder, frame, options)
+
+
+_MOST_LISTS: Final = 64
 
 
 def _is_partition(path: bytes) -> bool:

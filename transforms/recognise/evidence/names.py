@@ -59,7 +59,7 @@ MAGIC: Final = re.compile(r"[*?\[]")
 _TOKEN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _WITH_SET: Final = re.compile(rf"({_ANY})(?:set|data)")
 _ONE_OF_TWO: Final = re.compile(r"(?:test|dev)[ab]")
-"""The two sets of CoNLL: `eng.testa`, `eng.testb`."""
+"""The two sets of CoNLL: eng.testa, eng.testb."""
 
 _SAYS_NOTHING: Final = frozenset({"set", "data", "part", "shard", "chunk", "file", "v", "full", "final"})
 """Words beside that of a split which make no other table of a file."""
@@ -250,6 +250,18 @@ def name_without_suffixes(name: str) -> str:
     while (parts := name.rpartition("."))[0] and parts[2].lower() in _SUFFIXES:
         name = parts[0]
     return name
+
+
+def table_in_path(below: str) -> str:
+    """Return the path of a file without suffixes, names of splits, and with 0 for numbers: what it is a table of.
+
+    >>> table_in_path("train/users-00012.jsonl"), table_in_path("db/orders_test.json.gz")
+    ('users', 'db/orders')
+    """
+    folders = [one for one in below.split("/")[:-1] if split_of_folder(one) is None]
+    words = re.split(r"[\W_]+", name_without_suffixes(os.path.basename(below)))
+    stem = "_".join(one for one in words if one and not one.isdigit() and split_of_folder(one) is None)
+    return re.sub(r"[0-9]+", "0", "/".join([*folders, stem]))
 
 
 def own_split(name: str) -> str:

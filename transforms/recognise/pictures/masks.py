@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations, takewhile
@@ -60,23 +61,25 @@ class _Folder:
 
 def refuse_masks(below: Sequence[bytes], paths: Sequence[bytes], names_in: NamesIn, call: Call) -> None:
     """Raise `UsageError` where folders hold masks of the pictures in others."""
-    if not 1 < len(below) <= _MOST_FOLDERS:
+    parts = [tuple(os.fsdecode(one).strip("/").split("/")) for one in below]
+    few = range(len(parts)) if len(parts) <= _MOST_FOLDERS else _of_first(paths)
+    if not 1 < len(few) <= _MOST_FOLDERS:
         return
-    folders = [_folder_of(number, *both, names_in) for number, both in enumerate(zip(below, paths, strict=True))]
+    folders = [_folder_of(at, parts[at], paths[at], names_in) for at in few]
     masks = dict(_masks_among(folders))
     if not masks:
         return
     levels = {one.number: len(inner) for one, _, _, inner in masks.values()}
-    pictures = dict[str, str | None]()
-    for one in folders:
-        if one.number not in masks:
-            level = levels.get(one.number, 0)
-            parts = one.parts[: len(one.parts) - level]
-            pictures[os.fsdecode(_above(one.path, level))] = next(filter(None, map(split_of_folder, parts)), None)
+    words = {one for at in masks for one in parts[at] if len(few) < len(parts) and _OF_MASKS.fullmatch(_words(one))}
+    others = [at for at, one in enumerate(parts) if at not in masks and words.isdisjoint(one)]
+    beside = [one for at, one in enumerate(parts) if at not in others]
+    commands = " && ".join(
+        _of_splits_whole([(parts[at], paths[at]) for at in others], beside, call)
+        or _commands([(parts[at], paths[at], levels.get(at, 0)) for at in others], call)
+    )
     other, mask, name, _ = next(iter(masks.values()))
-    shown = first_names([printable("/".join(folders[number].parts)) for number in masks], _SHOWN)
+    shown = first_names([printable("/".join(parts[number])) for number in masks], _SHOWN)
     first = f"{printable_path(mask.files[name])} beside {printable_path(other.files[name])}"
-    commands = " && ".join(_commands(pictures, call))
     holds, is_ = ("holds", "it is no class") if len(masks) == 1 else ("hold", "they are no classes")
     raise UsageError(
         f"it is unclear what the folders mean: {shown} {holds} a file for each picture of other folders, as masks do "
@@ -86,27 +89,64 @@ def refuse_masks(below: Sequence[bytes], paths: Sequence[bytes], names_in: Names
     )
 
 
-def _commands(splits: Mapping[str, str | None], call: Call) -> Iterator[str]:
-    """Yield the command that reads all places, or one for each, where each is in the folder of a split."""
-    if len(splits) == 1 or not all(splits.values()):
-        yield str(call.reading([typed_path(one) for one in splits]))
-        return
-    for place, split in splits.items():
-        options = [] if split == "train" else [Set("output.split", split)]
-        yield str(call.apart(str(split)).reading([typed_path(place)], *options))
+def _of_first(paths: Sequence[bytes]) -> list[int]:
+    """Return the numbers of the folders below the first one of the level from which on folders differ."""
+    first, *_, last = (one.split(b"/") for one in sorted(paths))
+    alike = sum(1 for _ in takewhile(lambda names: names[0] == names[1], zip(first, last, strict=False)))
+    return [at for at, one in enumerate(paths) if one.split(b"/")[: alike + 1] == first[: alike + 1]]
+
+
+def _of_splits_whole(
+    pictures: Sequence[tuple[tuple[str, ...], bytes]], masks: Sequence[tuple[str, ...]], call: Call
+) -> list[str]:
+    """Return the commands that read whole folders of splits, for each folder above them a dataset.
+
+    None where pictures are in no such folder, or masks are too.
+    """
+    found = defaultdict[str, dict[str, str]](dict)
+    for parts, path in pictures:
+        at = next((at for at, part in enumerate(parts) if split_of_folder(part)), None)
+        if at is None or any(one[: at + 1] == parts[: at + 1] for one in masks):
+            return []
+        place = os.fsdecode(_above(path, len(parts) - at - 1))
+        found[os.path.dirname(place)][place] = split_of_folder(parts[at]) or ""
+    commands, names = list[str](), {os.path.basename(above) for above in found}
+    for above, places in found.items():
+        name = os.path.basename(above) if len(names) == len(found) else typed_path(above)
+        own = call if len(found) == 1 else call.apart(re.sub(r"[^\w.-]+", "-", name).strip("-."))
+        alone = next(iter(places.values())) if len(places) == 1 else "train"
+        options = [] if alone == "train" else [Set("output.split", alone)]
+        commands.append(str(own.reading(map(typed_path, places), *options)))
+    return commands
+
+
+def _commands(pictures: Sequence[tuple[tuple[str, ...], bytes, int]], call: Call) -> list[str]:
+    """Return the command that reads all places, or one for each split, where each is in the folder of one.
+
+    Of each the last so many levels are alike in pictures and masks.
+    """
+    splits = defaultdict[str | None, dict[str, None]](dict)
+    for parts, path, level in pictures:
+        split = next(filter(None, map(split_of_folder, parts[: len(parts) - level])), None)
+        splits[split].setdefault(typed_path(os.fsdecode(_above(path, level))))
+    if None in splits or sum(map(len, splits.values())) == 1:
+        return [str(call.reading(list(dict.fromkeys(one for some in splits.values() for one in some))))]
+    return [
+        str(call.apart(str(split)).reading(places, *([] if split == "train" else [Set("output.split", split)])))
+        for split, places in splits.items()
+    ]
 
 
 def _above(path: bytes, levels: int) -> bytes:
     return path.rstrip(b"/").rsplit(b"/", levels)[0] if levels else path
 
 
-def _folder_of(number: int, below: bytes, path: bytes, names_in: NamesIn) -> _Folder:
+def _folder_of(number: int, parts: tuple[str, ...], path: bytes, names_in: NamesIn) -> _Folder:
     stems = {os.fsdecode(one).rpartition(".")[0] or os.fsdecode(one): one for one in names_in(number, _MOST_NAMES)}
     ends = takewhile(lambda signs: len({*signs}) == 1, zip(*(one[::-1] for one in stems), strict=False))
     common = "".join(signs[0] for signs in ends)[::-1]
     sign = re.search(r"[._-](?=.*[A-Za-z])", common)
     end = common[sign.start() :] if sign is not None and len(stems) > 1 else ""
-    parts = tuple(os.fsdecode(below).strip("/").split("/"))
     return _Folder(number, parts, path, end, {one[: len(one) - len(end)]: name for one, name in stems.items()})
 
 

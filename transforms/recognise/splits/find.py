@@ -51,6 +51,7 @@ from .seen import (
     Seen,
     by_lists,
     by_roots,
+    paths_of,
     said,
 )
 
@@ -375,7 +376,7 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     beside = f", beside {shown_path(others[0])}" if others else ""
     what = mixed.what if mixed.what not in ("files", "folders") else "names of files may mean splits"
     union = [Set("input.columns_differ", "union")] if how.unites and others else []
-    both = list(seen.typed) if not others else _named([f for s in ordered for f in by_split[s]], others)
+    both = list(seen.typed) if not others else paths_of([f for s in ordered for f in by_split[s]], others)
     choices = [(", ".join(ordered), _command(how, both, Set("input.splits", "names"), *union))]
     if any(split and _word_in_path(one) != split for one, split in zip(seen.below, mixed.splits, strict=True)):
         choices = []  # words in names say something else
@@ -395,7 +396,7 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
         choices.insert(0, (", ".join(globs), _command(how, both, Set("input.splits", globs), *union)))
     if others and len(ordered) > 1:
         rest = [file for split in ordered[1:] for file in by_split[split]]
-        alone = _command(how, _named(by_split[ordered[0]], [*others, *rest]), *_into(how, ordered[0]))
+        alone = _command(how, paths_of(by_split[ordered[0]], [*others, *rest]), *_into(how, ordered[0]))
         choices.append((f"{ordered[0]} alone", alone))
     else:
         choices.append(("all files in one split", _as_one(seen, how)))
@@ -537,13 +538,3 @@ def _as_one(seen: Seen, how: FileSplits) -> str:
 
 def _command(how: FileSplits, paths: Sequence[str], *options: Add) -> str:
     return str(how.call.reading(map(typed_path, paths), *options))
-
-
-def _named(files: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return paths that name these files and no others: themselves, or globs where there are many."""
-    if len(files) <= SHOWN:
-        return list(files)
-    places = (os.path.split(file) for file in files)
-    globs = list(dict.fromkeys(f"{folder}/{re.sub('[0-9]+', '*', name)}" for folder, name in places))
-    taken = any(fnmatch.fnmatchcase(file, glob) for glob in globs for file in others)
-    return list(files) if taken or len(globs) > SHOWN or any(MAGIC.search(file) for file in files) else globs

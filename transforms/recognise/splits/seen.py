@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from bisect import bisect_left
@@ -146,6 +147,16 @@ class Mixed:
     words: bool = False
     configs: Sequence[tuple[Stated, list[set[str]]]] = ()
     choices: Sequence[tuple[str, tuple[Add, ...]]] = ()
+
+
+def paths_of(files: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return paths that name these files and no others: themselves, or globs where there are many."""
+    if len(files) <= SHOWN:
+        return list(files)
+    places = (os.path.split(file) for file in files)
+    globs = list(dict.fromkeys(f"{folder}/{re.sub('[0-9]+', '*', name)}" for folder, name in places))
+    taken = any(fnmatch.fnmatchcase(file, glob) for glob in globs for file in others)
+    return list(files) if taken or len(globs) > SHOWN or any(MAGIC.search(file) for file in files) else globs
 
 
 def _root_of(path: str, files: Sequence[str], base: str) -> str:

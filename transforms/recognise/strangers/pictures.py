@@ -260,6 +260,9 @@ def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mappin
     without = ", without the splits of their folders" if len(folders_of_splits(root)) > 2 and not by_folders else ""
     alone = call.reading([typed], Set("input.format", "images"), means)
     also = "" if form.advice is _TABLE else f"; the pictures alone{without}: {alone}"  # masks are pictures too
+    places = [one for one in folders_of_splits(root)[1:] if os.path.dirname(one) == root.rstrip("/")]
+    if form.folders == ("ground_truth",) and len(places) > 1:
+        also = f"; the pictures alone, with their folders as classes: {call.reading(map(typed_path, places))}"
     return f"{shown_path(next(iter(heads)))}: {form.called}, which are not read; {how}{also}"
 
 

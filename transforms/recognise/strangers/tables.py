@@ -10,10 +10,12 @@ They look at names, at the folders above files, and at the first rows of two tab
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import struct
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,14 +29,22 @@ from ...format.wording.printable import counted, first_names, printable_path
 from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.file_names import format_of_name, is_note_of_texts
+from ...inputs.files.foreign_texts import tables_apart
 from ...inputs.files.listing import beginning_of, is_there
 from ...inputs.files.open_file import is_object
 from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
-from ..evidence.names import MAGIC, is_form_for_answers, kind_of, split_in_words, split_of_folder
+from ..evidence.names import (
+    MAGIC,
+    is_form_for_answers,
+    kind_of,
+    split_in_words,
+    split_of_folder,
+    table_in_path,
+)
 from ..evidence.tfds import INFO, tfds_folders
-from ..splits.seen import Seen
-from .files import HEAD_BYTES, MEANT, SHOWN
+from ..splits.seen import Seen, paths_of
+from .files import HEAD_BYTES, MEANT, MOST_HEADS, SHOWN
 
 _MOST_FOLDERS: Final = 1000
 """So many folders of a disk are asked for a log: a table has its log above all of its partitions."""
@@ -84,6 +94,45 @@ def refuse_several(seen: Seen) -> None:
     """
     if seen.form == "tfrecord" and (places := _versions_in(seen)):
         raise InputError(_which_of(places, lambda one: seen.call.reading([one])))
+
+
+def refuse_other_tables(seen: Seen) -> None:
+    """Refuse lines of JSON of several tables, as the first lines of files of other names have other keys.
+
+    Raises:
+        InputError: it names them, with the command that reads each.
+    """
+    tables = defaultdict[str, list[str]](list)
+    for file, below in zip(seen.files, seen.below, strict=True) if seen.form == "jsonl" else ():
+        tables[table_in_path(below)].append(file)
+    if not 1 < len(tables) <= MOST_HEADS or not tables_apart([_keys_in(some[0]) for some in tables.values()]):
+        return
+    lines = list[str]()
+    for name, some in tables.items():
+        paths = paths_of(some, [file for file in seen.files if file not in some])
+        call = seen.call.apart(re.sub(r"[^\w.-]+", "-", name).strip("-_.") or "other")
+        lines.append(f"\n  {call.reading(map(typed_path, paths))}")
+    shown = first_names([shown_path(some[0]) for some in tables.values()], SHOWN)
+    raise InputError(
+        f"{shown}: files of other names have other keys, as other tables do, and one table is read at a time; "
+        f"choose{''.join(lines)}\nif all are rows of one table: {Set('input.detect', 'none')}"
+    )
+
+
+def _keys_in(file: str) -> list[list[str]]:
+    """Return the keys of the first lines of a file."""
+    head = beginning_of(os.fsencode(file), _FIRST_BYTES)
+    try:
+        head = zlib.decompressobj(31).decompress(head, _FIRST_BYTES) if head.startswith(b"\x1f\x8b") else head
+        lines = head.splitlines()[: _FIRST_LINES if head.endswith(b"\n") or len(head) < _FIRST_BYTES else -1]
+        rows = [json.loads(line) for line in lines[:_FIRST_LINES] if line.strip()]
+    except (ValueError, RecursionError, zlib.error):
+        return []  # reading it says what is wrong
+    return [[*row] for row in rows if isinstance(row, dict)]
+
+
+_FIRST_BYTES: Final = 1 << 16
+_FIRST_LINES: Final = 20
 
 
 def only_version(files: Sequence[str], root: str) -> str | None:
@@ -171,7 +220,7 @@ _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 """Where the words of trainLabels begin."""
 
 _PLAIN: Final = re.compile(r"\.(?:csv|tsv|parquet|pq)$", re.IGNORECASE)
-_ARRAY: Final = re.compile(r"\.np[yz]$", re.IGNORECASE)
+_ARRAY: Final = re.compile(r"\.(?:np[yz]|txt)$", re.IGNORECASE)
 _ANSWERS: Final = re.compile(r"(?:^|[_\-. ])(?:y|labels?|targets?|answers?)(?=[_\-. ]|$)", re.IGNORECASE)
 
 
@@ -182,12 +231,12 @@ def refuse_answers_apart(seen: Seen) -> None:
         InputError: it names two of them, with the line of Python that joins each pair.
     """
     if (
-        seen.form not in ("csv", "parquet", "numpy")
+        seen.form not in ("csv", "parquet", "numpy", "txt")
         or len(seen.files) > _MOST_TABLES
         or any(is_object(os.fsencode(one)) for one in seen.files)
     ):
         return
-    arrays = seen.form == "numpy"
+    arrays = seen.form in ("numpy", "txt")
     forms = [one for one in seen.files if is_form_for_answers(os.path.basename(one))]
     files = [one for one in seen.files if (_ARRAY if arrays else _PLAIN).search(one) and one not in forms]
     pairs, lone = _paired(files, _PIXELS if arrays else _FEATURES)
@@ -206,7 +255,11 @@ def refuse_answers_apart(seen: Seen) -> None:
     rest = [one for one in others if one not in bare and one not in whole]
     without = _left_out(bare, [*rest, *forms])
     shown = [printable_path(typed_path(one)) for one in pairs[0]]
-    kind, how = ("arrays", _arrays_joined(seen, pairs, more)) if arrays else ("tables", _joined(seen, pairs, whole))
+    kind, how = (
+        ("files" if seen.form == "txt" else "arrays", _arrays_joined(seen, pairs, more))
+        if arrays
+        else ("tables", _joined(seen, pairs, whole))
+    )
     raise InputError(
         f"{shown[0]}, {shown[1]}: features and their answers in two {kind}, whose rows belong to each other; to join "
         f"them, in Python{without}: {how}{MEANT}"
@@ -274,7 +327,15 @@ def _arrays_beside(pairs: Sequence[tuple[str, str]], others: Sequence[str]) -> l
 
 
 def _rows_of(file: str) -> int | None:
-    """Return how many rows an array has, or the only one of an archive; None where NumPy would unpickle it."""
+    """Return how many rows an array has, or the only one of an archive; None where NumPy would unpickle it.
+
+    Of a text these are its lines of numbers; None where the first is none of numbers.
+    """
+    if file.lower().endswith(".txt"):
+        if not _numbers_in(file):
+            return None
+        with open(file, "rb") as lines:
+            return sum(1 for line in lines if not line.isspace())
     found = _SHAPE.match(_only_array(file)[1])
     return int(found[1]) if found else None
 
@@ -319,7 +380,21 @@ def _arrays_joined(seen: Seen, pairs: Sequence[tuple[str, str]], more: Sequence[
     return "; ".join(lines)
 
 
+def _numbers_in(file: str) -> list[bytes]:
+    """Return the numbers in the first line of a text; none if it holds other words, or the file is large."""
+    head = beginning_of(os.fsencode(file), _FIRST_BYTES) if os.path.getsize(file) <= _MOST_TEXT else b""
+    words = head.partition(b"\n")[0].split()
+    return words if all(map(_FIGURE.fullmatch, words)) else []
+
+
+_FIGURE: Final = re.compile(rb"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_MOST_TEXT: Final = 1 << 29
+
+
 def _loaded(file: str) -> str:
+    if file.lower().endswith(".txt"):
+        whole = all(one.lstrip(b"+-").isdigit() for one in _numbers_in(file))
+        return f"numpy.loadtxt({typed_path(file)!r}{', dtype=int' if whole else ''})"
     key = _only_array(file)[0]
     return f"numpy.load({typed_path(file)!r}){f'[{key!r}]' if key else ''}"
 
