@@ -203,6 +203,36 @@ def test_boxes_and_polygons_of_cvat_without_meta_are_read_in_their_splits(shardm
     assert found == pytest.approx([0.1, 0.325, 0.25, 0.25, 0.6, 0.425, 0.75, 0.75])
 
 
+@pytest.mark.parametrize(
+    ("place", "folder", "splits"),
+    [
+        ("releases/latest/annotations", "/", ("train", "val", "test")),
+        ("annotations", "/a b", ("train", "test")),
+        ("releases/latest/annotations", "", ()),
+    ],
+)
+def test_boxes_of_darwin_are_read_in_the_splits_of_its_lists(
+    place: str, folder: str, splits: tuple[str, ...], shardmill: Shardmill
+) -> None:
+    for split in splits or ("train",):
+        picture(f"cars/images/{folder.strip('/')}/{split}.png")
+        item = {"name": f"{split}.png", "path": folder, "slots": [{"type": "image", "width": 40, "height": 20}]}
+        objects = [
+            {"name": "car", "bounding_box": {"h": 10.0, "w": 20.0, "x": 4.0, "y": 5.0}},
+            {"name": "night", "tag": {}},
+        ]
+        document = {"version": "2.0", "dataset": {"name": "c"}, "item": item, "annotations": objects}
+        write(f"cars/{place}/{split}.json", json.dumps(document))
+        if splits:
+            write(f"cars/releases/latest/lists/random_{split}.txt", f"{split}.json\n")
+    refused = shardmill("convert", "cars", "-o", "out")
+    assert refused.code == 2
+    assert "annotations of V7 Darwin, which are not read; the boxes of" in refused.err
+    follow(refused.err, shardmill)
+    for split in splits or ("train",):
+        assert boxes("out", split) == [(BOX, ["car"])]
+
+
 def test_rotated_boxes_of_cvat_become_polygons_that_end_at_the_edge(shardmill: Shardmill) -> None:
     picture("pets/images/0.jpg")
     write("pets/train.xml", XML.format("<box label='cat' rotation=\"20\"/>"))

@@ -58,6 +58,7 @@ _CREATE_ML: Final = "CreateML"
 _SEGMENTS: Final = "Segment Anything"
 _LABELME: Final = "labelme"
 _CVAT: Final = "CVAT without <meta>"
+_DARWIN: Final = "Darwin"
 _MOST_FOLDERS: Final = 64
 
 
@@ -98,6 +99,8 @@ _FORMS: Final = (
     _Form("annotations of Segment Anything", ("",), r".+\.json", rb'"(?:crop_box|stability_score)"', _SEGMENTS),
     _Form("annotations of the VGG Image Annotator", ("", "annotations"), r".+\.json", rb'"shape_attributes"'),
     _Form("annotations of Label Studio", ("",), r".+\.json", rb'"(?:from_name|completed_by)"'),
+    _Form("annotations of V7 Darwin", ("releases/latest/annotations", "annotations", ""), r".+\.json",
+          rb'\A\s*\{[\s\S]*"(?:schema_ref"\s*:\s*"[^"]*darwin|dataset"\s*:[\s\S]*"item"\s*:\s*\{)', _DARWIN),
     _Form("annotations of Supervisely", ("ann",), r".+\.json", rb'"classTitle"|"objects"', each=True),
     _Form("boxes of VisDrone", ("annotations",), r".+\.txt", rb"\A(?:[0-9]+,){7}[0-9]+,?\s", each=True),
     _Form("annotations of CreateML", ("",), r".*createml\.json", b"", _CREATE_ML),
@@ -195,6 +198,25 @@ _TO_COCO: Final = {
         "for at, image in enumerate(images) for one in shapes(image))]}, ensure_ascii=False).encode()) "
         "for path, images in sets.items() if images]"
     ),
+    _DARWIN: (  # a file of COCO's for each of its random lists; tags, lines and points are no boxes
+        "import json, pathlib; root = pathlib.Path(ROOT); sets = {}; "
+        'lists = {line.strip(): path.stem.rpartition("_")[2] for path in sorted(root.rglob("lists/random_*.txt")) '
+        "for line in path.read_text().splitlines()}; "
+        '[sets.setdefault(lists.get(path.name, "other" if lists else "train"), []).extend([(next((str(it) for it in '
+        'some if (root / it).is_file()), str(some[0])), [it for it in one["annotations"] if "bounding_box" in it])]) '
+        'for path in sorted(root.rglob("*.json")) for one in [json.loads(path.read_bytes())] '
+        'if isinstance(one, dict) and isinstance(one.get("annotations"), list) and "item" in one '
+        'for item in [one["item"]] for some in [[pathlib.Path(it, item.get("path", "").strip("/"), item["name"]) '
+        'for it in ("images", "")]]]; '
+        'names = sorted({it["name"] for rows in sets.values() for _, some in rows for it in some}); '
+        '[(root / f"instances_{split}.json").write_bytes(json.dumps({'
+        '"images": [{"id": at, "file_name": name} for at, (name, _) in enumerate(rows)], '
+        '"categories": [{"id": at, "name": name} for at, name in enumerate(names)], '
+        '"annotations": [{"id": n, "image_id": at, "category_id": names.index(it["name"]), '
+        '"bbox": [it["bounding_box"][key] for key in "xywh"]} for n, (at, it) in enumerate((at, it) '
+        "for at, (_, some) in enumerate(rows) for it in some)]}, ensure_ascii=False).encode()) "
+        "for split, rows in sets.items()]"
+    ),
     _LABELME: (  # its paths may be of before the pictures were moved
         "import json, os, pathlib, re; root = pathlib.Path(ROOT); sets = {}; "
         '[sets.setdefault(place, []).extend([(os.path.relpath(picture, place), [it for it in one["shapes"] '
@@ -250,7 +272,10 @@ def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mappin
         how = f"{left}with Datumaro: {Foreign('python', '-c', line)} && {call.reading([made], *clip)}"
     if form.importer in _TO_COCO:
         write = Foreign("python", "-c", _TO_COCO[form.importer].replace("ROOT", _text(typed_path(root))))
-        made, what = typed, "the boxes of rectangles and polygons " if form.importer in (_LABELME, _CVAT) else ""
+        made, what = (
+            typed,
+            "the boxes of rectangles and polygons " if form.importer in (_LABELME, _CVAT, _DARWIN) else "",
+        )
         if form.importer == _LABELME:
             inner = os.path.join(root, "images")
             made = os.path.join(typed, "images") if folders_of_splits(inner)[1:] else typed
