@@ -130,6 +130,7 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         file, names = ("", list[str]()) if no_class else _names_of_numbers(lists, form.sign, around)
         options += [set_column("class", "label", names)] if names else []
         unread = f" ({shown_path(file)} with the names of classes is not read either)" if file and not names else ""
+        unread = unread or (" (no file names what the numbers mean)" if form.numbers and not form.boxes else "")
         replaces = around.call.has_written and (form.numbers or not around.unlabelled)
         call = around.call if len(alike) == 1 and not replaces else around.apart(lists[0])
         read = call.plain(lists, *form.options, *options)
