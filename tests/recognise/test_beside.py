@@ -333,7 +333,7 @@ def test_lists_of_pictures_are_read_with_their_classes_by_the_command_on_the_scr
     ("rows", "what", "names"),
     [
         (("0\t1\t2\t3", "0\t0\t5\t5"), "4 numbers each, which look like corners of boxes", 4),
-        (("9\t1\t2\t3", "0\t0\t5\t5"), "4 numbers each, and are not read (no file names what the numbers mean)", 4),
+        (("9\t1\t2\t3", "0\t0\t5\t5"), "4 numbers each, and is not read (no file names what the numbers mean)", 4),
         (("-1\t1", "1\t-1"), "2 numbers each, and", 2),
         (("0.5", "2"), "a number each, and", 1),
     ],
