@@ -97,3 +97,27 @@ def test_arrays_of_several_tables_become_a_dataset_each_by_the_line_of_python(
     exec(said.partition("in Python: ")[2], {})
     assert [{**row} for row in open_dataset("out-users")["train"]] == USERS
     assert [{**row} for row in open_dataset("out-orders")["train"]] == ORDERS
+
+
+def test_arrays_of_splits_beside_another_table_keep_their_splits(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for name, rows in {"train_spider": USERS, "dev": USERS[:1], "tables": ORDERS}.items():
+        Path("in", f"{name}.json").write_text(json.dumps(rows))
+    exec(shardmill("convert", "in", "-o", "out").err.partition("in Python: ")[2], {})
+    found = open_dataset("out-spider")
+    assert {split: len(found[split]) for split in found.splits} == {"train": 2, "dev": 1}
+    assert [{**row} for row in open_dataset("out-tables")["train"]] == ORDERS
+
+
+def test_an_array_of_one_split_beside_another_table_is_of_that_split(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for name, rows in {"users_test": USERS, "tables": ORDERS}.items():
+        Path("in", f"{name}.json").write_text(json.dumps(rows))
+    exec(shardmill("convert", "in", "-o", "out").err.partition("in Python: ")[2], {})
+    assert list(open_dataset("out-users").splits) == ["test"]

@@ -42,6 +42,7 @@ from ..inputs.files.foreign_texts import (
     is_conll,
     is_fasttext,
     is_libsvm,
+    of_equal_columns,
     python_of,
     rows_of_document,
     tables_apart,
@@ -707,7 +708,15 @@ def _why_unknown(paths: Sequence[bytes], call: Call, pattern: str = "") -> str |
     return None
 
 
-def _rows_in_python(document: object, read: str, call: Call, paths: str = "", files: Sequence[str] = ()) -> str | None:
+def _rows_in_python(
+    document: object,
+    read: str,
+    call: Call,
+    paths: str = "",
+    files: Sequence[str] = (),
+    *,
+    of_table: bool = False,
+) -> str | None:
     """Return the call that converts the rows of a JSON document, or of those at `paths`; None where it shows none.
 
     Rows of several `files` with words of splits in their names are of these splits: train-v1.1.json, dev-v1.1.json.
@@ -718,7 +727,12 @@ def _rows_in_python(document: object, read: str, call: Call, paths: str = "", fi
     if tables := _tables_of(files):
         each = [
             _rows_in_python(
-                document_in(os.fsencode(some[0])), read, call.apart(name), f"map(pathlib.Path, {some})", some
+                document_in(os.fsencode(some[0])),
+                read,
+                call.apart(name or "other"),
+                f"map(pathlib.Path, {some})",
+                some,
+                of_table=True,
             )
             for name, some in tables.items()
         ]
@@ -728,19 +742,21 @@ def _rows_in_python(document: object, read: str, call: Call, paths: str = "", fi
     by_files = not by_rows and len(words) == len(files) and None not in words.values() and len({*words.values()}) > 1
     row = f"{{'split': {words}[pathlib.Path(path).name], **row}}" if by_files else "row"
     every = f"[{row} for path in {paths} for row in {rows}]"
+    alone = next(iter(words.values()), None) if of_table and len(files) == 1 else None
     data = every if paths else f"list{rows}" if rows.startswith("(") else rows
-    return call.of_data(data, **({"split__column": "split"} if by_rows or by_files else {}))
+    more = {"split__column": "split"} if by_rows or by_files else {}
+    return call.of_data(data, **more, **({"output__split": alone} if alone not in (None, "train") and not more else {}))
 
 
 def _tables_of(files: Sequence[str]) -> dict[str, list[str]]:
     """Return the documents of each of several tables by its name; none where they are of one table."""
     tables = dict[str, list[str]]()
     for one in files:
-        tables.setdefault(table_in_path(os.path.basename(one)) or "other", []).append(typed_path(one))
+        tables.setdefault(table_in_path(os.path.basename(one)), []).append(typed_path(one))
     if not 1 < len(tables) <= _MOST_ENDS:
         return {}
-    first = [columns_of_document(document_in(os.fsencode(some[0]))) for some in tables.values()]
-    return tables if tables_apart(first) else {}
+    first = {name: columns_of_document(document_in(os.fsencode(some[0]))) for name, some in tables.items()}
+    return of_equal_columns(tables, first) if tables_apart([*first.values()]) else {}
 
 
 def _kind_by_content(path: bytes) -> str | None:

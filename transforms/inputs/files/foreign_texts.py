@@ -16,9 +16,9 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, Final
 
 from ...format.wording.hints import Add, Command, Python, Set, set_column
@@ -364,6 +364,17 @@ def tables_apart(each: Sequence[Sequence[Iterable[str]]]) -> bool:
             tables.append({name for name in every if _IDS.fullmatch(name) is None})
     both = ((one, other) for one, other in combinations(tables, 2) if one - other and other - one)
     return any(2 * len(one & other) < min(len(one), len(other)) for one, other in both)
+
+
+def of_equal_columns(
+    tables: Mapping[str, Sequence[str]], each: Mapping[str, Sequence[Iterable[str]]]
+) -> dict[str, list[str]]:
+    """Return the files of each table, those of equal columns together, by the first name that is not empty."""
+    names, found = dict[frozenset[str], str](), dict[str, list[str]]()
+    for name in sorted(tables, key=lambda one: (not one, one)):
+        columns = frozenset(chain.from_iterable(each[name]))
+        found.setdefault(names.setdefault(columns, name) if columns else name, []).extend(tables[name])
+    return {name: sorted(some) for name, some in found.items()}
 
 
 _FEWEST_COLUMNS: Final = 3

@@ -29,7 +29,7 @@ from ...format.wording.printable import counted, first_names, printable_path
 from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.file_names import format_of_name, is_note_of_texts
-from ...inputs.files.foreign_texts import tables_apart
+from ...inputs.files.foreign_texts import of_equal_columns, tables_apart
 from ...inputs.files.listing import beginning_of, is_there
 from ...inputs.files.open_file import is_object
 from ...stores.object_store import store_at
@@ -105,10 +105,11 @@ def refuse_other_tables(seen: Seen) -> None:
     tables = defaultdict[str, list[str]](list)
     for file, below in zip(seen.files, seen.below, strict=True) if seen.form == "jsonl" else ():
         tables[table_in_path(below)].append(file)
-    if not 1 < len(tables) <= MOST_HEADS or not tables_apart([_keys_in(some[0]) for some in tables.values()]):
+    keys = {name: _keys_in(some[0]) for name, some in tables.items()} if 1 < len(tables) <= MOST_HEADS else {}
+    if not tables_apart([*keys.values()]):
         return
     lines = list[str]()
-    for name, some in tables.items():
+    for name, some in of_equal_columns(tables, keys).items():
         paths = paths_of(some, [file for file in seen.files if file not in some])
         call = seen.call.apart(re.sub(r"[^\w.-]+", "-", name).strip("-_.") or "other")
         lines.append(f"\n  {call.reading(map(typed_path, paths))}")
