@@ -74,7 +74,7 @@ from .pictures.layout import (
     without_images,
     without_words,
 )
-from .pictures.masks import NamesIn, refuse_masks
+from .pictures.masks import NamesIn, refuse_masks, refuse_versions
 from .splits.find import OFF, UNUSED, find_splits
 from .splits.seen import CLEAR, UNSURE, Seen, by_annotated_folders, by_lists
 from .strangers.files import MOST_HEADS, content_twice, pictures_twice, refuse_strangers
@@ -269,7 +269,8 @@ def recognise_pictures(
     if how.looks:
         refuse_unread_in_a_store(_around(found, Meaning("flat", ()), how, how.call), said)
         if layout == "auto" and "labels" not in said:
-            refuse_masks(found.below, found.paths, found.names_in, how.call)
+            for rule in (refuse_versions, refuse_masks):
+                rule(found.below, found.paths, found.names_in, how.call)
     given = how.wanted not in (None, "none")
     own = layout != "auto" and not given
     below = [f"{os.fsdecode(folder)}/".lstrip("/") for folder in found.below]

@@ -351,7 +351,7 @@ def columns_of_document(document: object) -> list[list[str]]:
 def tables_apart(each: Sequence[Sequence[Iterable[str]]]) -> bool:
     """Return whether rows of some files are those of several tables, by the columns of the first rows of each.
 
-    Both of two tables have columns that the other lacks, and together few but those of ids. Tables of one or two
+    Both of two tables have columns that the other lacks, and together few but ids. Tables of one or two
     columns show nothing, nor do rows that have few columns in common.
 
     >>> tables_apart([[["user_id", "name", "city"]], [["user_id", "stars", "text"]]])
@@ -378,7 +378,8 @@ def of_equal_columns(
 
 
 _FEWEST_COLUMNS: Final = 3
-_IDS: Final = re.compile(r".*(?:^|_)id|.*I[dD]")
+_IDS: Final = re.compile(r".*(?:^|_)id|.*I[dD]|_.*")
+"""Names of columns that several tables have: ids, and what programs that load tables add, as `_airbyte_raw_id`."""
 
 
 def _are_rows(value: object) -> bool:

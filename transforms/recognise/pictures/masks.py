@@ -1,9 +1,10 @@
-"""Refuse folders of masks beside folders of pictures: they are no classes; a command reads the pictures alone.
+"""Refuse folders of masks, or of other versions of the same pictures, beside folders of pictures; a command reads one.
 
     Input/7.jpg, GroundTruth/7_segmentation.png    words that only masks have end their names
     images/7.png, 1st_manual/7.png                 words of folders
     a/7.jpg, b/7.png                               each of one size, b/ gray and a/ in colours
     cat/7.jpg, dog/7.jpg                           classes: numbers alone are no sign
+    color/cat/7.jpg, gray/cat/7.jpg                versions: the same classes, and the same names in them
 
 Of at most a few folders the names are compared, and of a few pairs the headers.
 """
@@ -26,7 +27,7 @@ from ...inputs.contract.selection import Call, typed_path
 from ...inputs.files.open_file import is_object
 from ...pictures.facts import ImageProblem
 from ...pictures.structure import READABLE_FORMATS, ImageCheck
-from ..evidence.names import split_of_folder
+from ..evidence.names import FOLD, split_of_folder
 
 _OF_MASKS: Final = re.compile(
     r"(?<![a-z])(?:masks?|ground[_ -]?truths?|gts?|segmentations?|segs?|annotations?|annots?|labels?|targets?|manual|"
@@ -86,6 +87,34 @@ def refuse_masks(below: Sequence[bytes], paths: Sequence[bytes], names_in: Names
         f"({first}), so {is_}; to read the pictures alone: {commands}\n"
         f"or read both from a table, metadata.csv with the columns file_name and mask_file_name\n"
         f"or, where all are pictures with classes: {Set('input.layout', 'label')}"
+    )
+
+
+def refuse_versions(below: Sequence[bytes], paths: Sequence[bytes], names_in: NamesIn, call: Call) -> None:
+    """Raise `UsageError` where folders hold the same folders of classes with files of the same names."""
+    parts = [os.fsdecode(one).strip("/").split("/") for one in below]
+    level = next((at for at, names in enumerate(zip(*parts, strict=False)) if len({*names}) > 1), 0)
+    found = defaultdict[str, dict[tuple[str, ...], int]](dict)
+    for at, one in enumerate(parts):
+        found["/".join(one[: level + 1])][tuple(one[level + 1 :])] = at
+    tops, classes = sorted(found), next(iter(found.values()))
+    if not 1 < len(tops) <= _SHOWN or len(classes) == 1 or any(one.keys() != classes.keys() for one in found.values()):
+        return
+    names = {name for one in (*classes, *(top.split("/") for top in tops)) for name in one}
+    if any(split_of_folder(one) or FOLD.fullmatch(one) or _OF_MASKS.search(_words(one)) for one in names):
+        return
+    inner = min(classes)
+    first, second = ({*names_in(found[top][inner], _COMPARED)} for top in tops[:2])
+    both = first & second
+    if len(both) < max(_LEAST, _NEARLY * len(first)):
+        return
+    places = [typed_path(os.fsdecode(_above(paths[found[top][inner]], len(inner)))) for top in tops]
+    commands = "".join(f"\n  {call.reading([one])}" for one in places)
+    file = f"{printable('/'.join(inner))}/{printable_path(min(both))}"
+    raise UsageError(
+        f"it is unclear what the folders mean: {first_names(tops, _SHOWN)} hold folders of the same names, with files "
+        f"of the same names ({file}), as versions of the same pictures do; choose one{commands}\n"
+        f"or, where they hold other pictures, as of patients: {Set('input.layout', 'inner_label')}"
     )
 
 

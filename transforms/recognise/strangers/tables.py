@@ -99,13 +99,20 @@ def refuse_several(seen: Seen) -> None:
 def refuse_other_tables(seen: Seen) -> None:
     """Refuse lines of JSON of several tables, as the first lines of files of other names have other keys.
 
+    So are tables of CSV refused of which each is cut into splits by names: train_orders.csv, test_orders.csv.
+
     Raises:
         InputError: it names them, with the command that reads each.
     """
     tables = defaultdict[str, list[str]](list)
-    for file, below in zip(seen.files, seen.below, strict=True) if seen.form == "jsonl" else ():
-        tables[table_in_path(below)].append(file)
-    keys = {name: _keys_in(some[0]) for name, some in tables.items()} if 1 < len(tables) <= MOST_HEADS else {}
+    for file, below in zip(seen.files, seen.below, strict=True) if seen.form in ("jsonl", "csv") else ():
+        if not is_form_for_answers(os.path.basename(file)):
+            tables[table_in_path(below)].append(file)
+    splits = ({*map(split_in_words, map(os.path.basename, some))} for some in tables.values())
+    if not 1 < len(tables) <= MOST_HEADS or (seen.form == "csv" and any(len(one) == 1 for one in splits)):
+        return
+    columns_in = _keys_in if seen.form == "jsonl" else _header_in
+    keys = {name: columns_in(some[0]) for name, some in tables.items()}
     if not tables_apart([*keys.values()]):
         return
     lines = list[str]()
@@ -115,21 +122,35 @@ def refuse_other_tables(seen: Seen) -> None:
         lines.append(f"\n  {call.reading(map(typed_path, paths))}")
     shown = first_names([shown_path(some[0]) for some in tables.values()], SHOWN)
     raise InputError(
-        f"{shown}: files of other names have other keys, as other tables do, and one table is read at a time; "
+        f"{shown}: files of other names have other columns, as other tables do, and one table is read at a time; "
         f"choose{''.join(lines)}\nif all are rows of one table: {Set('input.detect', 'none')}"
     )
 
 
 def _keys_in(file: str) -> list[list[str]]:
-    """Return the keys of the first lines of a file."""
-    head = beginning_of(os.fsencode(file), _FIRST_BYTES)
+    """Return the keys of the first lines of a file, and in place of `_airbyte_data` those in it."""
     try:
-        head = zlib.decompressobj(31).decompress(head, _FIRST_BYTES) if head.startswith(b"\x1f\x8b") else head
+        head = _head_of(file)
         lines = head.splitlines()[: _FIRST_LINES if head.endswith(b"\n") or len(head) < _FIRST_BYTES else -1]
         rows = [json.loads(line) for line in lines[:_FIRST_LINES] if line.strip()]
     except (ValueError, RecursionError, zlib.error):
         return []  # reading it says what is wrong
-    return [[*row] for row in rows if isinstance(row, dict)]
+    inner = ((row, value) for row in rows if isinstance(row, dict) for value in [row.get("_airbyte_data")])
+    return [[*(value if isinstance(value, dict) else row)] for row, value in inner]
+
+
+def _header_in(file: str) -> list[list[str]]:
+    try:
+        first = _head_of(file).partition(b"\n")[0].decode("utf-8", "replace").strip("\ufeff\r")
+    except zlib.error:
+        return []
+    sign = max(",;\t|", key=first.count)
+    return [next(csv.reader([first], delimiter=sign), [])]
+
+
+def _head_of(file: str) -> bytes:
+    head = beginning_of(os.fsencode(file), _FIRST_BYTES)
+    return zlib.decompressobj(31).decompress(head, _FIRST_BYTES) if head.startswith(b"\x1f\x8b") else head
 
 
 _FIRST_BYTES: Final = 1 << 16

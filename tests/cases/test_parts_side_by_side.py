@@ -1,4 +1,4 @@
-"""Files that label pictures, in the forms of tools that write each their own, are named with what reads them."""
+"""Sets whose parts stand side by side, as tools write them: labels, versions and tables are told apart."""
 
 from __future__ import annotations
 
@@ -76,3 +76,53 @@ def test_a_folder_above_all_splits_is_no_class_where_their_names_are_taken(
     assert done.code == 0, done.err
     labels = open_dataset("out").manifest.labels or {}
     assert list(labels.values()) == ([tuple(classes)] if len(classes) > 1 else [])
+
+
+@pytest.mark.parametrize("many", [2, 12])
+def test_folders_of_versions_of_the_same_pictures_are_read_one_at_a_time(many: int, shardmill: Shardmill) -> None:
+    kinds = [f"Leaf___{n}" for n in range(many)]
+    put({f"d/{one}/{kind}/{kind}-{n}a3f.jpg": "" for one in ("color", "grayscale") for kind in kinds for n in range(4)})
+    put({f"d/segmented/{kind}/{kind}-{n}a3f_final_masked.jpg": "" for kind in kinds for n in range(4)})
+    stop = shardmill("convert", "d", "-o", "out")
+    assert stop.code != 0
+    commands = re.findall(r"shardmill (convert .*)", stop.err)
+    assert [one.split()[1] for one in commands] == ["d/color", "d/grayscale", "d/segmented"], stop.err
+    done = shardmill(*commands[0].split())
+    assert done.code == 0, done.err
+    manifest = open_dataset("out").manifest
+    assert (manifest.labels["image/class/label"], len(open_dataset("out")["train"])) == (tuple(sorted(kinds)), 4 * many)
+
+
+def test_folders_of_classes_with_other_names_of_files_are_no_versions(shardmill: Shardmill) -> None:
+    put({f"d/p{p}/{kind}/{p}-{n}.png": "" for p in range(2) for kind in ("a", "b") for n in range(4)})
+    assert "as versions of the same pictures do" not in shardmill("convert", "d", "-o", "out").err
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_streams_of_airbyte_become_a_dataset_each(nested: bool, shardmill: Shardmill) -> None:
+    streams = {"customers": {"email": "a@b.c", "country": "DE"}, "orders": {"total": 9.5, "status": "paid", "n": 1}}
+    for stream, row in streams.items():
+        row = {"id": 1, **row, "created_at": "2024-03-09"}
+        about = {"_airbyte_raw_id": "x", "_airbyte_extracted_at": 1, "_airbyte_meta": {"changes": []}}
+        line = json.dumps(about | ({"_airbyte_data": row} if nested else row)) + "\n"
+        put({f"d/public/{stream}/2024_03_09_{n}_0.jsonl": line for n in (1709999, 1719999)})
+    stop = shardmill("convert", "d", "-o", "out")
+    assert stop.code != 0
+    commands = re.findall(r"shardmill (convert .*)", stop.err)
+    assert len(commands) == 2, stop.err
+    for stream, command in zip(streams, commands, strict=True):
+        assert shardmill(*command.split()).code == 0
+        assert len(open_dataset(f"out-public-{stream}")["train"]) == 2
+
+
+def test_two_tables_that_are_each_cut_into_splits_become_a_dataset_each(shardmill: Shardmill) -> None:
+    for split, label in (("train", ",is_fraud"), ("test", "")):
+        cell = ",0" if label else ""
+        put({f"d/{split}_transaction.csv": f"TransactionID{label},amount,card,day\n1{cell},2.5,x,3\n"})
+        put({f"d/{split}_identity.csv": "TransactionID,id_01,id_02,device\n1,0.5,7,phone\n"})
+    put({"d/sample_submission.csv": "TransactionID,is_fraud\n1,0.5\n"})
+    stop = shardmill("convert", "d", "-o", "out")
+    commands = re.findall(r"shardmill (convert .*)", stop.err)
+    assert (stop.code != 0, len(commands)) == (True, 2), stop.err
+    second = shardmill(*commands[1].split())
+    assert re.search(r"shardmill (convert .*transaction.*input.splits=names.*)", second.err), second.err
