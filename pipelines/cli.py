@@ -18,11 +18,13 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
+from ..transforms.errors import ShardmillError
 from .commands import dataset_commands, flink_commands
 from .commands.flags import RUN_PANEL, Command, Debug, Json, Quiet, Verbose, answer, flags_of, option, with_flags
 from .commands.session import Session
 
 if TYPE_CHECKING:
+    from .outcomes.summary import PlanReport, Submitted, Summary
     from .prepare.conversion import Conversion
 
 
@@ -117,7 +119,7 @@ def convert(
     given = flags_of(flags)
     options: list[str] = context.obj or []
 
-    def body(session: Session) -> None:
+    def run(session: Session) -> Summary | Submitted | PlanReport:
         shown = dry_run and verbose
         conversion = _conversion_of(
             session, sources, set_values, given, "convert", shown=shown, like=like, writes=not dry_run
@@ -126,9 +128,23 @@ def convert(
         from .runs.convert import run_convert
 
         if dry_run:
-            session.screen.plan(plan_only(conversion))
-        else:
-            session.screen.ended(run_convert(conversion, beam_options=options, watch=session.watch))
+            return plan_only(conversion)
+        return run_convert(conversion, beam_options=options, watch=session.watch)
+
+    def body(session: Session) -> None:
+        try:
+            ended = run(session)
+        except ShardmillError as error:
+            if not as_json:
+                from .first_look.second_try import Typed, after_stop
+
+                session.next = after_stop(error, Typed(sources, set_values or (), given, like, writes=not dry_run))
+            raise
+        if not as_json and not quiet:
+            from .first_look.second_try import Typed, with_command
+
+            ended = with_command(ended, Typed(sources, set_values or (), given, like, writes=not dry_run))
+        session.screen.ended(ended)
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 

@@ -46,7 +46,8 @@ Body = Callable[["Session"], int | None]
 class Session:
     """The tools of a command's body: the screen, and the watch over a run's staging folder.
 
-    `detected` is what was detected in the data so far: an error may come of it, so it is shown before one.
+    `detected` is what was detected in the data so far: an error may come of it, so it is shown before one; `next` are
+    the lines after an error that say what to type next.
     """
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
@@ -55,6 +56,7 @@ class Session:
         self.screen: Screen = Screen(as_json=as_json, quiet=quiet)
         self.staging: str | None = None
         self.detected: tuple[str, ...] = ()
+        self.next: tuple[str, ...] = ()
         self.on_this_machine = True
 
     def watch(
@@ -135,6 +137,10 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
                 return _interrupted(session, interrupt.signal)
             session.screen.error(error, session.detected)
             _show_kept(session, error)
+            for line in session.next:
+                from ..screens.terminal import in_lines
+
+                session.screen.err.print(in_lines(line), soft_wrap=True, highlight=False, markup=False)
             return error.exit_code
         except Exception as error:  # noqa: BLE001  (the last line of defence: it is reported)
             if interrupt.signal is not None or _wraps_interrupt(error):

@@ -6,11 +6,13 @@ prints them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from keyword import iskeyword
 from typing import Any, Final
 from unicodedata import category
 
@@ -19,13 +21,20 @@ import pyarrow as pa
 from ...transforms.errors import ShardmillError
 from ...transforms.format.batches.arrow_memory import binary_array
 from ...transforms.format.schema.arrow_types import feature_of
-from ...transforms.format.wording.hints import Add, set_column
+from ...transforms.format.wording.hints import Add, Set, set_column
 from ...transforms.format.wording.printable import more, printable
 from ...transforms.inputs.contract.source import Source, Survey
 from ...transforms.inputs.contract.tasks import Plan, batches_of, first_pieces
 from ...transforms.recipe.step import as_text
-from ...transforms.sources.text.cast import CLEAR_BOOLS, bool_words, means_null, null_numbers, prove_column
-from ...transforms.sources.text.written import ways_to_read
+from ...transforms.sources.text.cast import (
+    CLEAR_BOOLS,
+    bool_words,
+    is_null_number,
+    means_null,
+    null_numbers,
+    prove_column,
+)
+from ...transforms.sources.text.written import OFFSET, forms_together, ways_to_read
 
 _MOST_VALUES: Final = 1_000
 NULLS_MADE: Final = "input.null_values made"
@@ -50,11 +59,32 @@ _ENTITY: Final = re.compile(
 """The name of a column whose equal values belong to one split: rows of one person are alike."""
 
 _YES_OR_NO: Final = re.compile(
-    r"(?i:is|has)(?:[_ .-]|(?<=[a-z])[A-Z])|(?i:(?:.*[_ .-])?(?:in)?(?:active|flag|enabled|deleted)$)"
+    r"(?i:is|has|czy|ist|hat|est)(?:[_ .-]|(?<=[a-z])[A-Z])|(?i:(?:.*[_ .-])?(?:in)?(?:active|flag|enabled|deleted)$)"
+    r"|.*(?:異常|フラグ|有無|済)$"
 )
 """The name of a column in which 0 and 1 are no and yes."""
 
-_NULL_NUMBERS: Final = frozenset(("-99", "-98", "-97", "-999", "-998", "-9999", "9999"))
+_TOTALS: Final = (
+    "total", "totaal", "totale", "totals", "totalt", "subtotal", "subtotaal", "sub-total", "sous-total", "grand total",
+    "summe", "sum", "gesamt", "gesamtsumme", "zwischensumme", "insgesamt", "somme", "suma", "razem", "ogółem",
+    "łącznie", "soma", "summa", "celkem", "összesen", "toplam", "yhteensä", "итого", "всего", "合計", "小計", "総計",
+    "总计", "合计", "小计",
+)  # fmt: skip
+_TOTAL: Final = re.compile(rf"(?i)\W*(?:{'|'.join(_TOTALS)})\b")
+"""How a row begins that is the sum of those above it."""
+
+_MOST_BEFORE_TOTAL: Final = 3
+_LAST_BYTES: Final = 4 << 20
+
+_CURRENCIES: Final = frozenset((
+    "R$", "US$", "A$", "C$", "S$", "HK$", "NT$", "EUR", "USD", "GBP", "CHF", "PLN", "BRL", "JPY", "SEK", "NOK", "DKK",
+    "CZK", "HUF", "kr", "Kr", "Fr", "Rs", "\\",
+))  # fmt: skip
+"""Currencies before amounts; the last is how the yen of Shift JIS is decoded."""
+
+_ODD_WORDS: Final = 4
+_ODD_SHARE: Final = 0.3
+"""Words without a digit, so few and of such a share, among values that are read otherwise, may mean null."""
 
 _UNIT: Final = re.compile(r"\s*([$£€¥])?\s*-?[0-9][0-9.,]*(\s*[^\W\d_]{2,}|\s+[^\W\d_]|\s*[$£€¥])?\s*")
 """A number with a currency on one side, or a unit behind it."""
@@ -78,8 +108,8 @@ class Proposal:
 class Looked:
     """What the first rows of some files hold: `texts` are the values of columns of text, `key` is one to split by.
 
-    `places` says where the first of each text is; `numbers` are those that were text in the file. Text that is
-    declared to be numbers or dates is cast if `casts`.
+    `places` says where the first of each text is; `numbers` are numbers, and were text in the file
+    if it is not `typed`. Text that is declared to be numbers or dates is cast if `casts`.
     """
 
     casts: bool
@@ -87,6 +117,7 @@ class Looked:
     places: Mapping[tuple[str, str], str]
     key: str | None
     numbers: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    typed: bool = False
 
 
 def columns_of(survey: Survey) -> tuple[str, ...]:
@@ -96,9 +127,13 @@ def columns_of(survey: Survey) -> tuple[str, ...]:
 
 def first_of(plan: Plan) -> Plan:
     """Return of a plan what the first rows are read by: a run lets go of all else that it planned."""
-    firsts = {piece.entry for piece in first_pieces(plan.survey)}
-    there = (piece for piece in plan.survey.pieces if piece.entry in firsts and piece.rows != 0)
-    survey = replace(plan.survey, pieces=tuple(islice(there, _MOST_BATCHES)))
+    entries = {piece.entry for piece in first_pieces(plan.survey)}
+    there = (piece for piece in plan.survey.pieces if piece.entry in entries and piece.rows != 0)
+    pieces = [*islice(there, _MOST_BATCHES)]
+    last = plan.survey.pieces[len(plan.survey.pieces) - 1] if pieces else None
+    if last is not None and last not in pieces:  # totals may be below the rows
+        pieces.append(last)
+    survey = replace(plan.survey, pieces=tuple(pieces))
     return replace(plan, listing=replace(plan.listing, entries=()), survey=survey, tasks=(), outputs=())
 
 
@@ -136,9 +171,8 @@ def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
             break
     key = next((one for one in columns if one in counts and _is_entity(one, counts[one], rows_seen)), None)
     casts = plan.listing.format in ("csv", "jsonl")
-    if plan.listing.format != "csv":
-        numbers = {}
-    return Looked(casts, {name: found for name, found in texts.items() if found}, places, key, numbers)
+    held = {name: found for name, found in texts.items() if found}
+    return Looked(casts, held, places, key, numbers, typed=plan.listing.format != "csv")
 
 
 def _texts_of(values: pa.Array) -> list[str | None]:
@@ -163,10 +197,67 @@ def lines_of_proposals(
         looked = look_at_rows(source, plan, _MOST_COLUMNS if most else None)
     except (ShardmillError, OSError):
         return ()
-    found = [str(one) for one in proposals_of(looked, plan.survey.detected) if one.column not in declared]
+    try:
+        found = [*totals_of(source, plan)]
+    except (ShardmillError, OSError):
+        found = []
+    found += [str(one) for one in proposals_of(looked, plan.survey.detected) if one.column not in declared]
     left = len(found) - most if most is not None else 0
     last = [f"{more(left, 'column')} may be read otherwise; to see all: {Add('--overwrite', '--dry-run')}"]
     return (*found[:most], *(last if left > 0 else []))
+
+
+def totals_of(source: Source, plan: Plan) -> Iterator[str]:
+    """Yield what leaves the last rows of a table out that begin with a word for a total."""
+    pieces = plan.survey.pieces
+    if plan.listing.format != "csv" or not pieces or pieces[-1].bytes > _LAST_BYTES:
+        return
+    batches = [*batches_of(source, pieces[-1], plan.survey.frozen)]
+    if not batches:
+        return
+    rows = batches[-1]
+    for name in rows.batch.schema.names[:_MOST_BEFORE_TOTAL]:
+        values = rows.batch.column(name)
+        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+            continue
+        above, words = _before_totals(_texts_of(values), rows.batch)
+        if not words:
+            continue
+        number = rows.origin.number(len(above))[1] or len(above) + 1
+        column = name if name.isidentifier() and not iskeyword(name) else f"col({_quoted(name)})"
+        if all(text is None or _is_number(text) for text in above) and any(above):
+            options = Add(set_column(name, "null_values", words), Set("input.where", f"not is_null({column})"))
+        else:
+            kept = " and ".join(f"{column} != {_quoted(word)}" for word in words)
+            kept = f"is_null({column}) or ({kept})" if None in above else kept
+            options = Add(Set("input.where", kept))
+        shown = ", ".join(f'"{printable(word)}"' for word in words)
+        what = f"below the other rows, as a total is (from row {number} on); to leave it out"
+        yield f'column "{printable(name)}": {shown} is {what}: {options}'
+        return
+
+
+def _before_totals(texts: Sequence[str | None], batch: pa.RecordBatch) -> tuple[Sequence[str | None], list[str]]:
+    """Return the cells of a column above the last totals, and all totals: amid the rows most other cells are null."""
+    first = len(texts)
+    for row in range(len(texts) - 1, max(len(texts) - 1 - _SHOWN, -1), -1):
+        text = texts[row]
+        if text is not None and _TOTAL.match(text) is None:
+            break
+        first = first if text is None else row
+    above, words = texts[:first], [text for text in texts[first:] if text is not None]
+    is_below = len({*words}) == len(words) and not {*words} & {*above} and any(text is not None for text in above)
+    if not words or not is_below:
+        return above, []
+    amid = [row for row, text in enumerate(above) if text is not None and _TOTAL.match(text)]
+    empty = [
+        row for row in amid if 2 * sum(column[row].is_valid is False for column in batch.columns) > len(batch.columns)
+    ]
+    return above, [*dict.fromkeys(text for row in empty if (text := above[row]) is not None), *words]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
@@ -179,14 +270,16 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
         if len(texts := looked.texts.get(name, ())) >= _FEWEST:
             yield from filter(None, [_proposal(name, texts, looked)])
         elif len(numbers := looked.numbers.get(name, ())) >= _FEWEST:
-            yield from filter(None, [_of_numbers(name, numbers)])
+            yield from filter(None, [_of_numbers(name, numbers, typed=looked.typed)])
 
 
 def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:
     counts = Counter(texts)
     nulls = [word for word in counts if means_null(word)]
-    if not any(map(_is_number, set(counts) - _NULL_NUMBERS)):  # -99 among words
-        nulls += [word for word in counts if word in _NULL_NUMBERS and counts[word] > 1]
+    numbers = {word for word in counts if is_null_number(word)}
+    if not any(map(_is_number, counts.keys() - numbers)):  # -99 among words
+        nulls += [word for word in counts if word in numbers and counts[word] > 1]
+        nulls += [word for word in counts if word.lower() in ("infinity", "-infinity")]
     if all(re.fullmatch("[A-Z]{2}", word) for word in counts if word not in nulls):  # NA is Namibia among countries
         nulls = [word for word in nulls if word != "NA"]
     values = [text for text in texts if text not in nulls]
@@ -197,6 +290,12 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
         return f'"{printable(word)}" ({looked.places[name, word]})'
 
     keys, evidence = _of_values(name, values, shown(values[0]), casts=looked.casts)
+    odd = [word for word in dict.fromkeys(values) if not any(map(str.isdigit, word))]
+    rest = [text for text in values if text not in odd]
+    if not keys.keys() - {"label"} and odd and len(odd) <= _ODD_WORDS and len(rest) >= (1 - _ODD_SHARE) * len(values):
+        other, why = _of_values(name, rest, shown(rest[0]), casts=looked.casts)
+        if other.keys() - {"label"}:
+            keys, evidence, values, nulls = other, why, rest, [*nulls, *odd]
     count = len(texts) - len(values)
     if nulls and (keys or (count > 1 and not evidence)):
         keys = {"null_values": nulls, **keys}
@@ -209,16 +308,16 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"\s*[+-]?[0-9][0-9.,]*\s*", text) is not None
 
 
-def _of_numbers(name: str, numbers: Sequence[float]) -> Proposal | None:
+def _of_numbers(name: str, numbers: Sequence[float], *, typed: bool) -> Proposal | None:
     """Return the key for numbers that mean null, or for 0 and 1 in a column whose name says yes or no."""
-    if set(numbers) == {0, 1} and _YES_OR_NO.match(name):
+    if not typed and set(numbers) == {0, 1} and _YES_OR_NO.match(name):
         shown = f"0 {numbers.count(0):,}, 1 {numbers.count(1):,} times, and nothing else"
         return Proposal(name, {"true_values": ["1"], "false_values": ["0"]}, shown)
     nulls = null_numbers(numbers)
     if not nulls:
         return None
     others = [one for one in numbers if one not in nulls]
-    words = [form for one in nulls for form in ([str(one)] if type(one) is int else _forms(one))]
+    words = [form for one in nulls for form in ([f"{one:g}"] if typed or type(one) is int else _forms(one))]
     shown = ", ".join(f"{one:g} {numbers.count(one):,} times" for one in nulls)
     far = f"far from all others ({min(others):g} to {max(others):g})"
     return Proposal(name, {"null_values": words}, f"{shown}, {far}, as numbers that mean null are")
@@ -233,12 +332,13 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
     """Return the keys that read values as something else than text, and what was seen; no keys for text."""
     seen = f"{first} and {len(values) - 1:,} more are"
     cells = binary_array([value.encode() for value in values])
-    for target, noun in (*_TYPES, _ZONED) if casts else ():
+    for target, noun in (*_TYPES, *_CAST_ALONE) if casts else ():
         is_number = target in (pa.int64(), pa.float64())
         if prove_column(cells, target) is not None and not (is_number and _has_codes(values)):
             feature = feature_of(pa.field(name, target))[0]
-            zone = {"timezone": feature.timezone} if feature.timezone else {}
-            return {"type": feature.type} | zone, f"{seen} {noun}"
+            extra: dict[str, Any] = {"unit": feature.unit} if target == pa.timestamp("ns") else {}
+            extra |= {"timezone": feature.timezone} if feature.timezone else {}
+            return {"type": feature.type} | extra, f"{seen} {noun}"
     different = Counter(values)
     words = bool_words(sorted(different)) if {one.lower() for one in different} in map(set, CLEAR_BOOLS) else None
     if words is not None:
@@ -246,20 +346,18 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
         return {"true_values": words[0], "false_values": words[1]}, f"{shown} times, and nothing else"
     for target, noun in _TYPES[2 if _has_codes(values) else 1 :]:
         feature, _ = feature_of(pa.field(name, target))
-        ways = [
-            *islice(
-                (way for way in ways_to_read(values, feature) if way and _is_clear(way.get("strip", ""), values)), 2
-            )
-        ]
+        ways = [*islice((way for way in ways_to_read(values, feature) if way and _is_clear(way, values)), 2)]
         if ways:
             unit = ways[0].get("strip", "")
-            noun += f' with "{unit}" behind them' if unit != "true" and any(map(str.isalpha, unit)) else ""
+            noun += f' with "{unit}"' if unit != "true" and any(map(str.isalpha, unit)) else ""
             noun += ", and those in brackets are less than zero" if "negative" in ways[0] else ""
-            also = ways[1].get("format") if len(ways) > 1 and "format" in ways[0] else None
-            unclear = f" (no day is above 12: they may also be {also})" if also else ""
+            other = ways[1].get("format") if len(ways) > 1 and "format" in ways[0] else None
+            unclear = f" (no day is above 12: they may also be {other})" if other else ""
             return ways[0], f"{seen} {noun}{unclear}"
+    if together := _of_forms(name, values):
+        return together[0], f"{seen} {together[1]}"
     few = len(different) <= _MOST_CLASSES and len(values) >= _ROWS_OF_A_CLASS * len(different) and len(different) > 1
-    if few and max(map(len, different)) <= _LONGEST_CLASS:
+    if few and max(map(len, different)) <= _LONGEST_CLASS and not _has_codes(values):
         names = ", ".join(printable(one) for one, _ in different.most_common(_SHOWN))
         rest = f" and {more(len(different) - _SHOWN, 'class')}" if len(different) > _SHOWN else ""
         return {"label": True}, f"{len(different):,} different values in {len(values):,}: {names}{rest}"
@@ -272,14 +370,36 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
     return {}, ""
 
 
-def _is_clear(strip: str, values: Sequence[str]) -> bool:
+def _of_forms(name: str, values: Sequence[str]) -> tuple[dict[str, Any], str] | None:
+    """Return the keys that read times in forms of a list; those without an offset are of the zone of the others."""
+    offsets = Counter(found[0].strip() for value in values if (found := OFFSET.search(value)))
+    zone = next((one for one, _ in offsets.most_common() if re.fullmatch(r"[+-](?!00:00)..:..", one)), "UTC")
+    target = pa.timestamp("us", zone if offsets else None)
+    feature = feature_of(pa.field(name, target))[0]
+    forms = forms_together(values, feature)
+    if not forms:
+        return None
+    shown = ", ".join(f"{form} {count:,} times" for form, count in forms.items())
+    said = f"times in {len(forms)} forms ({shown})" if len(forms) > 1 else "times with an offset from UTC"
+    if not offsets:
+        return {"format": [*forms]}, said
+    local = len(values) - offsets.total()
+    said += f", and the {local:,} without an offset are taken for local times of {zone}" if local else ""
+    keys = {"format": [*forms] if len(forms) > 1 else next(iter(forms)), "type": feature.type, "timezone": zone}
+    return keys, said
+
+
+def _is_clear(way: Mapping[str, str], values: Sequence[str]) -> bool:
     """Return whether signs around numbers mean percent or a currency, or are the unit behind each of them.
 
-    The `N` of `N1`, and the `A` of `12A`, are part of a name.
+    The `N` of `N1`, and the `A` of `12A`, are part of a name, and `+34 600 123 456` is a number to call.
     """
-    if strip in ("true", "%", "") or (len(strip) == 1 and category(strip) == "Sc"):
+    strip = way.get("strip", "")
+    if way.get("thousands") == " " and any(value.startswith("+") for value in values):
+        return False
+    if strip in ("true", "%", "") or strip in _CURRENCIES or (len(strip) == 1 and category(strip) == "Sc"):
         return True
-    gap = r"\s*" if len(strip) > 1 else r"\s+"
+    gap = r"\s+" if len(strip) == 1 and strip.isascii() else r"\s*"
     return all(re.search(rf"[0-9]{gap}{re.escape(strip)}\s*$", value) for value in values)
 
 
@@ -290,5 +410,9 @@ def _has_codes(values: Sequence[str]) -> bool:
 
 _TYPES: Final = (
     (pa.int64(), "whole numbers"), (pa.float64(), "numbers"), (pa.date32(), "dates"), (pa.timestamp("us"), "times"),
+    (pa.time64("us"), "times of day"),
 )  # fmt: skip
-_ZONED: Final = pa.timestamp("us", "UTC"), "times with an offset from UTC"
+_CAST_ALONE: Final = (
+    (pa.timestamp("ns"), "times in nanoseconds"), (pa.timestamp("us", "UTC"), "times with an offset from UTC"),
+)  # fmt: skip
+"""Types of times that are written as they are cast; none of another form is looked for."""

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from .python_api import Data
 
 
-_SHOWN_PROPOSALS: Final = 5
+_SHOWN_PROPOSALS: Final = 12
 """Columns that may be read otherwise, for which a summary has a line."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import shlex
 import shutil
@@ -132,6 +133,30 @@ def test_files_of_a_data_logger_are_read_without_their_heads_by_the_command_on_t
         ("2024-01-02 00:00:00", 2),
     ]
     assert (rows[0]["AirTC"], rows[1]["AirTC"] != rows[1]["AirTC"]) == (2.5, True)
+
+
+def test_the_log_of_a_web_server_is_read_by_the_line_of_python(shardmill: Shardmill) -> None:
+    time = "[30/Mar/2025:01:50:01 +0100]"
+    put(access_log=f'::1 - - {time} "GET /a?q=niño HTTP/1.1" 200 12\n10.0.0.1 - ana {time} "-" 408 - "-" "curl"\n')
+    rows = rows_of_python(shardmill("convert", "access.log", "-o", "out"))
+    at = dt.datetime(2025, 3, 30, 0, 50, 1, tzinfo=dt.UTC)
+    assert [(row["host"], row["user"], row["time"], row["status"], row["bytes"], row["agent"]) for row in rows] == [
+        ("::1", None, at, 200, 12, None),
+        ("10.0.0.1", "ana", at, 408, None, "curl"),
+    ]
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "csv"]], ids=["by its name", "as CSV"])
+def test_a_log_of_the_w3c_is_read_by_the_command_on_the_screen(options: list[str], shardmill: Shardmill) -> None:
+    heads = "#Software: IIS\n#Version: 1.0\n#Fields: date cs-uri-stem cs(User-Agent) sc-bytes\n"
+    put(a_log=f'{heads}2025-03-01 /a x"y 12\n2025-03-01 /b - -\n')
+    found = re.search(
+        r"extended form; to read it: shardmill (.*)", shardmill("convert", "a.log", "-o", "out", *options).err
+    )
+    assert found
+    assert shardmill(*shlex.split(found[1])).code == 0
+    rows = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert [(row["cs(User-Agent)"], row["sc-bytes"]) for row in rows] == [('x"y', 12), (None, None)]
 
 
 def test_the_dump_of_sqlite_is_read_by_the_line_of_python(shardmill: Shardmill) -> None:

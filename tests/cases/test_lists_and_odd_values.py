@@ -132,7 +132,9 @@ def test_lists_are_held_to_a_length_and_their_nulls_filled(shardmill: Shardmill,
     file, more = files("a", VECTORS)[form], files("b", LONGER)[form]
     failed = shardmill("convert", file, "-o", "out", *options(form))
     assert failed.code != 0
-    assert "schema.columns.v.null_item=0" in failed.err, failed.err
+    assert "schema.columns.v.null_item=nan" in failed.err, failed.err
+    told = shardmill("convert", file, "-o", "told", *options(form, "--set", "schema.columns.v.null_item=nan"))
+    assert told.code == 0, told.err
     done = shardmill("convert", file, "-o", "out", *options(form, *FIXED, *FILL))
     assert done.code == 0, done.err
     assert column("v") == [[1, 2, 3], [4, 0, 6], None, [7, 8, 9]]
@@ -198,9 +200,9 @@ def test_a_key_of_lists_that_does_not_fit_says_so(shardmill: Shardmill, key: str
 def test_nulls_in_lists_of_lists_are_filled_as_the_reject_says(shardmill: Shardmill) -> None:
     put("m.jsonl", {"m": [[1, None], []], "tags": ["a", None]}, {"m": [[2]], "tags": []})
     failed = shardmill("convert", "m.jsonl", "-o", "out")
-    fixes = ["--set", "schema.columns.m.null_item=0", "--set", "schema.columns.tags.null_item=unknown"]
+    fixes = ["--set", "schema.columns.m.null_item=-1", "--set", "schema.columns.tags.null_item=unknown"]
     assert all(" ".join(fixes[at : at + 2]) in failed.err for at in (0, 2)), failed.err
     done = shardmill("convert", "m.jsonl", "-o", "out", *fixes)
     assert done.code == 0, done.err
-    assert column("m") == [[[1, 0], []], [[2]]]
+    assert column("m") == [[[1, -1], []], [[2]]]
     assert column("tags") == [["a", "unknown"], []]

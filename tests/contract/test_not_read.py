@@ -44,7 +44,7 @@ NOT_READ: dict[str, tuple[str, bytes, int, str]] = {
         "a.parquet",
         made(lambda file: pq.write_table(pa.table({"x": [[1, None]]}), file)),
         4,
-        'column "x": NULL_IN_LIST: null is in a list; fill such nulls: --set schema.columns.x.null_item=0',
+        'column "x": NULL_IN_LIST: null is in a list; fill such nulls: --set schema.columns.x.null_item=-1',
     ),
     "other encodings than UTF-8": ("a.txt", "café\n".encode("latin-1"), 4, "iconv -f cp1252 -t utf-8 a.txt"),
     "camera raw, video": ("a.mp4", b"\0\0\0\x18ftypmp42", 2, "a.mp4: unknown kind of file"),

@@ -226,7 +226,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, str, list[dict[str, Any]]]]
         [],
         "1 of 2 rows was rejected (NULL_IN_LIST 1)",
         'a.parquet row group 0 row 1: column "x": NULL_IN_LIST: null is in a list; fill such nulls: '
-        "--set schema.columns.x.null_item=0",
+        "--set schema.columns.x.null_item=-1",
         [{"x": [2]}],
     ),
 }

@@ -150,19 +150,20 @@ def test_what_is_set_for_a_column_is_kept_beside_the_proposals(shardmill: Shardm
     assert (row["id"], row["price"]) == ("1", -2000.25)
 
 
-def test_the_summary_of_a_run_proposes_the_first_five_columns_and_counts_the_others(shardmill: Shardmill) -> None:
-    write("csv", {name: values for name, (values, _) in COLUMNS.items()})
+def test_the_summary_of_a_run_proposes_the_first_twelve_columns_and_counts_the_others(shardmill: Shardmill) -> None:
+    write("csv", {f"{name}_{n}": values for n in range(2) for name, (values, _) in COLUMNS.items()})
     done = shardmill("convert", "a.csv", "-o", "out")
     found = re.findall(r'column "(\w+)": .*; to read it so: (.*)', done.out)
-    assert [name for name, _ in found] == [*COLUMNS][:5], done.out
-    last = re.findall(rf"{len(COLUMNS) - 5} more columns may be read otherwise; to see all: (.*)", done.out)
+    assert len(found) == 12, done.out
+    left = 2 * len(COLUMNS) - 12
+    last = re.findall(rf"{left} more columns may be read otherwise; to see all: (.*)", done.out)
     assert last, done.out
     ahead = shardmill("convert", "a.csv", "-o", "out", *shlex.split(last[0]))
     assert ahead.code == 0, ahead.err
-    assert ahead.out.count("to read it so") == len(COLUMNS)
+    assert ahead.out.count("to read it so") == 2 * len(COLUMNS)
     options = [word for _, line in found for word in shlex.split(line)]
     again = shardmill("convert", "a.csv", "-o", "out", "--overwrite", *options)
-    assert again.out.count("to read it so") == min(5, len(COLUMNS) - 5), "what is declared is not proposed"
+    assert again.out.count("to read it so") == left, "what is declared is not proposed"
     assert "to read it so" not in shardmill("append", "a.csv", "-o", "out", "--force").out
 
 
@@ -244,3 +245,80 @@ def test_what_is_detected_of_a_column_is_a_line_below_the_columns_of_the_first_c
         (1341, 0.5, pytest.approx(7.8)),
         (2341, 1.5, None),
     ]
+
+
+LANGUAGES: dict[str, tuple[list[str], Any]] = {
+    "real": (["R$ 1.234,50", "R$ 99,90"], 1234.5),
+    "złoty": (["12,50 zł", "1 300,00 zł"], 12.5),
+    "franc": (["CHF 1'200.50", "CHF 90.00"], 1200.5),
+    "yen": (["¥1,200", "¥12,000"], 1200.0),
+    "celsius": (["-0.7℃", "16.4℃"], -0.7),
+    "pieces": (["8個", "12個"], 8.0),
+    "portuguese": (["Sim", "Não"], True),
+    "polish": (["tak", "nie"], True),
+    "japanese": (["済", "未"], True),
+    "dutch": (["ja", "nee"], True),
+    "day of words": (["02mar2021", "07apr2021"], dt.date(2021, 3, 2)),
+    "moment of words": (["05-Sep-2022 09:00:00", "06-Sep-2022 16:00:00"], dt.datetime(2022, 9, 5, 9)),
+    "日付": (["2024年4月1日", "2024年12月31日"], dt.date(2024, 4, 1)),
+    "hour": (["07:15:00", "08:30:10"], dt.time(7, 15)),
+    "infinite": (["2024-10-20", "infinity", "2024-10-21", "2024-10-22"], dt.date(2024, 10, 20)),
+    "refused": (["R$ 5,50", "R$ 6,50", "R$ 7,50", "(sigilo)"], 5.5),
+    "forms": (["2024/01/10 00:30", "10.01.2024 01:00"], dt.datetime(2024, 1, 10, 0, 30)),
+}
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_values_as_several_languages_write_them_are_read_by_the_keys_that_are_proposed(
+    name: str, shardmill: Shardmill
+) -> None:
+    values, first = LANGUAGES[name]
+    write("csv", {name: values})
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    options = shlex.split(re.findall(r"to read it so: (.*)", screen)[0])
+    done = shardmill("convert", "a.csv", "-o", "out", "--overwrite", *options)
+    assert done.code == 0, done.err
+    found = open_dataset("out")["train"].to_arrow()[name].to_pylist()
+    assert (round(found[0], 4) if isinstance(first, float) else found[0]) == first
+    assert (None in found) is (name in ("infinite", "refused"))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["28013", "08001"], ["+34 600 123 456", "912345678"], ["5/13/x", "1/2/y"]],
+    ids=["post", "phone", "text"],
+)
+def test_codes_are_no_numbers_and_codes_with_zeros_in_front_are_no_classes(
+    values: list[str], shardmill: Shardmill
+) -> None:
+    write("csv", {"x": values})
+    found = re.findall(r"to read it so: (.*)", shardmill("convert", "a.csv", "-o", "out").out)
+    assert found == ([] if values[1] == "08001" else ["--set schema.columns.x.label=true"])
+
+
+@pytest.mark.parametrize(
+    ("header", "above", "last", "kept"),
+    [
+        ("Beleg-Nr.,n", ["A1,1", "A2,2", "A3,"], "Summe,3", ["A1", "A2", "A3"]),
+        ("id,n", ["1,1", "2,2", "3,"], "Total,3", [1, 2, 3]),
+        ("nr,n,m,o,p", ["a,1,1,1,1", "Subtotal x,1,,,", "c,2,2,2,2"], "TOTAL,3,,,", ["a", "c"]),
+        ("番号,n", [",1", "b,2"], "合計,3", [None, "b"]),
+    ],
+)
+def test_the_rows_of_totals_below_a_table_are_left_out_by_the_option_of_the_summary(
+    header: str, above: list[str], last: str, kept: list[Any], shardmill: Shardmill
+) -> None:
+    Path("a.csv").write_text("\n".join([header, *above, last, ""]))
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    found = re.findall(r"as a total is \(from row (\d+) on\); to leave it out: (.*)", screen)
+    assert found, screen
+    assert found[0][0] == str(len(above) + 1)
+    done = shardmill("convert", "a.csv", "-o", "out", "--overwrite", *shlex.split(found[0][1]))
+    assert done.code == 0, done.err
+    rows = open_dataset("out")["train"].to_arrow()[header.partition(",")[0]].to_pylist()
+    assert [*map(str, rows)] == [*map(str, kept)]
+
+
+def test_a_name_that_begins_as_a_total_is_no_total(shardmill: Shardmill) -> None:
+    Path("a.csv").write_text("company,n\nShell,1\nTotal,2\nTotal,3\n")
+    assert "as a total is" not in shardmill("convert", "a.csv", "-o", "out").out

@@ -318,11 +318,13 @@ NULLS_IN_LISTS: Final = "is in a list; fill or drop nulls before"
 
 
 def item_for_null(kind: pa.DataType) -> str | int | bool | None:
-    """Return a value that may stand for null among values of a type; None where a config can give none."""
+    """Return a value that may stand for null among values of a type, and is none; None where a config can give none."""
     if types.is_boolean(kind):
         return False
-    if types.is_integer(kind) or types.is_floating(kind):
-        return 0
+    if types.is_integer(kind):
+        return -1 if types.is_signed_integer(kind) else 0
+    if types.is_floating(kind):
+        return "nan"
     return "unknown" if is_string(kind) else "1970-01-01" if types.is_date(kind) or types.is_timestamp(kind) else None
 
 

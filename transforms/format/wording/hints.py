@@ -39,7 +39,8 @@ class Set(Add):
     """
 
     def __init__(self, key: str, value: Any) -> None:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        is_blank = isinstance(value, str) and value != value.strip()  # as the sign between thousands may be
+        text = value if isinstance(value, str) and not is_blank else json.dumps(value, ensure_ascii=is_blank)
         self.key = key
         super().__init__("--set", f"{key}={text}")
 

@@ -6,6 +6,8 @@ INSERT INTO t VALUES (1, 'a');        a dump of a database
 __label__pos It is good               fastText: labels, then a text
 EU NNP B-ORG                          CoNLL: a token in each line, with its tag; sentences end with an empty line
 "TOA5","Ridge","CR1000"               Campbell Scientific's loggers: the station, names, units, how each is measured
+#Fields: date time c-ip               extended logs of the W3C, as IIS writes them
+::1 - - [30/Mar/2025:01:50:01 +0100]  common and combined logs of web servers
 """
 
 from __future__ import annotations
@@ -44,6 +46,10 @@ _SQL: Final = re.compile(
 )
 _SQLITE: Final = re.compile(rb"\s*(?:pragma\s+foreign_keys|begin\s+transaction)", re.IGNORECASE)
 _TABLE: Final = re.compile(r"^create\s+table\s+(?:if\s+not\s+exists\s+)?(?P<name>\"[^\"]+\"|\w+)", re.I | re.M)
+_FIELDS: Final = b"#Fields:"
+_CLF: Final = re.compile(
+    rb'\S+ \S+ [^"]+ \[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] ".*" \d{3} (?:\d+|-)(?: ".*" ".*")?'
+)
 _MOST_BYTES: Final = 16 << 20
 _MOST_FILES: Final = 8
 _MOST_ARFF: Final = 16
@@ -73,6 +79,10 @@ def told_of_text(
         return f"is ARFF (names and types, then rows){_of_arff(paths, call, splits)}"
     if lines and lines[0].startswith(b'"TOA5"') and len(lines) > 1:
         return f"is TOA5 of a data logger (four lines of heads); to read it: {_of_logger(lines[1], paths, call)}"
+    if fields := next((line for line in lines if line.startswith(_FIELDS)), b""):
+        return f"is a log in the W3C's extended form; to read it: {_of_w3c(fields, paths, call)}"
+    if lines and all(map(_CLF.match, lines)):
+        return f"is the log of a web server (common or combined): in Python: {_of_clf(paths, call, pattern, splits)}"
     if any(map(_SQL.match, starts[:1])):
         return f"is a dump of a database (SQL), not a table{_of_sql(starts[0], paths[0], call)}"
     return ""
@@ -237,6 +247,26 @@ def _of_logger(names: bytes, paths: Sequence[str], call: Call) -> Command:
     named = next(csv.reader([names.decode("utf-8", "replace")]))
     heads = [Set("input.skip_lines", 4), Set("input.names", named)]
     return call.reading(paths, Add("--format", "csv", "--no-header"), *heads)
+
+
+def _of_w3c(fields: bytes, paths: Sequence[str], call: Call) -> Command:
+    names = fields.removeprefix(_FIELDS).decode("utf-8", "replace").split()
+    heads = [Add("--delimiter", " "), Set("input.comment", "#"), Set("input.quote", None), Set("input.names", names)]
+    return call.reading(paths, Add("--format", "csv", "--no-header"), *heads, Set("input.null_values", ["", "-"]))
+
+
+def _of_clf(paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str]) -> Python:
+    """Return the call that converts each line: `-` is null, and the time has its offset."""
+    words = "re.fullmatch({!r}, line.strip())".format(
+        r'(\S+) (\S+) (.+?) \[(.+?)\] "(.*?)" (\d+) (\d+|-)(?: "(.*?)" "(.*?)")?'
+    )
+    values = "host, name, user, time, request, status, size, referrer, agent"
+    row = (
+        "'host': host, 'user': None if user == '-' else user, 'time': datetime.datetime.strptime(time, "
+        "'%d/%b/%Y:%H:%M:%S %z').astimezone(datetime.timezone.utc), 'request': request, 'status': int(status), "
+        "'bytes': None if size == '-' else int(size), 'referrer': referrer, 'agent': agent"
+    )
+    return _of_lines(row, f" if (found := {words}) for {values} in [found.groups()]", paths, call, pattern, splits)
 
 
 def _of_sql(first: bytes, path: str, call: Call) -> str:

@@ -36,7 +36,8 @@ def read_expression(text: str) -> ast.expr:
         found = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         at = getattr(error, "offset", None)
-        hint = "; == compares, and, or, not join: age >= 18 and country in ['DE', 'FR']"
+        hint = "; == compares, and, or, not join: age >= 18 and country in ['DE', 'FR']; a name with other signs than "
+        hint += 'letters and digits is col("Beleg-Nr.")'
         raise ValueError(f"cannot be read{f' at character {at}' if at else ''}{hint}") from error
     _check(found, 0)
     return found

@@ -69,7 +69,8 @@ class Where(Step):
             text = _misfit(_read(self.text), empty)
             raise SchemaError(f"{self.key}: {text if self.declares else text.partition(_DECLARE)[0]}") from error
         if isinstance(found, pa.Scalar) or not types.is_boolean(found.type):
-            raise SchemaError(f"{self.key} is not true or false for a row ({held}): compare a column with a value")
+            fix = "compare a column with a value" if fields else 'a column in quotes is col("Beleg-Nr.") == 1'
+            raise SchemaError(f"{self.key} is not true or false for a row ({held or 'it names no column'}): {fix}")
         return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:

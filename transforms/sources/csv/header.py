@@ -108,7 +108,10 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     cells = cells if options.row_names is None else (options.row_names, *cells)
     _refuse_json(text, entry.name)
     if "header" not in options.model_fields_set:
-        _refuse_foreign_text(text, entry.name)
+        block = text
+        if text.startswith(b"#"):  # a log of the W3C names its columns below its first line
+            block = next(stream_text(entry, options.encoding, form, whole=False), text)
+        _refuse_foreign_text(text, entry.name, block.splitlines()[:_COMMENTED])
     if options.names is not None and len(cells) < len(options.names):
         refuse_odd_first_line(entry, cells, options, limits, len(options.names), "input.names has")
     names, warnings = _name_columns(cells, entry.name, options.names, header=options.header)
@@ -391,8 +394,8 @@ def _refuse_json(text: bytes, file: str) -> None:
         )
 
 
-def _refuse_foreign_text(text: bytes, file: str) -> None:
-    told = told_of_text([text], [file], Call())
+def _refuse_foreign_text(text: bytes, file: str, lines: Sequence[bytes]) -> None:
+    told = told_of_text(lines, [file], Call())
     if told and LIBSVM.match(text):
         told += (
             f"; to read each line as text: {Command('convert', file, '-o', 'out', '--format', 'txt')}; as one column: "

@@ -167,6 +167,12 @@ def obstacle_notes(
     `again` is where the header comes again; `without_first` are the options that leave the first row out.
     """
     notes = []
+    words = [item for _, one in found for item in one.words.items()]
+    if without_first and any(
+        set(word) == {"-"} and len(word) > 2 and place.endswith(" row 1") for word, place in words
+    ):
+        leave = f"{Set('input.header', True)} {without_first}"  # "--" among names looks like null
+        return (f"the first row is a line of dashes below the header; to leave it out: {leave}",)
     for sign in ("decimal", "thousands"):
         chosen = [
             (name, one, one.commas) for name, one in found if one.commas and _sign_of(one.commas, delimiter) == sign

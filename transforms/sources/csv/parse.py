@@ -412,6 +412,10 @@ def _has_blank_quote(parser: Parser, row: bytes) -> bool:
     return [*map(len, rows)] == [len(parser.names)]
 
 
+_NOTE: Final = re.compile(rb"\(.*[0-9].*\)|(?i:[0-9]+ rows?\b.*|.*\brows? (?:affected|selected|in set)\b.*)|-+|=+")
+"""What programs of databases write below a table: how many rows it has."""
+
+
 def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
     wanted, dialect, shown = len(parser.names), parser.dialect, printable(row)
     plural = "" if actual == 1 else "s"
@@ -423,6 +427,8 @@ def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
         if all(map(str.isdecimal, parser.names[:2])):
             counts = Add("--no-header", Set("input.skip_lines", 1))
             fix = f"if the first line holds counts, as scikit-learn writes it: {counts}; else {fix}"
+        elif actual == 1 and _NOTE.fullmatch(row.strip()):
+            fix = f"it looks like a note below the rows; to leave it out: {Add('--max-rejects', '1')}; else {fix}"
         elif row.rstrip(b"\r\n").endswith(b"\\") and dialect.escape is None:
             fix = f"if a backslash escapes the line break, as in dumps of MySQL: {ESCAPE}; else {fix}"
     elif _is_trailing(parser, actual, row):

@@ -566,8 +566,13 @@ def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSche
 
 _NULLS: Final = frozenset((
     "", "-", "--", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan", "null", "nil", "none", "missing",
-    "unknown", "(null)", "<na>", "<null>", "\\n", "n/d", "n.d.", "s/d", "s.d.", "b.d.", "k.a.", "k. a.", "k.a", "brak",
-    "不明", *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),  # Stata and SAS
+    "unknown", "(null)", "<na>", "<null>", "\\n", "n/d", "n.d.", "s/d", "s.d.", "b.d.", "b/d", "k.a.", "k. a.",
+    "k.a", "nc", "n/c", "ns/nr", "ns/nc", "n.v.t.", "nvt", "keine angabe", "weiß nicht", "keine daten", "sans réponse",
+    "ne sait pas", "no sabe", "no contesta", "sin datos", "não sabe", "não informado", "recusou", "sem dados", "brak",
+    "brak danych", "nie wiem", "nie dotyczy", "odmowa", "onbekend", "geen antwoord", "don't know", "refused",
+    "not available", "не знаю", "нет данных", "不明", "欠測", "欠損", "無回答", "未回答", "データなし", "无", "缺失",
+    "不详",
+    *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),  # Stata and SAS
 ))  # fmt: skip
 """Words, in lowercase, that mostly mean null: also where they are many."""
 
@@ -575,13 +580,14 @@ _LONGEST_NULL: Final = max(map(len, _NULLS))
 
 CLEAR_BOOLS: Final = (
     ("yes", "no"), ("y", "n"), ("t", "f"), ("ja", "nein"), ("j", "n"), ("oui", "non"), ("sí", "no"), ("si", "no"),
+    ("sì", "no"), ("sim", "não"), ("sim", "nao"), ("tak", "nie"), ("ja", "nee"), ("ja", "nej"), ("ja", "nei"),
+    ("ano", "ne"), ("áno", "nie"), ("igen", "nem"), ("kyllä", "ei"), ("да", "нет"), ("wahr", "falsch"),
+    ("vrai", "faux"), ("prawda", "fałsz"), ("はい", "いいえ"), ("済", "未"), ("有", "無"), ("是", "否"),
 )  # fmt: skip
 """What means true and false, in lowercase, also in a column of which nothing is declared."""
 
 _BOOLS: Final = (
-    *CLEAR_BOOLS, ("true", "false"), ("1", "0"), ("on", "off"), ("o", "n"), ("s", "n"), ("sim", "não"), ("da", "ne"),
-    ("ja", "nee"), ("wahr", "falsch"), ("vrai", "faux"), ("да", "нет"), ("tak", "nie"), ("はい", "いいえ"),
-    ("是", "否"),
+    *CLEAR_BOOLS, ("true", "false"), ("1", "0"), ("on", "off"), ("o", "n"), ("s", "n"), ("da", "ne"),
 )  # fmt: skip
 
 
@@ -589,7 +595,12 @@ def means_null(word: str) -> bool:
     return len(word) <= _LONGEST_NULL and word.lower() in _NULLS
 
 
-_NULL_NUMBERS: Final = frozenset((-99, -98, -97, -88, -999, -998, -997, -9999, -99999, 9999, 99999))
+_NULL_NUMBERS: Final = frozenset((-99, -98, -97, -89, -88, -999, -998, -997, -9999, -99999, 9999, 99999))
+
+
+def is_null_number(text: str) -> bool:
+    """Return whether text is a number that surveys and loggers write for null, however many zeros follow its point."""
+    return re.fullmatch(r"-?[0-9]{2,5}([.,]0+)?", text) is not None and int(re.split("[.,]", text)[0]) in _NULL_NUMBERS
 
 
 def null_numbers(values: Iterable[float]) -> list[float]:

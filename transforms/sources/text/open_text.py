@@ -291,9 +291,51 @@ def encoding_hint(text: bytes) -> str:
     """
     if controls := set(text) & _IN_NO_TEXT:
         return f"probably no text but a binary file, as it holds byte 0x{min(controls):02x}; if it is text: {_DECLARE}"
-    if set(text) & _NOT_IN_CP1252:
+    likely = likely_encoding(text)
+    if not likely and set(text) & _NOT_IN_CP1252:
         return f"declare its encoding, such as shift_jis or cp1251: {_DECLARE}"
-    return f"probably Windows text: {Set('input.encoding', 'cp1252')}"
+    return _as_encoding(likely or "cp1252")
+
+
+def _as_encoding(name: str) -> str:
+    kind = "Windows text" if name.startswith("cp125") else "Japanese text"
+    return f"probably {kind}: {Set('input.encoding', name)}"
+
+
+def likely_encoding(text: bytes) -> str:
+    r"""Return the encoding that some lines are in by their letters; empty where they may be in another one.
+
+    Signs amid no letters of ASCII are Japanese. Polish letters are signs within words of cp1252. Czech letters come
+    with the carons of s and z. Russian words have accents alone.
+
+    >>> likely_encoding("Wysłane".encode("cp1250")), likely_encoding("なし\n".encode("cp932"))
+    ('cp1250', 'cp932')
+    """
+    for name in _JAPANESE:
+        try:
+            decoded = text[: text.rfind(b"\n") + 1 or len(text)].decode(name)
+        except UnicodeDecodeError:
+            continue
+        signs = sum(not sign.isascii() for sign in decoded)
+        words = sum(map(len, _CJK_WORDS.findall(decoded)))
+        if words > _MOST_OF * signs and (name == "cp932" or _KANA.search(decoded)):
+            return name
+    runs = re.findall(rb"[\x80-\xff]{3,}", text)
+    if any(len(run) > 4 for run in runs) and sum(map(bool, map(_RUSSIAN.fullmatch, runs))) > _MOST_OF * len(runs):
+        return "cp1251"
+    return "cp1250" if _POLISH.search(text) or (_CARONS.search(text) and _CZECH.search(text)) else ""
+
+
+_JAPANESE: Final = ("cp932", "euc_jp")
+_CJK_WORDS: Final = re.compile("(?<![A-Za-z])[\u2000-\u30ff\u4e00-\u9fff\uff01-\uff60]+(?![A-Za-z])")
+_KANA: Final = re.compile("[\u3041-\u30fe]")
+_MOST_OF: Final = 0.6
+"""The share of signs that are amid no letters of ASCII, as an accent of Latin text is that is decoded as one."""
+
+_POLISH: Final = re.compile(rb"[A-Za-z\xc0-\xff][\xb3\xb9\xbf\x9f\xa3\xa5\xaf\x9c][a-z\xe6\xea\xf1\xf3]")
+_CZECH: Final = re.compile(rb"[\xe8\xf8\xec\xf9\xc8\xd8]")
+_CARONS: Final = re.compile(rb"[\x9a\x9e\x8a\x8e]")
+_RUSSIAN: Final = re.compile(rb"[\xc0-\xdf\xa8]?[\xe0-\xff\xb8]+|[\xc0-\xdf\xa8]+")
 
 
 class NotUtf8Error(SourceError):
@@ -305,17 +347,24 @@ def with_encodings(error: NotUtf8Error, entries: Sequence[SourceEntry]) -> Sourc
 
     The beginnings of the first files are looked at.
     """
+    own = next((entry for entry in entries if entry.name == error.source), None)
+    likely = "" if own is None else likely_encoding(_beginning_of(own))
+    if likely:
+        what, _, how = error.problem.partition("; ")
+        also = how.partition("; ")[2]
+        error = NotUtf8Error(error.source, f"{what}; {_as_encoding(likely)}{'; ' if also else ''}{also}")
     utf8, others, both, signs = list[SourceEntry](), list[SourceEntry](), list[SourceEntry](), set[int]()
     for entry in entries[:_MOST_FILES]:
         good, bad = _signs_of(entry)
         signs |= bad
         if bad or entry.name == error.source:
-            (both if good else others).append(entry)
+            (both if good and not (entry is own and likely in _JAPANESE) else others).append(entry)
         elif good:
             utf8.append(entry)
     if not (utf8 or both) or signs & _IN_NO_TEXT:
         return error
-    what, encoding = error.problem.partition("; ")[0], "ENCODING" if signs & _NOT_IN_CP1252 else "cp1252"
+    what = error.problem.partition("; ")[0]
+    encoding = likely or ("ENCODING" if signs & _NOT_IN_CP1252 else "cp1252")
     more = first_names([one.name for one in (*others, *both) if one.name != error.source], _FEW)
     more = f" (nor are {more})" if more else ""
     named = first_names([one.name for one in utf8], _FEW) if utf8 else "other text of the file"
@@ -348,6 +397,13 @@ _TO_UTF8: Final = (
     'path.write_bytes(kept.read_bytes().decode("utf-8", "other").encode())'
 )
 """What writes a file in UTF-8 of which some text is in it, and other text in another encoding."""
+
+
+def _beginning_of(entry: SourceEntry) -> bytes:
+    try:
+        return next(stream_text(entry, "utf-8", sniff_text(entry, "utf-8"), whole=False), b"")
+    except SourceError:
+        return b""
 
 
 def _signs_of(entry: SourceEntry) -> tuple[bool, set[int]]:

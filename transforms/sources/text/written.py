@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from itertools import islice, product
 from typing import Any, Final
 from unicodedata import category
@@ -402,8 +403,15 @@ _MOST_UNITS: Final = 4
 _BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"))
 """The decimal sign and that of thousands; `1,234` has thousands, where all values look so."""
 
-_DAYS: Final = [f"{one}{sign}{two}{sign}{three}" for sign in "./-" for one, two, three in ("dmY", "mdY", "Ymd", "dmy")]
-_TIMES: Final = ("%H:%M:%S", "%H:%M", "%I:%M %p", "%H.%M")
+_DAYS: Final = (
+    *(f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd", "dmy")),
+    *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
+    "%Y年%m月%d日",
+)  # fmt: skip
+"""Names of months are English: neither Arrow nor Python reads others without a locale."""
+
+_TIMES: Final = ("%H:%M:%S", "%H:%M", "%I:%M %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分")
+_MOST_FORMS: Final = 4
 
 
 def refuse_misfits(
@@ -478,10 +486,10 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
     target = column_type(feature).arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
     rule = ColumnRule(feature.type, None, feature.unit, feature.timezone, nullable=None)
     if pa.types.is_date(target) or pa.types.is_timestamp(target) or pa.types.is_time(target):
-        days = ["".join(f"%{part}" if part.isalpha() else part for part in day) for day in _DAYS]
-        forms = _TIMES if pa.types.is_time(target) else days
+        forms: Sequence[str] = _TIMES if pa.types.is_time(target) else _DAYS
         if pa.types.is_timestamp(target):
-            forms = [*(f"{day}{gap}{time}" for day, time, gap in product(days, _TIMES, " T")), *days]
+            forms = [*map("".join, product(_DAYS, (" ", "T", ""), _TIMES)), *_DAYS]
+            forms += [f"{form}{gap}%z" for form in forms for gap in ("", " ")] if target.tz is not None else []
         yield from (Written(name, rule, formats=(form,)) for form in forms)
     elif pa.types.is_integer(target) or pa.types.is_floating(target):
         around = [found for cell in cells if (found := _AROUND.fullmatch(cell.strip()))]
@@ -496,13 +504,59 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
 
 
 def _is_unit(sign: str) -> bool:
-    """Return whether a sign is one of percent, degrees or of a currency, or letters."""
-    return sign in "%°" or sign.isalpha() or category(sign) == "Sc"
+    """Return whether a sign is of percent, degrees or a currency, or letters; a backslash is the yen of Shift JIS."""
+    return sign in _UNIT_SIGNS or sign.isalpha() or category(sign) == "Sc"
+
+
+_UNIT_SIGNS: Final = "%°℃℉\\"
+
+
+def forms_together(cells: Sequence[str], feature: Feature) -> dict[str, int]:
+    """Return the forms of times that read all cells together, and how many cells each; none where they are many.
+
+    >>> forms_together(["2024/01/10 00:30", "10.01.2024 01:00"], Feature("at", "int64", "timestamp", unit="us"))
+    {'%Y/%m/%d %H:%M': 1, '%d.%m.%Y %H:%M': 1}
+    """
+    left, found = [*cells], dict[str, int]()
+    while left and len(found) < _MOST_FORMS:
+        forms = (
+            one for way in _candidates(feature.name, left, feature) for one in way.formats if _may_be(left[0], one)
+        )
+        read = {form: [cell for cell in left if _may_be(cell, form) and _moment(cell, form)] for form in forms}
+        if not any(read.values()):
+            return {}
+        best = max(read, key=lambda form: len(read[form]))
+        found[best] = len(read[best])
+        left = [cell for cell in left if cell not in {*read[best]}]
+    rule = ColumnRule(feature.type, None, feature.unit, feature.timezone, nullable=None)
+    way = Written(feature.name, rule, formats=(*found,))
+    return found if not left and _reads(way, cells) else {}
 
 
 def _may_read(way: Written, cells: Sequence[str]) -> bool:
     """Return whether Python reads the first cell in a form of a way: there are many, and Arrow is slow to fail."""
-    return not way.formats or any(_moment(cell, form) is not None for cell in cells[:1] for form in way.formats)
+    forms = [form for form in way.formats if _may_be(cells[0], form)] if cells else []
+    return not way.formats or any(_moment(cells[0], form) is not None for form in forms)
+
+
+def _may_be(cell: str, form: str) -> bool:
+    """Return whether a cell has the signs of a form: Python compiles each form that it tries."""
+    shown = OFFSET.sub("", cell) if "%z" in form else cell
+    return len(cell) <= _LONGEST_MOMENT and any(map(str.isdigit, cell)) and _signs_of(shown) == _signs_of_form(form)
+
+
+def _signs_of(text: str) -> str:
+    return re.sub(r"[0-9]+|[^\W\d_]+", "", text)
+
+
+@cache
+def _signs_of_form(form: str) -> str:
+    return _signs_of(re.sub("%.", "", form.removesuffix(" %z")))
+
+
+_LONGEST_MOMENT: Final = 60
+OFFSET: Final = re.compile(r"(?<=[0-9])\s?(?:Z|[+-][0-9]{2}:?[0-9]{2})\Z")
+"""The offset from UTC behind a time."""
 
 
 def _reads(way: Written, cells: Sequence[str]) -> bool:

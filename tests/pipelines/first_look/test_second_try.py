@@ -1,0 +1,219 @@
+"""Tables as programs export them come right by the one command that the first screen ends with."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ...command_line import Screen, Shardmill
+
+ROWS = 30
+DAY = dt.date(2025, 4, 1)
+UTC = dt.UTC
+
+
+class Export(NamedTuple):
+    """A file, the code with which its first conversion ends, and the first row that it should give."""
+
+    name: str
+    lines: Sequence[str]
+    row: dict[str, Any]
+    code: int = 0
+    encoding: str = "utf-8"
+
+
+def days(form: str, count: int = ROWS) -> list[str]:
+    return [f"{DAY + dt.timedelta(n):{form}}" for n in range(count)]
+
+
+EXCEL = Export(
+    "umsatz.csv",
+    [
+        "Umsatzliste;;;;;",
+        "Stand: 30.06.2025;;;;;",
+        ";;;;;",
+        "Beleg-Nr.;Datum;Betrag;MwSt;Bezahlt;Notiz",
+        *(
+            f"{n:06};{day};1.{n:03},50 €;19,0%;{'Ja' if n % 2 else 'Nein'};k. A."
+            for n, day in enumerate(days("%d.%m.%Y"))
+        ),
+        "Summe;;99.999,00 €;;;",
+    ],
+    {"Beleg-Nr.": "000000", "Datum": DAY, "Betrag": 1000.5, "MwSt": 19.0, "Bezahlt": False},
+)
+SHIFT_JIS = Export(
+    "juchu.csv",
+    [
+        "番号,注文日,金額,数量,配送済",
+        *(f'{n:05},2025年4月{n + 1}日,"\\1,{n:03}",{n}個,{"済" if n % 2 else "未"}' for n in range(ROWS)),
+        '合計,,"\\99,999",500個,',
+    ],
+    {"番号": "00000", "注文日": DAY, "金額": 1000.0, "数量": 0.0, "配送済": False},
+    1,
+    "cp932",
+)
+SQLCMD = Export(
+    "zam.csv",
+    [
+        "ID|Data|Kwota|CzyOk|Status",
+        "--|----|-----|-----|------",
+        *(
+            f"{n}|{day} 08:15:00.1374811|{n if n % 3 else 'NULL'}|{n % 2}|Wysłane"
+            for n, day in enumerate(days("%Y-%m-%d"))
+        ),
+        "",
+        "(liczba wierszy, których to dotyczy: 30)",
+    ],
+    {"ID": 0, "Kwota": None, "CzyOk": False, "Status": "Wysłane"},
+    1,
+    "cp1250",
+)
+SPSS = Export(
+    "spss.csv",
+    [
+        "id;renda;vota;data;peso;idade",
+        *(
+            f"{n};{['-99', 'Recusou', f'R$ 1.{n:03}'][min(n % 5, 2)]};{('Sim', 'Não', 'NS/NR')[n % 3]};{day};0,5;{age}"
+            for n, (day, age) in enumerate(zip(days("%d-%b-%Y 09:00:00"), ["-99", "23"] * 15, strict=True))
+        ),
+    ],
+    {"renda": None, "vota": True, "data": dt.datetime(2025, 4, 1, 9), "peso": 0.5, "idade": None},
+)
+SENSOR = Export(
+    "sensor.csv",
+    [
+        "# station: 12",
+        "# missing = -999",
+        "at,temp,day",
+        *(
+            f"{day}{' 00:30' if n % 2 else 'T00:30:00+09:00'},{n / 9 if n % 4 else -999},{'infinity' if n % 5 else day}"
+            for n, day in enumerate(days("%Y-%m-%d"))
+        ),
+    ],
+    {"at": dt.datetime(2025, 3, 31, 15, 30, tzinfo=UTC), "temp": None, "day": DAY},
+    1,
+)
+W3C = Export(
+    "u_ex250301.log",
+    [
+        "#Software: Microsoft Internet Information Services 10.0",
+        "#Version: 1.0",
+        "#Fields: date time cs-uri-stem cs(User-Agent) sc-status sc-bytes",
+        *(f'{day} 00:03:27 /{n} a"b+({n}) 200 {n if n % 2 else "-"}' for n, day in enumerate(days("%Y-%m-%d"))),
+    ],
+    {"date": DAY, "time": dt.time(0, 3, 27), "cs(User-Agent)": 'a"b+(0)', "sc-status": 200, "sc-bytes": None},
+    2,
+)
+POSTGRES = Export(
+    "orders.tsv",
+    [f"{n}\t{day} 22:10:00.5+01\t{'t' if n % 2 else chr(92) + 'N'}\t{{}}" for n, day in enumerate(days("%Y-%m-%d"))],
+    {"column_0": 0, "column_1": dt.datetime(2025, 4, 1, 21, 10, 0, 500000, UTC), "column_2": None},
+    1,
+)
+JSON_LINES = Export(
+    "a.jsonl",
+    [
+        json.dumps(
+            {
+                "id": n if n % 2 else f"S{n}",
+                "at": f"{day}T00:00:00Z",
+                "v": [n / 4, None],
+                "t": -999 if n % 3 == 0 else n,
+            }
+        )
+        for n, day in enumerate(days("%Y-%m-%d"))
+    ],
+    {"id": "S0", "at": dt.datetime(2025, 4, 1, tzinfo=UTC), "t": None},
+    2,
+)
+R = Export(
+    "r.txt",
+    [
+        '"gatunek" "waga" "kiedy" "znów"',
+        *(
+            f'"{n + 1}" "Turdus merula" {"NA" if n % 4 == 0 else f"{n},5"} {day} TRUE'
+            for n, day in enumerate(days("%d.%m.%Y"))
+        ),
+    ],
+    {"row": 1, "waga": None, "kiedy": DAY, "znów": True},
+)
+STATA = Export(
+    "stata.csv",
+    ["hhid,visit,water", *(f"{n},{day.lower()},{('.', 'river')[n % 2]}" for n, day in enumerate(days("%d%b%Y")))],
+    {"hhid": 0, "visit": DAY, "water": None},
+)
+
+
+def next_command(screen: Screen) -> list[str]:
+    found = re.findall(r"all of this in one command: shardmill (.*)", screen.out + screen.err)
+    assert len(found) == 1, screen
+    return shlex.split(found[0])
+
+
+EXPORTS = [EXCEL, SHIFT_JIS, SQLCMD, SPSS, SENSOR, W3C, POSTGRES, JSON_LINES, R, STATA]
+
+
+@pytest.mark.parametrize("export", EXPORTS, ids=lambda export: export.name)
+def test_an_export_comes_right_by_the_command_at_the_end_of_its_first_screen(
+    export: Export, shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(export.name).write_bytes("\n".join([*export.lines, ""]).encode(export.encoding))
+    first = shardmill("convert", export.name, "-o", "out")
+    assert first.code == (export.code or 0), first
+    command = next_command(first)
+    done = shardmill(*command)
+    assert done.code == 0, (command, done.err)
+    table = open_dataset("out")["train"].to_arrow()
+    assert table.num_rows == ROWS, command
+    row = table.to_pylist()[0]
+    assert {
+        name: round(row[name], 4) if isinstance(row[name], float) else row[name] for name in export.row
+    } == export.row
+
+
+def test_a_command_repeats_what_was_typed_and_leaves_out_what_a_first_row_contradicts(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a b.csv").write_text("day;n\n" + "".join(f"{day};{n},5\n" for n, day in enumerate(days("%d.%m.%Y"))))
+    first = shardmill("convert", "a b.csv", "-o", "out", "--split-fractions", "train=0.5,val=0.5", "--delimiter", ";")
+    command = next_command(first)
+    assert command[:5] == ["convert", "a b.csv", "-o", "out", "--overwrite"]
+    assert {"input.delimiter=;", "schema.columns.n.decimal=,", "schema.columns.day.format=%d.%m.%Y"} <= {*command}
+    like = next_command(shardmill("convert", "a b.csv", "-o", "two", "--like", "out"))
+    assert like[:7] == ["convert", "a b.csv", "-o", "two", "--overwrite", "--like", "out"]
+    for words in (command, like):
+        assert shardmill(*words).code == 0, words
+    assert all({*open_dataset(path).splits} == {"train", "val"} for path in ("out", "two"))
+
+
+def test_a_table_that_is_right_and_a_stop_that_names_no_keys_have_no_command(
+    shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("a,b\n1,x y z\n2,y\n3,z\n")
+    assert "in one command" not in shardmill("convert", "a.csv", "-o", "out").out
+    assert "in one command" not in shardmill("convert", "none.csv", "-o", "out").err
+
+
+@pytest.mark.parametrize("note", ["(3 rows affected)", "3 rows in set (0.01 sec)", "(3 Zeilen)"])
+def test_a_note_below_the_rows_is_left_out_by_the_option_of_its_reject(
+    note: str, shardmill: Shardmill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(f"a,b,c\n1,2,3\n4,5,6\n7,8,9\n{note}\n")
+    found = re.findall(
+        r"a note below the rows; to leave it out: (.*?); else", shardmill("convert", "a.csv", "-o", "out").err
+    )
+    assert found == ["--max-rejects 1"]
+    assert shardmill("convert", "a.csv", "-o", "out", *shlex.split(found[0])).code == 0
+    assert open_dataset("out")["train"].to_arrow()["a"].to_pylist() == [1, 4, 7]

@@ -1,0 +1,24 @@
+"""The encoding of text that is not UTF-8, as its letters show it; none is named where they show none."""
+
+from __future__ import annotations
+
+import pytest
+from shardmill.transforms.sources.text.open_text import likely_encoding
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "likely"),
+    [
+        ("Zażółć gęślą jaźń; Wysłane", "cp1250", "cp1250"),
+        ("Příbram, Žďár, kůň", "cp1250", "cp1250"),
+        ("Привет, МИР, приветствую", "cp1251", "cp1251"),
+        ("東京都,大阪府,8個\n", "cp932", "cp932"),
+        ("至急,該当なし,2024年4月1日\n", "cp932", "cp932"),
+        ("東京とこ", "euc_jp", "euc_jp"),
+        ("café, février, étude, Fußgänger, niño, señor é", "cp1252", ""),
+        ("l\u2019été \u2013 5 € naïve; Genève, Zürich; 5 m³", "cp1252", ""),
+        ("北京市,上海市,测试", "gb18030", ""),
+    ],
+)
+def test_the_letters_of_a_text_show_its_encoding(text: str, encoding: str, likely: str) -> None:
+    assert likely_encoding(text.encode(encoding)) == likely
