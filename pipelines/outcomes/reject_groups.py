@@ -36,7 +36,7 @@ _GROUPS_WITH_EXAMPLES: Final = 7
 """Of more groups one value each is shown, so that all are on one screen."""
 
 _DETAILED: Final = 1_000
-"""So many groups have examples: of 100,000 bad columns the others are counted only."""
+"""The most groups that have examples: of 100,000 bad columns the others are only counted."""
 
 MOST_VALUES: Final = 100
 """Different values of a group that are kept, to find the keys that read them."""

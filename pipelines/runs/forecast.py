@@ -230,7 +230,7 @@ def _free_bytes(path: str) -> int | None:
 
 
 PLACES: Final = 24
-"""From so many places rows are taken, unless the source has fewer: enough to see that they differ.
+"""The places that rows are taken from, unless the source has fewer: enough to see that they differ.
 
 A piece of text or of pictures has 1 MiB: 240 pictures of 100 KB, at 5 ms each where they are resized.
 """

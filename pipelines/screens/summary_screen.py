@@ -27,7 +27,7 @@ _RATES_AFTER: Final = 10.0
 
 
 _CLASSES: Final = 10
-"""So many classes are shown with their counts: the others are in `stats`."""
+"""The most classes that are shown with their counts: `stats` has all."""
 
 
 def print_summary(terminal: Terminal, summary: Summary) -> None:
@@ -484,7 +484,7 @@ def print_left_out(terminal: Terminal, skipped: Mapping[str, int], *, named: boo
 _NOT_COMPARED: Final = {"one split": "all records are in one split", "no value": "no record has a value"}
 
 _SHOWN_PAIRS: Final = 5
-"""So many pairs of splits that share records are shown; the manifest has all."""
+"""The most pairs of splits that share records which are shown; the manifest has all."""
 
 
 def print_checks(terminal: Terminal, manifest: Manifest, *, later: bool = False) -> None:

@@ -38,7 +38,7 @@ ARROW_ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 
 
 _ALLOCATIONS: Final = 400_000
-"""So many more values have to be there before a search for cycles: imports make 320,000. Python's default is 700."""
+"""New values before Python searches for cycles again: imports make 320,000. Python's default is 700."""
 
 
 def collect_rarely() -> None:

@@ -1,7 +1,8 @@
 """Checks over all records: records that are alike, and values that are in several splits.
 
-What is spilled of a batch is a line of JSON, which says where its rows come from, and a table of a digest, a split
-and a source entry for each record. So nothing is compared before all tasks are done, and nothing is held in memory.
+What is spilled of a batch is the length of a JSON document, the document, which says where its rows come from, and a
+table of a digest, a split and a source entry for each record. So nothing is compared before all
+tasks are done, and nothing is held in memory.
 """
 
 from __future__ import annotations

@@ -130,12 +130,12 @@ def _once(hashes: U64) -> U64:
 MOST_EXACT: Final = 10_000
 
 TOP: Final = 20
-"""So many of the most frequent values are stated, as TFDV does."""
+"""The most frequent values that are stated, as many as TFDV states."""
 
 _LEAST_HASHES: Final = 2048
 _WAITING: Final = 1 << 16
 _PROBE: Final = 3 << 12
-"""So many values are counted at once, and so many the first time: of identifiers these are too many already."""
+"""Values that are counted at once, and those of the first time: of identifiers these are too many already."""
 
 _LONG: Final = 128
 _KEPT: Final = 96

@@ -29,7 +29,7 @@ from ..format.batches.rows import Frames
 
 
 _KEYS: Final = ("shardmill: first", "shardmill:second")  # 16 bytes each
-_AT_ONCE: Final = 1 << 10  # records as objects; so many stay in the processor's cache, which takes half the time off
+_AT_ONCE: Final = 1 << 10  # records as objects: they stay in the processor's cache, which halves the time
 
 DIGEST: Final = np.dtype([("high", "<u8"), ("low", "<u8")])
 

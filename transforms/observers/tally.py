@@ -206,7 +206,7 @@ def _pieces(values: npt.NDArray[np.int64], base: int, pieces: int) -> list[F64]:
 
 _FLOAT: Final = "float"
 _INT: Final = "int64"
-"""So many integers are added up sooner one by one: each call of numpy takes as long as ten of them."""
+"""Up to this number integers are added one by one: each call of numpy takes as long as ten of them."""
 
 
 @dataclass(slots=True)
@@ -381,7 +381,7 @@ _IMAGE: Final = "image"
 _FEW_ROWS: Final = 1 << 10
 _AT_ONCE: Final = 1 << 15
 _MANY: Final = 8
-"""From so many columns on, those of so few rows are counted together, up to so many values."""
+"""At least this number of columns, of at most this number of rows, are counted together, up to a number of values."""
 
 
 @dataclass(slots=True)

@@ -194,14 +194,14 @@ _MIN_RUN_ROWS: Final = 64  # with 100,000 columns 200 MiB of views: fewer rows w
 
 _WIDE_RUN_ROWS: Final = 512
 _WIDE_RUN_VIEWS: Final = 1 << 21
-"""With hundreds of columns so many rows pay each column's overhead, if their views take no more than 32 MiB."""
+"""Rows that pay for the overhead of hundreds of columns, if their views take no more than 32 MiB."""
 
 _AT_ONCE: Final = 256
 """Sparse columns whose values are taken out at once."""
 
 _WIDE: Final = 256
 _SPARSE: Final = 8
-"""A batch of so many columns is sparse where one in so many cells has a value."""
+"""The fewest columns of a sparse batch, and how many of its cells there are for each value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -210,7 +210,7 @@ _VARINT_SIZES: Final = 11
 
 _FEW_ROWS: Final = 1 << 10
 _NUMBERS_AT_ONCE: Final = 1 << 16
-"""Integers of so few rows are encoded together with those of the next features, up to so many."""
+"""Integers of at most this number of rows are encoded with those of the next features, up to this number."""
 
 
 class ExampleEncoder:
@@ -499,8 +499,8 @@ _ZERO: Final = np.zeros(1, np.int64)
 _NEUTRAL_LENGTH: Final = np.full(1, len(NEUTRAL), np.int64)
 
 _STRETCH_BYTES: Final = 4 << 20
-"""Records are written in stretches of about so many bytes. Threads take turns at Python between the steps of a stretch:
-with 1 MiB two of them blocked each other twice as often, which cost 6 % of the CPU and 8 % of the wall clock."""
+"""About the bytes of a stretch of records. Threads take turns at Python between the steps of a stretch: with 1 MiB
+two of them blocked each other twice as often, which cost 6 % of the CPU and 8 % of the wall clock."""
 
 
 def frame_in_place(

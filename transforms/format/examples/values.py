@@ -291,7 +291,7 @@ _HIGH_BITS: Final = np.array(
 """By the size of a varint: the high bits of that word, set on every byte but the last one."""
 
 _FEW_ROWS: Final = 16
-"""Lists of bytes are split one value of every row at a time; below so many rows a loop in Python is faster."""
+"""Lists of bytes are split one value of every row at a time; for fewer rows a loop in Python is faster."""
 
 _PLAIN: Final = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
 """The values of each kind, as what a form makes its own of."""

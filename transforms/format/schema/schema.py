@@ -172,7 +172,7 @@ class Choice:
 
 
 _SHOWN_EQUAL: Final = 40
-"""Up to so many features the whole schemas are shown; of larger ones those that differ, up to as many."""
+"""The most features of which whole schemas are shown; of larger ones those that differ, up to the same number."""
 
 
 def same_feature(one: Feature, other: Feature) -> bool:

@@ -31,7 +31,7 @@ MIN_TASK_BYTES: Final = 8 << 20
 """A task of a small conversion has at least 8 MiB of output: below that, starting it costs more than it saves."""
 
 MOST_SHARDS: Final = 8
-"""A task fills at most so many shards, so that a large output has many tasks."""
+"""The most shards that a task fills, so that a large output has many tasks."""
 
 SMALL_TASKS: Final = 16
 """A conversion of less than 8 shards is cut into 16 tasks at most, so that a few workers have even loads."""

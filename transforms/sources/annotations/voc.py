@@ -8,10 +8,10 @@
       </object>
     </annotation>
 
-Corners are taken as they are written, and classes are numbered in the order of their names. Source of both:
-tensorflow/models, `create_pascal_tf_record.py`. Files of supervision (`as_pascal_voc`) count pixels from 1 on in their
-first corner, which it moves by 1 when it reads them, and so is it here. A `labelmap.txt` beside `Annotations` numbers
-the classes in its order, with those that no object has, as CVAT and Datumaro write and read it:
+Classes are numbered in the order of their names, and corners are taken as they are written. Source of both:
+tensorflow/models, `create_pascal_tf_record.py`. Only in files of supervision (`as_pascal_voc`) the first corner counts
+pixels from 1 on: it is moved by 1, as supervision does when it reads them. A `labelmap.txt` beside `Annotations`
+numbers the classes in its order, with those that no object has, as CVAT and Datumaro write and read it:
 
     # label:color_rgb:parts:actions
     background:0,0,0::

@@ -97,7 +97,7 @@ _SYNSET: Final = re.compile("n[0-9]{8}")
 _UNPACK: Final = {"tar": ("tar", "-xf"), "zip": ("unzip",)}
 
 _APART: Final = 4
-"""Bytes are fetched from a store as a range where this is at most so many times as long: zips may be in any order."""
+"""How many times as long as the wanted bytes a range may be that is fetched from a store: zips may be in any order."""
 
 _BATCH_ROWS: Final = 256
 _BATCH_BYTES: Final = 8 << 20

@@ -100,7 +100,7 @@ class ImageTable(Sequence[ImageFile]):
         return ImageTable(self.folders[places], pc.take(self.names, chosen), self.sizes[places], self.mtimes_ns[places])
 
     def some_names(self, count: int) -> list[bytes]:
-        """Return at most so many names, from all parts of the table."""
+        """Return at most `count` names, from all parts of the table."""
         return [one.as_py() for one in self.take(np.arange(0, len(self), len(self) // count + 1)).names]
 
     def in_order_of_names(self) -> ImageTable:
@@ -189,9 +189,6 @@ class ImageColumns:
 def _binary(offsets: npt.NDArray[np.int64], data: bytes | bytearray) -> pa.LargeBinaryArray:
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers, null_count=0)
-
-
-# ----
 
 
 NOT_READABLE: Final = -1

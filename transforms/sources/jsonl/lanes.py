@@ -39,7 +39,7 @@ _SMALL: Final = 128
 """Lines that are not parted further: a call of pyarrow takes as long as Python takes for 30."""
 
 _TRIES: Final = 3
-"""So many parts are tried, if all are refused: then most lines are of the kind that pyarrow refuses."""
+"""The parts that are tried if all are refused: then pyarrow refuses most lines."""
 
 _VALUE_BYTES: Final = 128
 """About what Python takes for a value."""
@@ -218,7 +218,7 @@ _STRINGS: Final = re.compile(rb'"((?:[^"\\]++|\\.)*+)"([ \t\r\n]*+:)?', re.DOTAL
 
 _MANY_CELLS: Final = 20_000
 _SPARSE: Final = 8
-"""From so many cells for each value on, pyarrow takes longer than Python."""
+"""Above so many cells per value, pyarrow takes longer than Python."""
 
 
 def count_of(sign: bytes, text: bytes) -> int:
@@ -253,7 +253,7 @@ def parts_by_cells(lines: Lines, known: Mapping[str, int]) -> Iterator[tuple[Lin
     """Yield lines in parts whose rows times keys are at most `CELLS`, each with the `known` keys that are in it.
 
     Sparse lines, of which each key costs more than its values, come in parts three times as large. A known key counts
-    for as many as its objects have. None stands for all of them: where a few equal parts do, nobody looks.
+    for as many as its objects have. None stands for all of them: keys are not counted where a few equal parts do.
     """
     index, total = lines.records, sum(known.values())
     cells = len(index) * total

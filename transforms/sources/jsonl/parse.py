@@ -273,7 +273,7 @@ _AT_ONCE: Final = 256
 
 _LONG_INTEGER: Final = re.compile("-?[0-9]{16,}")
 _SURE_DIGITS: Final = 15
-"""A float64 holds every integer of so many digits."""
+"""The digits up to which a float64 holds every integer."""
 
 
 @dataclass(frozen=True, slots=True)

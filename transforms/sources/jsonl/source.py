@@ -58,11 +58,11 @@ from .lanes import KEY_BYTES
 from .parse import parse_in_parts
 
 _WAVE: Final = 8
-"""So many pieces are looked at before their keys are counted: 8 MiB may have half a million."""
+"""The pieces that are looked at before their keys are counted: 8 MiB may have half a million."""
 
 _FEW: Final = 8
 _COMPARED: Final = 16
-"""So many files are looked at for keys that no other one has."""
+"""The most files that are searched for keys which no other file has."""
 
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 

@@ -221,13 +221,13 @@ def _shards(dataset: InputDataset) -> Iterator[tuple[str, ShardEntry]]:
 _TYPES: Final[dict[str, str]] = {"int64": "int64", "float": "float32", "bytes": "binary"}
 
 _SIZES: Final = 9
-"""Lists of so many lengths are of any length by design: no record has made them so."""
+"""Lists of at least this number of lengths are of any length by design, and not by a few records."""
 
 _EXCEPTIONS: Final = 10
-"""One record in so many may have another number of values than most, to be called an exception."""
+"""At most one record in this number may have another number of values than most, to be called an exception."""
 
 _WIDENED: Final = 20
-"""So many features are named that some record has made optional, or a list of any length."""
+"""The most features that are named because a record made them optional, or lists of any length."""
 
 _FIRST_RECORDS: Final = 64
 """Records that are parsed one by one, to know what to look for in the others."""
