@@ -91,6 +91,9 @@ def test_folders_of_versions_of_the_same_pictures_are_read_one_at_a_time(many: i
     assert done.code == 0, done.err
     manifest = open_dataset("out").manifest
     assert (manifest.labels["image/class/label"], len(open_dataset("out")["train"])) == (tuple(sorted(kinds)), 4 * many)
+    assert shardmill("convert", "d", "-o", "all", "--set", "input.layout=inner_label").code == 0
+    both = open_dataset("all")
+    assert (both.manifest.labels["image/class/label"], len(both["train"])) == (tuple(sorted(kinds)), 12 * many)
 
 
 def test_folders_of_classes_with_other_names_of_files_are_no_versions(shardmill: Shardmill) -> None:

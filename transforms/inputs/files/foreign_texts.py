@@ -409,7 +409,7 @@ def of_equal_columns(
 
 _FEWEST_COLUMNS: Final = 3
 _IDS: Final = re.compile(r".*(?:^|_)id|.*I[dD]|_.*")
-"""Names of columns that several tables have: ids, and what programs that load tables add, as `_airbyte_raw_id`."""
+"""Names of columns that several tables have: ids, and what programs add, which begins with _."""
 
 
 def _are_rows(value: object) -> bool:
