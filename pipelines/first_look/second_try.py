@@ -74,9 +74,8 @@ class Typed:
     def command(self, keys: Keys, *, written: bool) -> str:
         """Return the command with more keys; where it has `written`, it replaces the dataset."""
         config = self.config(keys)
-        call = Call(
-            "convert", typed_path(config.output.path), config.given, self.writes, has_written=written and self.writes
-        )
+        given = tuple(one for one in config.given if one.key not in keys)
+        call = Call("convert", typed_path(config.output.path), given, self.writes, has_written=written and self.writes)
         like = [] if self.like is None else [Add("--like", self.like)]
         most = [Add("--max-rejects", keys["max_rejects"])] if "max_rejects" in keys else []
         sets = [Set(key, value) for key, value in keys.items() if key != "max_rejects"]
@@ -91,7 +90,7 @@ _FLAGS: Final = {"--max-rejects": "max_rejects", "--delimiter": "input.delimiter
 _OF_TEXT: Final = ("csv", "jsonl")
 _KEYS_OF_FILES: Final = frozenset((
     "input.encoding", "input.skip_lines", "input.format", "input.trim", "input.row_names", "input.header",
-    "input.delimiter", "input.names", "input.comment", "input.quote", "input.repeated_header",
+    "input.delimiter", "input.names", "input.comment", "input.quote", "input.escape", "input.repeated_header",
 ))  # fmt: skip
 """Keys that change which cells a file has: what is said of its columns without them is said of others."""
 
@@ -234,7 +233,7 @@ def _runs(text: str, *, of_stop: bool) -> Iterator[Keys]:
         known = all(key in _KEYS_OF_FILES | _OF_ROWS or _column_of(key) for key in keys)
         if not known or any(map(_PLACEHOLDERS.fullmatch, (value for _, value in pairs))):
             continue
-        if "is unclear" in text[: one.start()]:  # two ways are named, and the user knows which is right
+        if re.search("is unclear|by itself", text[: one.start()]):  # the user knows which is right, or of which file
             return
         undone = _UNLESS.search(text[: one.start()]) is not None or any(
             key.endswith((".nullable", ".type")) and value in ("false", "string") for key, value in pairs

@@ -224,8 +224,10 @@ def totals_of(source: Source, plan: Plan) -> Iterator[str]:
         if not words:
             continue
         number = rows.origin.number(len(above))[1] or len(above) + 1
-        column = name if name.isidentifier() and not iskeyword(name) else f"col({_quoted(name)})"
-        if all(text is None or _is_number(text) for text in above) and any(above):
+        column = _in_expression(name)
+        if other := _null_from(rows.batch, len(above)):
+            options = Add(Set("input.where", f"not is_null({_in_expression(other)})"))
+        elif all(text is None or _is_number(text) for text in above) and any(above):
             options = Add(set_column(name, "null_values", words), Set("input.where", f"not is_null({column})"))
         else:
             kept = " and ".join(f"{column} != {_quoted(word)}" for word in words)
@@ -235,6 +237,25 @@ def totals_of(source: Source, plan: Plan) -> Iterator[str]:
         what = f"below the other rows, as a total is (from row {number} on); to leave it out"
         yield f'column "{printable(name)}": {shown} is {what}: {options}'
         return
+
+
+def _in_expression(name: str) -> str:
+    return name if name.isidentifier() and not iskeyword(name) else f"col({_quoted(name)})"
+
+
+def _null_from(batch: pa.RecordBatch, first: int) -> str:
+    """Return a column that is null from a row on, and above in rows without any value alone; empty if none is."""
+    empty = [all(not column[row].is_valid for column in batch.columns) for row in range(first)]
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        nulls = [not one.is_valid for one in column]
+        if all(nulls[first:]) and nulls[:first] == empty and not any(map(means_null, _words_of(column))):
+            return str(name)
+    return ""
+
+
+def _words_of(values: pa.Array) -> set[str]:
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    return {text for text in _texts_of(values) if text is not None} if is_text else set()
 
 
 def _before_totals(texts: Sequence[str | None], batch: pa.RecordBatch) -> tuple[Sequence[str | None], list[str]]:
@@ -265,7 +286,9 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     told = [line for line in detected if not line.startswith(NULLS_MADE)]
     for name in dict.fromkeys((*looked.texts, *looked.numbers)):
         said = (f"schema.columns.{name}.", f'schema.columns."{name}".', f'column "{printable(name)}" stays text')
-        if any(key in line for line in told for key in said):
+        if lines := [line for line in told if any(key in line for key in said)]:
+            if any(f"{said[0]}decimal=," in line or f"{said[1]}decimal=," in line for line in lines):
+                yield from filter(None, [_null_numbers_with_comma(name, looked.texts.get(name, ()))])
             continue
         if len(texts := looked.texts.get(name, ())) >= _FEWEST:
             yield from filter(None, [_proposal(name, texts, looked)])
@@ -321,6 +344,19 @@ def _of_numbers(name: str, numbers: Sequence[float], *, typed: bool) -> Proposal
     shown = ", ".join(f"{one:g} {numbers.count(one):,} times" for one in nulls)
     far = f"far from all others ({min(others):g} to {max(others):g})"
     return Proposal(name, {"null_values": words}, f"{shown}, {far}, as numbers that mean null are")
+
+
+def _null_numbers_with_comma(name: str, texts: Sequence[str]) -> Proposal | None:
+    """Return the key for numbers that mean null among others that have a decimal comma."""
+    found = {text: float(number) for text in {*texts} if _is_number(number := text.replace(".", "").replace(",", "."))}
+    nulls = null_numbers([found[text] for text in texts if text in found])
+    words = sorted(text for text, number in found.items() if number in nulls)
+    shown = ", ".join(f"{word} {texts.count(word):,} times" for word in words)
+    return (
+        Proposal(name, {"null_values": words}, f"{shown}, far from all others, as numbers that mean null are")
+        if words
+        else None
+    )
 
 
 def _forms(number: float) -> list[str]:

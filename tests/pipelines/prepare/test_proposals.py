@@ -303,7 +303,9 @@ def test_codes_are_no_numbers_and_codes_with_zeros_in_front_are_no_classes(
         ("id,n", ["1,1", "2,2", "3,"], "Total,3", [1, 2, 3]),
         ("nr,n,m,o,p", ["a,1,1,1,1", "Subtotal x,1,,,", "c,2,2,2,2"], "TOTAL,3,,,", ["a", "c"]),
         ("番号,n", [",1", "b,2"], "合計,3", [None, "b"]),
+        ("Data,N.,n", ["03/01/2024,x,1", ",,", "04/01/2024,y,2"], "Totale,,3", ["03/01/2024", "04/01/2024"]),
     ],
+    ids=["text", "numbers", "amid the rows", "null", "a column that only totals lack"],
 )
 def test_the_rows_of_totals_below_a_table_are_left_out_by_the_option_of_the_summary(
     header: str, above: list[str], last: str, kept: list[Any], shardmill: Shardmill

@@ -17,7 +17,13 @@ from shardmill.transforms.sources.text.open_text import likely_encoding
         ("東京とこ", "euc_jp", "euc_jp"),
         ("café, février, étude, Fußgänger, niño, señor é", "cp1252", ""),
         ("l\u2019été \u2013 5 € naïve; Genève, Zürich; 5 m³", "cp1252", ""),
-        ("北京市,上海市,测试", "gb18030", ""),
+        ("北京市,上海市,测试\n", "gb18030", "gb18030"),
+        ("订单编号,下单日期,姓名\nA1,2024年1月3日,王小明 无\n", "gbk", "gb18030"),
+        ("訂單編號,日期,姓名\nA1,2024年1月3日,陳大文 無備註\n", "big5", "big5"),
+        ("주문번호,날짜,이름\nA1,2024년 1월 3일,김철수\n", "cp949", "cp949"),
+        ("Ελληνικά κείμενα, παράδειγμα", "cp1253", ""),
+        ("שלום עולם, דוגמה", "cp1255", ""),
+        ("ภาษาไทย, ตัวอย่าง", "cp874", ""),
     ],
 )
 def test_the_letters_of_a_text_show_its_encoding(text: str, encoding: str, likely: str) -> None:

@@ -250,11 +250,15 @@ def refuse_wide_files(
         rows = sum(found.rows for _, found in pairs)
         too_wide = sum(found.too_wide for _, found in pairs)
         title = partial(titles, piece.entry, 2 * len(names))
-        if max(rows / 2, 2) <= too_wide < rows and not names[0].startswith("#") and (lines := title()):
+        is_comment = heads[piece.entry].cells[0].startswith("#")
+        if max(rows / 2, 2) <= too_wide < rows and (is_comment or not names[0].startswith("#")) and (lines := title()):
+            what = (
+                "is a comment; to leave comments out" if is_comment else "looks like a title; to begin with the header"
+            )
+            fix = Set("input.comment", "#") if is_comment else Set("input.skip_lines", lines)
             raise SourceError(
                 piece.name,
-                f"most rows have more than the {counted(len(names), 'column')} of the first line, which looks like a "
-                f"title; to begin with the header: {Set('input.skip_lines', lines)}",
+                f"most rows have more than the {counted(len(names), 'column')} of the first line, which {what}: {fix}",
             )
         if rows and too_wide == rows:
             if lines := commented(piece.entry):
@@ -280,7 +284,6 @@ def refuse_wide_files(
                     "; or, if the header lacks the name of the first column, as R writes it: "
                     f"{Set('input.row_names', 'row')}"
                 )
-            is_comment = heads[piece.entry].cells[0].startswith("#")
             before = Set("input.comment", "#") if is_comment else Set("input.skip_lines", title() or "N")
             if len(names) == 1 and names[0].isdecimal():  # a count of the rows
                 before, also = Set("input.skip_lines", piece.header_lines), ""

@@ -298,36 +298,52 @@ def encoding_hint(text: bytes) -> str:
 
 
 def _as_encoding(name: str) -> str:
-    kind = "Windows text" if name.startswith("cp125") else "Japanese text"
-    return f"probably {kind}: {Set('input.encoding', name)}"
+    return f"probably {_EAST_ASIAN.get(name, 'Windows')} text: {Set('input.encoding', name)}"
 
 
 def likely_encoding(text: bytes) -> str:
     r"""Return the encoding that some lines are in by their letters; empty where they may be in another one.
 
-    Signs amid no letters of ASCII are Japanese. Polish letters are signs within words of cp1252. Czech letters come
-    with the carons of s and z. Russian words have accents alone.
+    Signs amid no letters of ASCII are Japanese, Korean or Chinese, by the signs that are frequent there. Polish letters
+    are signs within words of cp1252. Czech letters come with the carons of s and z. Russian words have accents alone.
 
     >>> likely_encoding("Wysłane".encode("cp1250")), likely_encoding("なし\n".encode("cp932"))
     ('cp1250', 'cp932')
     """
-    for name in _JAPANESE:
+    for name in _EAST_ASIAN:
         try:
             decoded = text[: text.rfind(b"\n") + 1 or len(text)].decode(name)
         except UnicodeDecodeError:
             continue
         signs = sum(not sign.isascii() for sign in decoded)
         words = sum(map(len, _CJK_WORDS.findall(decoded)))
-        if words > _MOST_OF * signs and (name == "cp932" or _KANA.search(decoded)):
+        if words > _MOST_OF * signs and _is_usual(name, decoded):
             return name
     runs = re.findall(rb"[\x80-\xff]{3,}", text)
-    if any(len(run) > 4 for run in runs) and sum(map(bool, map(_RUSSIAN.fullmatch, runs))) > _MOST_OF * len(runs):
+    if any(map(_NO_HEBREW.search, runs)) and sum(map(bool, map(_RUSSIAN.fullmatch, runs))) > _MOST_OF * len(runs):
         return "cp1251"
     return "cp1250" if _POLISH.search(text) or (_CARONS.search(text) and _CZECH.search(text)) else ""
 
 
-_JAPANESE: Final = ("cp932", "euc_jp")
-_CJK_WORDS: Final = re.compile("(?<![A-Za-z])[\u2000-\u30ff\u4e00-\u9fff\uff01-\uff60]+(?![A-Za-z])")
+def _is_usual(encoding: str, text: str) -> bool:
+    """Return whether signs are frequent in the language of an encoding: by its first bytes, or kana and Hangul."""
+    if encoding in ("cp932", "euc_jp"):
+        return encoding == "cp932" or _KANA.search(text) is not None
+    signs = _IDEOGRAPHS.findall(text)
+    first, last = _USUAL[encoding]
+    usual = sum(first <= sign.encode(encoding)[0] <= last for sign in signs)
+    return bool(signs) and usual > _NEARLY_ALL * len(signs)
+
+
+_EAST_ASIAN: Final = {
+    "cp932": "Japanese", "euc_jp": "Japanese", "cp949": "Korean", "gb18030": "Chinese", "big5": "Chinese",
+}  # fmt: skip
+_USUAL: Final = {"cp949": (0xB0, 0xC8), "gb18030": (0xB0, 0xD7), "big5": (0xA4, 0xC6)}
+"""First bytes of all Hangul of KS X 1001, and of the hanzi of level 1 of GB 2312 and of Big5."""
+
+_NEARLY_ALL: Final = 0.9
+_IDEOGRAPHS: Final = re.compile("[\u4e00-\u9fff\uac00-\ud7a3]")
+_CJK_WORDS: Final = re.compile("(?<![A-Za-z])[\u2000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60]+(?![A-Za-z])")
 _KANA: Final = re.compile("[\u3041-\u30fe]")
 _MOST_OF: Final = 0.6
 """The share of signs that are amid no letters of ASCII, as an accent of Latin text is that is decoded as one."""
@@ -335,6 +351,9 @@ _MOST_OF: Final = 0.6
 _POLISH: Final = re.compile(rb"[A-Za-z\xc0-\xff][\xb3\xb9\xbf\x9f\xa3\xa5\xaf\x9c][a-z\xe6\xea\xf1\xf3]")
 _CZECH: Final = re.compile(rb"[\xe8\xf8\xec\xf9\xc8\xd8]")
 _CARONS: Final = re.compile(rb"[\x9a\x9e\x8a\x8e]")
+_NO_HEBREW: Final = re.compile(rb"[\xc0-\xdf\xfb-\xff].{3}|.{4}[\xfb-\xff]")
+"""A longer word with a sign that no Hebrew letter has in cp1255."""
+
 _RUSSIAN: Final = re.compile(rb"[\xc0-\xdf\xa8]?[\xe0-\xff\xb8]+|[\xc0-\xdf\xa8]+")
 
 
@@ -358,7 +377,7 @@ def with_encodings(error: NotUtf8Error, entries: Sequence[SourceEntry]) -> Sourc
         good, bad = _signs_of(entry)
         signs |= bad
         if bad or entry.name == error.source:
-            (both if good and not (entry is own and likely in _JAPANESE) else others).append(entry)
+            (both if good and not (entry is own and likely in _EAST_ASIAN) else others).append(entry)
         elif good:
             utf8.append(entry)
     if not (utf8 or both) or signs & _IN_NO_TEXT:
