@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -116,7 +117,10 @@ def _has_suffix(path: bytes, suffixes: tuple[str, ...]) -> bool:
 
 
 def _first_text(entry: SourceEntry, options: SampleOptions) -> tuple[str, str]:
-    """Return the delimiter that a line `sep=;` names, and the first records, without comments and one that is cut."""
+    """Return the delimiter that a line `sep=;` names, and the first records, without comments and one that is cut.
+
+    Lines above them that begin with # have no say either.
+    """
     data, encoding = b"", options.encoding
     blocks = stream_text(entry, encoding, sniff_text(entry, encoding), whole=False)
     line, blocks = skip_sep_line(skip_lines(blocks, options.skip_lines)[2])
@@ -130,6 +134,7 @@ def _first_text(entry: SourceEntry, options: SampleOptions) -> tuple[str, str]:
         data = data[: data.rfind(b"\n", 0, _TEXT_BYTES) + 1] or data[:_TEXT_BYTES]
     if options.comment is not None:
         data = usual_text(data, replace(options, trim=False).dialect(","))
+    data = re.sub(rb"\A(?:#[^\n]*\n)+(?=.)", b"", data)
     return "", data.decode(plain_encoding(encoding) if is_transparent(encoding) else "utf-8", "replace")
 
 
