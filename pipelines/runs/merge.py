@@ -1,4 +1,4 @@
-"""Merge and rebuild: copy records of datasets and files, byte for byte, into a new dataset, also split or shuffled.
+"""Merge and rebuild: copy records into a new dataset, also split or shuffled, byte for byte but for class numbers.
 
     find      the datasets and files, their schemas and labels, where to cut        (as for a conversion)
     stage     ranges of files, on threads or in worker processes                    (no engine: no row is encoded)

@@ -542,7 +542,7 @@ class Tally:
     ) -> None:
         """Count some more records of a split, of all features of the schema; `keys` are those of the rows in a sample.
 
-        A tally that is full needs keys (`hashes.keys_of_rows`).
+        A tally that is full needs keys (`distinct.keys_of_rows`).
         """
         tally = self.splits.get(split)
         if tally is None:

@@ -1,4 +1,4 @@
-"""Facts about an image from its bytes, the words for its problems, and what may be done to it: no library is loaded."""
+"""Facts about an image from its bytes, words for its problems, and what may be done to it; no library is imported."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def too_many_pixels(width: int, height: int, limit: int) -> ImageProblem:
     return ImageProblem("TOO_MANY_PIXELS", message, value=f"{width}x{height}", expected=f"at most {limit} pixels")
 
 
-# The EXIF orientation of a picture: read from the block that the walks of `jpeg`, `png` and `webp` find, and written.
+# The EXIF orientation of a picture: read from the block that the walks of `structure` find, and written.
 #
 #     JPEG    FF E1 len "Exif" 0 0 ...    a segment before the picture's data (CIPA DC-008, 4.5.4)
 #     PNG     len "eXIf" ... CRC          a chunk (PNG, third edition, 11.3.3.3)

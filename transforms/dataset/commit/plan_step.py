@@ -1,4 +1,4 @@
-"""The step that sees the results of all tasks: check the counts of rows, and plan the shards of every split."""
+"""The step that sees the results of all tasks: check the counts of rows, plan the shards, and assemble one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divide the records of a task and split into parts of at most the shard size; a larger record is a part by itself.
+"""Divide what a task has of one split into parts of at most the shard size; a larger record is a part by itself.
 
     units   ├─┼──┼─┼───┼──┼──┼─┼─┼──┼────┼─┼─┼──┼─┤      a unit is a framed record, or a gzip member
     parts   │ 0: full     │ 1: full          │ 2: tail│      a part ends where the next unit would make it too large

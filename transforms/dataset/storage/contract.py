@@ -1,4 +1,4 @@
-"""The contract of a dataset's folder, on a disk or in a store: the few operations that reading and writing need.
+"""The contract of a dataset's folder, on a disk or in a store: all operations that reading and writing use.
 
 Paths are relative to the dataset's folder, with `/`. What makes a commit safe is `put_if_absent`: of any number of
 writers one wins, and a file is there whole or not at all, also after `kill -9` or a power cut.

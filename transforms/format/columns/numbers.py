@@ -1,4 +1,4 @@
-"""Convert numbers, decimals, dates and times to exact values of features, or report the rows that do not fit."""
+"""Convert numbers, decimals, dates and times to values of features; report those that do not fit or are narrowed."""
 
 from __future__ import annotations
 

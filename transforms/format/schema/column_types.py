@@ -1,7 +1,7 @@
 """The types of columns: all that is known of each, in one table. A new type is one entry of `TYPES`, and its tests.
 
-Other modules ask it and compare with no name of a type: the encoder, the decoder, manifests, configs, CSV, appends, the
-files for TFDS and TFX, `arrays()`, and the tables of the docs.
+Other modules ask it in place of comparing names, but where one type alone has a rule: the encoder, the decoder,
+manifests, configs, CSV, appends, the files for TFDS and TFX, `arrays()`, and the tables of the docs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Form:
     dtype   that of the raw bytes of one value: the manifest's, and TFDS's
     write   makes Arrow values of which `columns/` makes the kind: integers, floats, times, text or bytes
     read    makes values of an Arrow type from int64, float32 or binary ones, and says which do not fit it; None where
-            `decode/` makes them: booleans, integers, floats, times, text and bytes
+            `decode_examples` makes them: booleans, integers, floats, times, text and bytes
     """
 
     kind: Kind

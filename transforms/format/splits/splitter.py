@@ -1,11 +1,11 @@
 """The contract of a splitter, which says of each row of a batch which split its record goes to.
 
-    by_hash      fractions of a hash: of a column's value, or of the record
-    by_column    the values of a column are the splits, or are named
-    by_time      rows before a day, before another, and the rest
-    folders      the folders of the source are splits; one of them may be cut by another splitter
+    by hash      fractions of a hash: of a column's value, or of the record
+    by column    the values of a column are the splits, or are named
+    by time      rows before a day, before another, and the rest
+    by folder    the folders of the source are splits; one of them may be cut by another splitter
     exact        fractions of the records, or of each class of them, by counts
-    exact_keys   fractions of the records by counts, and all rows of one value in one split
+    exact keys   fractions of the records by counts, and all rows of one value in one split
 
 A splitter is a frozen, picklable value. What it says of a row depends on that row alone; the last two are `Settling`:
 they set records aside, and say where these go when all are counted.

@@ -1,4 +1,4 @@
-"""What a user asked of a source: the columns to keep or to leave out, and the command to repeat in messages."""
+"""What a user asked of a source: columns to keep or leave out, and the command and paths as messages repeat them."""
 
 from __future__ import annotations
 

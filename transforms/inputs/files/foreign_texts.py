@@ -1,4 +1,4 @@
-"""Recognise texts that are no tables, and give the command or line of Python that reads their rows.
+"""Recognise texts that are no CSV or JSON lines, and give the command or line of Python that reads their rows.
 
 @relation iris                        ARFF of Weka and OpenML: names and types, then rows between commas
 INSERT INTO t VALUES (1, 'a');        a dump of a database

@@ -4,8 +4,8 @@
     s3://bucket/data             all below the prefix `data/`: what would be a folder on a disk
     s3://bucket/data/*/[ab]*.csv a glob: `*` ends at `/`, `**` does not; only the levels that it names are listed
 
-Lists come in pages, sorted, with sizes and versions: no object is looked at by itself. An empty object whose key ends
-with `/`, as consoles make them for folders, is none.
+Lists come in pages, sorted, with sizes and versions; by itself is only looked at what a URL may name as an object. An
+empty object whose key ends with `/`, as consoles make them for folders, is none.
 """
 
 from __future__ import annotations

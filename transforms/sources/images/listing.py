@@ -1,6 +1,6 @@
 """List the images below root folders, once: folders as the entries, files with their sizes. Also shuffles them.
 
-Nothing is opened, and nothing is sorted as a whole: `walk` goes through folders in the order of paths. A file
+Nothing is opened. `walk` goes through folders in the order of paths, so that only a shuffle sorts all keys. A file
 that is not a regular one (a named pipe, a dangling link, a link out of the root) keeps its place in the listing with a
 size of -1, and reading it gives the reject. Links to folders are never followed, so that neither a circle nor a way out
 of the root is possible: each is one such file.

@@ -1,4 +1,4 @@
-r"""Parse the header of a `.npy` file and stream its arrays, without numpy's loader and so without pickles.
+r"""Read the array of a `.npy` file, or those of an `.npz`, without numpy's loader and so without pickles.
 
     \x93NUMPY | 1 0 | header's length | {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} \n | data
     6 bytes    | 2   | 2; 4 from 2.0 | at most 10,000                                                 |
