@@ -235,6 +235,8 @@ def _runs(text: str, *, of_stop: bool) -> Iterator[Keys]:
             continue
         if re.search("is unclear|by itself", text[: one.start()]):  # the user knows which is right, or of which file
             return
+        if text[one.end() :].startswith(" or --"):
+            return
         undone = _UNLESS.search(text[: one.start()]) is not None or any(
             key.endswith((".nullable", ".type")) and value in ("false", "string") for key, value in pairs
         )

@@ -7,6 +7,8 @@ import re
 import shlex
 import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +217,23 @@ def test_all_files_of_another_format_are_read_by_the_line_of_python(kind: str, s
         rows = rows_of_python(shardmill("convert", *typed, "-o", "out", "--overwrite"))
         assert [row["id"] for row in rows] == [0, 1]
         shutil.rmtree("out")
+
+
+def test_an_export_of_qualtrics_is_read_without_the_rows_of_its_questions(shardmill: Shardmill) -> None:
+    ids = ",".join(f'"{{""ImportId"":""{one}""}}"' for one in ("startDate", "progress", "QID1_TEXT"))
+    texts = 'Start Date,Progress,"How old are you?\n - in years"'
+    rows = [f"2024-03-0{day} 10:00:00,100,{20 + day}" for day in range(1, 4)]
+    Path("a.csv").write_text("\n".join(["StartDate,Progress,Q1", texts, ids, *rows, ""]), encoding="utf-8-sig")
+    stop = shardmill("convert", "a.csv", "-o", "out")
+    found = re.search(r"in Python: (.*); then: shardmill (.*)", stop.err)
+    assert stop.code != 0, stop.out
+    assert found, stop.err
+    subprocess.run([sys.executable, "-c", found[1]], check=True)
+    assert shardmill(*found[2].split()).code == 0
+    assert open_dataset("out")["train"].to_arrow()["Q1"].to_pylist() == [21, 22, 23]
+
+
+def test_a_text_with_tabs_and_line_breaks_behind_backslashes_is_said_to_be_a_table(shardmill: Shardmill) -> None:
+    Path("a.txt").write_text("1\tAda\tline one\\\nline two\t1.5\n2\tBob\t\\N\t2\n3\tEve\tx\t3\n")
+    screen = shardmill("convert", "a.txt", "-o", "out")
+    assert "look like a table with tabs, with line breaks behind a backslash" in screen.out, screen.out

@@ -129,3 +129,40 @@ def test_two_tables_that_are_each_cut_into_splits_become_a_dataset_each(shardmil
     assert (stop.code != 0, len(commands)) == (True, 2), stop.err
     second = shardmill(*commands[1].split())
     assert re.search(r"shardmill (convert .*transaction.*input.splits=names.*)", second.err), second.err
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["features_3_sec.csv", "features_30_sec.csv"], True),
+        (["sales_2021.csv", "sales_2022.csv"], False),
+        (["part_1_of.csv", "part_2_of.csv"], False),
+    ],
+)
+def test_tables_whose_names_differ_by_a_number_that_says_something_are_named(
+    names: list[str], told: bool, shardmill: Shardmill
+) -> None:
+    put({f"d/{name}": f"a,b\n{number},{number}\n" for number, name in enumerate(names)})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, "file names do not become part of the records" in screen.out) == (0, told), screen.err
+
+
+def test_a_copy_of_all_classes_below_them_is_read_alone_by_the_command_that_is_printed(shardmill: Shardmill) -> None:
+    put({f"d/{above}{kind}/{kind}{n}.png": "" for above in ("", "scans/") for kind in ("no", "yes") for n in range(3)})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"to read it alone: shardmill (.*)", stop.err)
+    assert stop.code != 0
+    assert found, stop.err
+    assert shardmill(*found[1].split()).code == 0
+    assert len(open_dataset("out")["train"]) == 6
+
+
+def test_a_form_for_answers_beside_pictures_is_no_table_of_them(shardmill: Shardmill) -> None:
+    put({f"d/{split}/{n}/images/p{split}{n}.png": "" for split in ("stage1_train", "stage1_test") for n in range(2)})
+    put({"d/stage1_sample_submission.csv": "ImageId,Pixels\npstage1_test0,1 1\npstage1_test1,1 1\n"})
+    put({"d/stage1_train_labels.csv": "ImageId,Pixels\npstage1_train0,1 5\npstage1_train1,1 4\n"})
+    stop = shardmill("convert", "d", "-o", "out")
+    assert stop.code != 0
+    assert "stage1_train_labels.csv names pictures" in stop.err
+    assert "stage1_sample_submission.csv names pictures" not in stop.err
+    assert "all of this in one command" not in stop.err, "one of two ways is chosen by the user"

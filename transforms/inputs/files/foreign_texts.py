@@ -6,6 +6,7 @@ INSERT INTO t VALUES (1, 'a');        a dump of a database
 __label__pos It is good               fastText: labels, then a text
 EU NNP B-ORG                          CoNLL: a token in each line, with its tag; sentences end with an empty line
 "TOA5","Ridge","CR1000"               Campbell Scientific's loggers: the station, names, units, how each is measured
+StartDate,EndDate,Status              surveys of Qualtrics: names, texts and ids of the questions, then rows
 #Fields: date time c-ip               extended logs of the W3C, as IIS writes them
 ::1 - - [30/Mar/2025:01:50:01 +0100]  common and combined logs of web servers
 """
@@ -23,9 +24,9 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations
 from typing import Any, Final
 
-from ...format.wording.hints import Add, Command, Python, Set, set_column
+from ...format.wording.hints import Add, Command, Python, Set, runnable, set_column
 from ...format.wording.printable import first_names
-from ..contract.selection import Call
+from ..contract.selection import Call, typed_path
 from .file_names import SPLITS
 from .open_file import is_object
 
@@ -47,6 +48,7 @@ _SQL: Final = re.compile(
 _SQLITE: Final = re.compile(rb"\s*(?:pragma\s+foreign_keys|begin\s+transaction)", re.IGNORECASE)
 _TABLE: Final = re.compile(r"^create\s+table\s+(?:if\s+not\s+exists\s+)?(?P<name>\"[^\"]+\"|\w+)", re.I | re.M)
 _FIELDS: Final = b"#Fields:"
+_IMPORTED: Final = b'{""ImportId"":'
 _CLF: Final = re.compile(
     rb'\S+ \S+ [^"]+ \[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] ".*" \d{3} (?:\d+|-)(?: ".*" ".*")?'
 )
@@ -79,6 +81,12 @@ def told_of_text(
         return f"is ARFF (names and types, then rows){_of_arff(paths, call, splits)}"
     if lines and lines[0].startswith(b'"TOA5"') and len(lines) > 1:
         return f"is TOA5 of a data logger (four lines of heads); to read it: {_of_logger(lines[1], paths, call)}"
+    if lines and lines[0].startswith(b"StartDate") and any(_IMPORTED in line for line in lines):
+        made = f"rows-{os.path.basename(paths[0])}"
+        rows = f"pandas.read_csv({paths[0]!r}, dtype=str, keep_default_na=False).drop(index=[0, 1])"
+        write, read = runnable(f"{rows}.to_csv({made!r}, index=False)"), call.reading([typed_path(made)])
+        what = "is an export of Qualtrics, whose first two rows are texts and ids of its questions"
+        return f"{what}; to leave them out, in Python: {write}; then: {read}"
     if fields := next((line for line in lines if line.startswith(_FIELDS)), b""):
         return f"is a log in the W3C's extended form; to read it: {_of_w3c(fields, paths, call)}"
     if lines and all(map(_CLF.match, lines)):

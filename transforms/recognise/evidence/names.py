@@ -97,7 +97,9 @@ class FileSplits:
 HELD_RULE: Final = "the rule of the dataset"
 """How all rows of an append get their split, where the dataset does not use those of its files."""
 
-_FORM: Final = re.compile(r"(?:sample|gender)[_ -]?submission|submission[_ -]?format", re.IGNORECASE)
+_FORM: Final = re.compile(
+    r"(?:stage[0-9]+[_ -])?(?:sample|gender)[_ -]?submission|submission[_ -]?format", re.IGNORECASE
+)
 _LETTERS: Final = ("train", "val", "test", "dev", "eval")
 
 

@@ -510,8 +510,18 @@ def _words_apart(names: Sequence[str]) -> list[str]:
         found = [" ".join(each) for each in own] if says and not any(map(_HASH.search, stems)) else []
     else:
         devices = [_DEVICE.search(one) for one in stems]
-        found = [one[0] for one in devices if one] if all(devices) else []
+        found = [one[0] for one in devices if one] if all(devices) else _numbers_apart(stems)
     return found if len({*found}) > 1 else []
+
+
+def _numbers_apart(stems: Sequence[str]) -> list[str]:
+    """Return the numbers amid the same words, with the word behind, if they do not count the files: 3_sec, 30_sec."""
+    found = [re.fullmatch(r"(\D+)(([0-9]+)\D*[^\W\d].*)", one) for one in stems]
+    if not all(found) or len({(one[1], one[2].lstrip("0123456789")) for one in found if one}) > 1:
+        return []
+    numbers = sorted(int(one[3]) for one in found if one)
+    counted = numbers[-1] - numbers[0] < len(numbers)
+    return [] if counted else [one[2] for one in found if one]
 
 
 def _format_in(name: str) -> bool:

@@ -93,6 +93,7 @@ def refuse_masks(below: Sequence[bytes], paths: Sequence[bytes], names_in: Names
 def refuse_versions(below: Sequence[bytes], paths: Sequence[bytes], names_in: NamesIn, call: Call) -> None:
     """Raise `UsageError` where folders hold the same folders of classes with files of the same names."""
     parts = [os.fsdecode(one).strip("/").split("/") for one in below]
+    _refuse_copy_below(parts, paths, names_in, call)
     level = next((at for at, names in enumerate(zip(*parts, strict=False)) if len({*names}) > 1), 0)
     found = defaultdict[str, dict[tuple[str, ...], int]](dict)
     for at, one in enumerate(parts):
@@ -116,6 +117,22 @@ def refuse_versions(below: Sequence[bytes], paths: Sequence[bytes], names_in: Na
         f"of the same names ({file}), as versions of the same pictures do; choose one{commands}\n"
         f"or, where they hold other pictures, as of patients: {Set('input.layout', 'inner_label')}"
     )
+
+
+def _refuse_copy_below(parts: Sequence[Sequence[str]], paths: Sequence[bytes], names_in: NamesIn, call: Call) -> None:
+    """Raise `UsageError` for classes of which a folder beside them holds the same again, as archives have them."""
+    above, inner = ({one[-1]: at for at, one in enumerate(parts) if len(one) == level} for level in (1, 2))
+    tops = {one[0] for one in parts if len(one) > 1}
+    if len(above) < 2 or above.keys() != inner.keys() or len(tops) != 1 or len(parts) != 2 * len(above):
+        return
+    name = min(above)
+    first, second = ({*names_in(at[name], _COMPARED)} for at in (above, inner))
+    if first == second:
+        top = typed_path(os.fsdecode(_above(paths[inner[name]], 1)))
+        raise UsageError(
+            f"it is unclear what the folders mean: {printable(min(tops))} holds the same folders as the folder above "
+            f"it, with files of the same names, as a copy does; to read it alone: {call.reading([top])}"
+        )
 
 
 def _of_first(paths: Sequence[bytes]) -> list[int]:

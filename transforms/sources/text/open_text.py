@@ -310,7 +310,7 @@ def likely_encoding(text: bytes) -> str:
     >>> likely_encoding("Wysłane".encode("cp1250")), likely_encoding("なし\n".encode("cp932"))
     ('cp1250', 'cp932')
     """
-    for name in _EAST_ASIAN:
+    for name in () if set(text) & _IN_NO_TEXT else _EAST_ASIAN:
         try:
             decoded = text[: text.rfind(b"\n") + 1 or len(text)].decode(name)
         except UnicodeDecodeError:

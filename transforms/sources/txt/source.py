@@ -153,6 +153,10 @@ def _looks_like(
         signs, named = found_table
         fix = read_as(csv) if named else read_as(csv, Add("--no-header"))
         return (f"{said}, though the first lines look like a table with {signs}; if it is one: {fix}",)
+    whole = re.split(rb"(?<!\\)\n", b"\n".join(lines))
+    if len(whole) < len(lines) and (found_table := _table_between([line for line in whole if line.strip()])):
+        also = "with line breaks behind a backslash, as dumps of databases have them; export it as CSV"
+        return (f"{said}, though the first lines look like a table with {found_table[0]}, {also}",)
     if len(lines) > 1 and _RULED.fullmatch(lines[1]):
         return (f"{said}, though the first lines look like a table of aligned columns; write it with a delimiter",)
     text = b"\n".join(lines).decode("utf-8", "replace")
