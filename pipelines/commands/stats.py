@@ -1,4 +1,4 @@
-"""The commands `stats` and `report`: the statistics of a dataset, or of any TFRecord files, counted now if need be."""
+"""The commands `stats`, of a dataset or of any TFRecord files, and `report`, of a dataset; counted now if need be."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Read what TFDS, TFX, Roboflow and Kaggle state beside or in the names of TFRecord files, and compare records with it.
+"""Read what TFDS, Roboflow and Kaggle state beside or in the names of TFRecord files, and compare records with it.
 
 mnist/3.0.1/dataset_info.json     TFDS: the shards of each split, with the records of each
 mnist/3.0.1/features.json         TFDS: the types of features; label.labels.txt the names of classes
-examples/2/Split-train/           TFX: one of several executions
 train/cells.tfrecord, cells_label_map.pbtxt    Roboflow: the names of the classes of boxes
 flowers/train/00-224x224-798.tfrec, train00-1338.tfrec    Kaggle: the number of records, last in the name
 """

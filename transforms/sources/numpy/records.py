@@ -1,4 +1,4 @@
-"""Read NumPy files: the rows of an array become records, or a file becomes one record, of shapes and bytes."""
+"""Read each NumPy file as a record of shapes and bytes, columns of arrays for `source`, and guess which they hold."""
 
 from __future__ import annotations
 
