@@ -1,4 +1,4 @@
-"""The config of a conversion: its keys, types and defaults. Sections: `sections`, `runners`, `sources/registry/options`.
+"""The config of a conversion: its keys, types and defaults. Sections: `sections`, `runners`, `registry/options`.
 
 The models refuse unknown keys and never convert one type into another, so that `header: "no"` is an error and not
 True. What they find is put into words by `errors`.
