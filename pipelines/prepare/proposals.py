@@ -68,12 +68,12 @@ _TOTALS: Final = (
     "total", "totaal", "totale", "totals", "totalt", "subtotal", "subtotaal", "sub-total", "sous-total", "grand total",
     "summe", "sum", "gesamt", "gesamtsumme", "zwischensumme", "insgesamt", "somme", "suma", "razem", "ogółem",
     "łącznie", "soma", "summa", "celkem", "összesen", "toplam", "yhteensä", "итого", "всего", "合計", "小計", "総計",
-    "总计", "合计", "小计",
+    "总计", "合计", "小计", "합계", "총계", "소계", "총합계",
 )  # fmt: skip
 _TOTAL: Final = re.compile(rf"(?i)\W*(?:{'|'.join(_TOTALS)})\b")
 """How a row begins that is the sum of those above it."""
 
-_MOST_BEFORE_TOTAL: Final = 3
+_MOST_BEFORE_TOTAL: Final = 12
 _LAST_BYTES: Final = 4 << 20
 
 _CURRENCIES: Final = frozenset((

@@ -258,6 +258,10 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "polish": (["tak", "nie"], True),
     "japanese": (["済", "未"], True),
     "dutch": (["ja", "nee"], True),
+    "korean": (["예", "아니오"], True),
+    "switch": (["on", "off"], True),
+    "american": (["11/13/2026 10:00:00 PM", "11/14/2026 09:30:00 AM"], dt.datetime(2026, 11, 13, 22)),
+    "logger": (["11/13/26 09:15:00 AM", "11/14/26 09:30:00 PM"], dt.datetime(2026, 11, 13, 9, 15)),
     "day of words": (["02mar2021", "07apr2021"], dt.date(2021, 3, 2)),
     "moment of words": (["05-Sep-2022 09:00:00", "06-Sep-2022 16:00:00"], dt.datetime(2022, 9, 5, 9)),
     "日付": (["2024年4月1日", "2024年12月31日"], dt.date(2024, 4, 1)),
@@ -303,9 +307,10 @@ def test_codes_are_no_numbers_and_codes_with_zeros_in_front_are_no_classes(
         ("id,n", ["1,1", "2,2", "3,"], "Total,3", [1, 2, 3]),
         ("nr,n,m,o,p", ["a,1,1,1,1", "Subtotal x,1,,,", "c,2,2,2,2"], "TOTAL,3,,,", ["a", "c"]),
         ("番号,n", [",1", "b,2"], "合計,3", [None, "b"]),
+        ("번호,n", ["가,1", "나,2"], "합계,3", ["가", "나"]),
         ("Data,N.,n", ["03/01/2024,x,1", ",,", "04/01/2024,y,2"], "Totale,,3", ["03/01/2024", "04/01/2024"]),
     ],
-    ids=["text", "numbers", "amid the rows", "null", "a column that only totals lack"],
+    ids=["text", "numbers", "amid the rows", "null", "Korean", "a column that only totals lack"],
 )
 def test_the_rows_of_totals_below_a_table_are_left_out_by_the_option_of_the_summary(
     header: str, above: list[str], last: str, kept: list[Any], shardmill: Shardmill

@@ -571,7 +571,7 @@ _NULLS: Final = frozenset((
     "ne sait pas", "no sabe", "no contesta", "sin datos", "não sabe", "não informado", "recusou", "sem dados", "brak",
     "brak danych", "nie wiem", "nie dotyczy", "odmowa", "onbekend", "geen antwoord", "don't know", "refused",
     "not available", "не знаю", "нет данных", "不明", "欠測", "欠損", "無回答", "未回答", "データなし", "无", "缺失",
-    "不详",
+    "不详", "없음", "#div/0!", "#¡div/0!", "#nv", "#n/v", "#value!", "#¡valor!", "#valor!", "#wert!", "#ref!", "#num!",
     *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),  # Stata and SAS
 ))  # fmt: skip
 """Words, in lowercase, that mostly mean null: also where they are many."""
@@ -583,11 +583,12 @@ CLEAR_BOOLS: Final = (
     ("sì", "no"), ("sim", "não"), ("sim", "nao"), ("tak", "nie"), ("ja", "nee"), ("ja", "nej"), ("ja", "nei"),
     ("ano", "ne"), ("áno", "nie"), ("igen", "nem"), ("kyllä", "ei"), ("да", "нет"), ("wahr", "falsch"),
     ("vrai", "faux"), ("prawda", "fałsz"), ("はい", "いいえ"), ("済", "未"), ("有", "無"), ("是", "否"),
+    ("예", "아니오"), ("예", "아니요"), ("on", "off"),
 )  # fmt: skip
 """What means true and false, in lowercase, also in a column of which nothing is declared."""
 
 _BOOLS: Final = (
-    *CLEAR_BOOLS, ("true", "false"), ("1", "0"), ("on", "off"), ("o", "n"), ("s", "n"), ("da", "ne"),
+    *CLEAR_BOOLS, ("true", "false"), ("1", "0"), ("o", "n"), ("s", "n"), ("da", "ne"),
 )  # fmt: skip
 
 
@@ -595,7 +596,7 @@ def means_null(word: str) -> bool:
     return len(word) <= _LONGEST_NULL and word.lower() in _NULLS
 
 
-_NULL_NUMBERS: Final = frozenset((-99, -98, -97, -89, -88, -999, -998, -997, -9999, -99999, 9999, 99999))
+_NULL_NUMBERS: Final = frozenset((-99, -98, -97, -89, -88, -77, -999, -998, -997, -9999, -99999, 9999, 99999))
 
 
 def is_null_number(text: str) -> bool:

@@ -404,13 +404,13 @@ _BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", 
 """The decimal sign and that of thousands; `1,234` has thousands, where all values look so."""
 
 _DAYS: Final = (
-    *(f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd", "dmy")),
+    *(f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd", "dmy", "mdy")),
     *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
     "%Y年%m月%d日",
 )  # fmt: skip
 """Names of months are English: neither Arrow nor Python reads others without a locale."""
 
-_TIMES: Final = ("%H:%M:%S", "%H:%M", "%I:%M %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分")
+_TIMES: Final = ("%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分")
 _MOST_FORMS: Final = 4
 
 
