@@ -270,11 +270,12 @@ def _of_clf(paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str
     )
     values = "host, name, user, time, request, status, size, referrer, agent"
     row = (
-        "'host': host, 'user': None if user == '-' else user, 'time': datetime.datetime.strptime(time, "
+        "'host': host, 'user': user, 'time': datetime.datetime.strptime(time, "
         "'%d/%b/%Y:%H:%M:%S %z').astimezone(datetime.timezone.utc), 'request': request, 'status': int(status), "
-        "'bytes': None if size == '-' else int(size), 'referrer': referrer, 'agent': agent"
+        "'bytes': size and int(size), 'referrer': referrer, 'agent': agent"
     )
-    return _of_lines(row, f" if (found := {words}) for {values} in [found.groups()]", paths, call, pattern, splits)
+    groups = "[[None if one == '-' else one for one in found.groups()]]"
+    return _of_lines(row, f" if (found := {words}) for {values} in {groups}", paths, call, pattern, splits)
 
 
 def _of_sql(first: bytes, path: str, call: Call) -> str:
