@@ -237,3 +237,13 @@ def test_a_text_with_tabs_and_line_breaks_behind_backslashes_is_said_to_be_a_tab
     Path("a.txt").write_text("1\tAda\tline one\\\nline two\t1.5\n2\tBob\t\\N\t2\n3\tEve\tx\t3\n")
     screen = shardmill("convert", "a.txt", "-o", "out")
     assert "look like a table with tabs, with line breaks behind a backslash" in screen.out, screen.out
+
+
+def test_a_table_of_r_with_tabs_and_row_names_is_read_by_the_command_on_the_screen(shardmill: Shardmill) -> None:
+    rows = [f'"{number}"\t"Pier {number}"\t{number}.5\tTRUE' for number in range(1, 5)]
+    Path("a.txt").write_text("\n".join(['"site"\t"biomass"\t"juvenile"', *rows, ""]))
+    screen = shardmill("convert", "a.txt", "-o", "out")
+    found = re.search(r"a table of R with tabs; if it is one: (.*)", screen.out)
+    assert found, screen.out
+    assert shardmill("convert", "a.txt", "-o", "out", "--overwrite", *shlex.split(found[1])).code == 0
+    assert open_dataset("out")["train"].to_arrow()["biomass"].to_pylist() == [1.5, 2.5, 3.5, 4.5]

@@ -149,10 +149,14 @@ def _looks_like(
     csv = Set("input.format", "csv")
     if told := told_of([bytes(line) for line in lines if line.strip()]):
         return (f"{said}, though the file {told}",)
-    if found_table := _table_between([line for line in lines if line.strip()]):
+    rows = [line for line in lines if line.strip()]
+    if found_table := _table_between(rows):
         signs, named = found_table
         fix = read_as(csv) if named else read_as(csv, Add("--no-header"))
         return (f"{said}, though the first lines look like a table with {signs}; if it is one: {fix}",)
+    if len(rows) >= _FEWEST and _table_between([b"\t" + rows[0], *rows[1:]]):  # R names no column of row names
+        fix = read_as(csv, Set("input.row_names", "row"))
+        return (f"{said}, though the first lines look like a table of R with tabs; if it is one: {fix}",)
     whole = re.split(rb"(?<!\\)\n", b"\n".join(lines))
     if len(whole) < len(lines) and (found_table := _table_between([line for line in whole if line.strip()])):
         also = "with line breaks behind a backslash, as dumps of databases have them; export it as CSV"
