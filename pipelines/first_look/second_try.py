@@ -113,7 +113,12 @@ Ended: TypeAlias = "Summary | PlanReport | Submitted"
 
 
 def after_stop(error: ShardmillError, typed: Typed) -> tuple[str, ...]:
-    """Return lines that say what to type after an error, where it names keys and the rows show more of them."""
+    """Return lines that say what to type after an error, where it names keys and the rows show more of them.
+
+    There are none after an error that says what to do in Python.
+    """
+    if "in Python" in str(error):
+        return ()
     keys = _keys_in(str(error).splitlines(), of_stop=True)
     tried, lines = _of_files(keys, typed) if keys and typed.is_here else ({}, ())
     shown = [f"Then detected: {line}" for line in lines]

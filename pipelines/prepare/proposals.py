@@ -284,6 +284,8 @@ def _quoted(text: str) -> str:
 def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     """Yield what columns of text may be read as, but for those for which `detected` proposes keys already."""
     told = [line for line in detected if not line.startswith(NULLS_MADE)]
+    if any("input.repeated_header" in line for line in told):  # whose words are in all columns
+        return
     for name in dict.fromkeys((*looked.texts, *looked.numbers)):
         said = (f"schema.columns.{name}.", f'schema.columns."{name}".', f'column "{printable(name)}" stays text')
         if lines := [line for line in told if any(key in line for key in said)]:
