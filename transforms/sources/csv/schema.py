@@ -231,6 +231,9 @@ def choose_types(
     return features, tuple(choices), kept_text, looks
 
 
+_FIRST_LINE: Final = ("looks like a title; to begin with the header", "is a comment; to leave comments out")
+
+
 def refuse_wide_files(
     pieces: Sequence[CsvPiece],
     evidence: Sequence[PieceEvidence],
@@ -252,9 +255,7 @@ def refuse_wide_files(
         title = partial(titles, piece.entry, 2 * len(names))
         is_comment = heads[piece.entry].cells[0].startswith("#")
         if max(rows / 2, 2) <= too_wide < rows and (is_comment or not names[0].startswith("#")) and (lines := title()):
-            what = (
-                "is a comment; to leave comments out" if is_comment else "looks like a title; to begin with the header"
-            )
+            what = _FIRST_LINE[is_comment]
             fix = Set("input.comment", "#") if is_comment else Set("input.skip_lines", lines)
             raise SourceError(
                 piece.name,
@@ -276,10 +277,8 @@ def refuse_wide_files(
                     f"read an empty column more and leave it out: {instead} {Set('input.names', [*names, last])} "
                     f"{Set('input.exclude_columns', f'[{last}]')}",
                 )
-            also = ""
-            if any(found.blank_quotes for _, found in pairs):
-                also = f"; or, as a blank is before a quote, {TRIM}"
-            elif sum(found.by_one for _, found in pairs) == rows:
+            also = f"; or, as a blank is before a quote, {TRIM}" if any(one.blank_quotes for _, one in pairs) else ""
+            if not also and sum(found.by_one for _, found in pairs) == rows:
                 also = (
                     "; or, if the header lacks the name of the first column, as R writes it: "
                     f"{Set('input.row_names', 'row')}"
