@@ -238,9 +238,8 @@ def _runs(text: str, *, of_stop: bool) -> Iterator[Keys]:
         known = all(key in _KEYS_OF_FILES | _OF_ROWS or _column_of(key) for key in keys)
         if not known or any(map(_PLACEHOLDERS.fullmatch, (value for _, value in pairs))):
             continue
-        if re.search("is unclear|by itself", text[: one.start()]):  # the user knows which is right, or of which file
-            return
-        if text[one.end() :].startswith(" or --"):
+        several = text[one.end() :].startswith(" or --") or re.search("is unclear|by itself", text[: one.start()])
+        if several:  # ways, or files: the user knows which is right
             return
         undone = _UNLESS.search(text[: one.start()]) is not None or any(
             key.endswith((".nullable", ".type")) and value in ("false", "string") for key, value in pairs

@@ -84,7 +84,7 @@ _CURRENCIES: Final = frozenset((
 
 _ODD_WORDS: Final = 4
 _ODD_SHARE: Final = 0.3
-"""Words without a digit, so few and of such a share, among values that are read otherwise, may mean null."""
+"""Words without a digit may mean null: so few of them, and so small a share of values that are read otherwise."""
 
 _UNIT: Final = re.compile(r"\s*([$£€¥])?\s*-?[0-9][0-9.,]*(\s*[^\W\d_]{2,}|\s+[^\W\d_]|\s*[$£€¥])?\s*")
 """A number with a currency on one side, or a unit behind it."""
@@ -156,7 +156,7 @@ def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
             kind, values = batch.schema.field(name).type, batch.column(name)
             if values.nbytes > _LARGE_CELL * len(values):
                 continue
-            is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+            is_text = _is_text(kind)
             if is_text or pa.types.is_integer(kind):
                 listed = _texts_of(values) if is_text else values.to_pylist()
                 counts.setdefault(name, Counter()).update(one for one in listed if one is not None)
@@ -218,7 +218,7 @@ def totals_of(source: Source, plan: Plan) -> Iterator[str]:
     rows = batches[-1]
     for name in rows.batch.schema.names[:_MOST_BEFORE_TOTAL]:
         values = rows.batch.column(name)
-        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        if not _is_text(values.type):
             continue
         above, words = _before_totals(_texts_of(values), rows.batch)
         if not words:
@@ -245,17 +245,18 @@ def _in_expression(name: str) -> str:
 
 def _null_from(batch: pa.RecordBatch, first: int) -> str:
     """Return a column that is null from a row on, and above in rows without any value alone; empty if none is."""
-    empty = [all(not column[row].is_valid for column in batch.columns) for row in range(first)]
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        nulls = [not one.is_valid for one in column]
-        if all(nulls[first:]) and nulls[:first] == empty and not any(map(means_null, _words_of(column))):
-            return str(name)
+    nulls = {name: batch.column(name).is_null().to_pylist() for name in batch.schema.names}
+    empty = [*map(all, zip(*nulls.values(), strict=True))][:first]
+    for name, own in nulls.items():
+        if all(own[first:]) and own[:first] == empty:
+            texts = _texts_of(batch.column(name)) if _is_text(batch.schema.field(name).type) else []
+            if not any(text is not None and means_null(text) for text in texts):
+                return str(name)
     return ""
 
 
-def _words_of(values: pa.Array) -> set[str]:
-    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    return {text for text in _texts_of(values) if text is not None} if is_text else set()
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _before_totals(texts: Sequence[str | None], batch: pa.RecordBatch) -> tuple[Sequence[str | None], list[str]]:

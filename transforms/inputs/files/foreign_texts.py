@@ -105,7 +105,6 @@ def is_fasttext(lines: Sequence[bytes]) -> bool:
 
 
 _TAG: Final = re.compile(rb"O|[BIESLUM]-[^\s-]\S*")
-_HEAD: Final = re.compile(rb"[0-9]+|_")
 _DOCUMENT: Final = b"-DOCSTART-"
 _FEWEST_TOKENS: Final = 3
 _OF_CONLLU: Final = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")

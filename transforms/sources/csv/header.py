@@ -109,9 +109,7 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
     _refuse_json(text, entry.name)
     if "header" not in options.model_fields_set:
         block = text
-        if text.startswith(
-            (b"#", b"StartDate")
-        ):  # logs of the W3C and exports of Qualtrics show below their first line
+        if text.startswith((b"#", b"StartDate")):  # logs of the W3C and exports of Qualtrics are known by lines below
             block = next(stream_text(entry, options.encoding, form, whole=False), text)
         _refuse_foreign_text(text, entry.name, block.splitlines()[:_COMMENTED])
     if options.names is not None and len(cells) < len(options.names):
