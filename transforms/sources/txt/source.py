@@ -154,7 +154,8 @@ def _looks_like(
         signs, named = found_table
         fix = read_as(csv) if named else read_as(csv, Add("--no-header"))
         return (f"{said}, though the first lines look like a table with {signs}; if it is one: {fix}",)
-    if len(rows) >= _FEWEST and _table_between([b"\t" + rows[0], *rows[1:]]):  # R names no column of row names
+    short = _table_between([b"\t" + rows[0], *rows[1:]]) if len(rows) >= _FEWEST else None
+    if short is not None and short[0] == _SIGNS[b"\t"]:  # R names no column of row names
         fix = read_as(csv, Set("input.row_names", "row"))
         return (f"{said}, though the first lines look like a table of R with tabs; if it is one: {fix}",)
     whole = re.split(rb"(?<!\\)\n", b"\n".join(lines))
