@@ -247,3 +247,24 @@ def test_a_table_of_r_with_tabs_and_row_names_is_read_by_the_command_on_the_scre
     assert found, screen.out
     assert shardmill("convert", "a.txt", "-o", "out", "--overwrite", *shlex.split(found[1])).code == 0
     assert open_dataset("out")["train"].to_arrow()["biomass"].to_pylist() == [1.5, 2.5, 3.5, 4.5]
+
+
+def test_annotated_csv_of_influxdb_is_read_without_its_lines_of_types(shardmill: Shardmill) -> None:
+    types = "#group,false,false,true\n#datatype,string,long,{}\n#default,_result,,\n,result,table,_value\n"
+    parts = [types.format("double") + ",,0,1.5\n,,0,2.5\n", types.format("long") + ",,1,1000\n"]
+    Path("a.csv").write_text("\r\n".join("\n".join(parts).split("\n")) + "\r\n")
+    stop = shardmill("convert", "a.csv", "-o", "out")
+    found = re.search(r"is annotated CSV of InfluxDB .*in Python: (.*); then: shardmill (.*)", stop.err)
+    assert stop.code != 0, stop.out
+    assert found, stop.err
+    subprocess.run([sys.executable, "-c", found[1]], check=True)
+    assert shardmill(*found[2].split()).code == 0
+    assert open_dataset("out")["train"].to_arrow()["_value"].to_pylist() == [1.5, 2.5, 1000]
+
+
+def test_a_text_with_tabs_whose_first_line_has_sentences_is_a_table_without_a_header(shardmill: Shardmill) -> None:
+    Path("a.txt").write_text("Go.\tVa !\nHi.\tSalut !\nRun!\tCours !\n")
+    screen = shardmill("convert", "a.txt", "-o", "out")
+    assert re.search(
+        r"a table with tabs; if it is one: .*--set input.format=csv --no-header$", screen.out, re.MULTILINE
+    )

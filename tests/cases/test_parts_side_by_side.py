@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -166,3 +167,104 @@ def test_a_form_for_answers_beside_pictures_is_no_table_of_them(shardmill: Shard
     assert "stage1_train_labels.csv names pictures" in stop.err
     assert "stage1_sample_submission.csv names pictures" not in stop.err
     assert "all of this in one command" not in stop.err, "one of two ways is chosen by the user"
+
+
+TRANSLATED = {
+    "suffixes": ("d/train.de", "d/train.en", "d/val.de", "d/val.en"),
+    "suffixes of FLORES": ("d/train.deu_Latn", "d/train.eng_Latn", "d/val.deu_Latn", "d/val.eng_Latn"),
+    "suffixes before .txt": ("d/train.de.txt", "d/train.en.txt", "d/val.de.txt", "d/val.en.txt"),
+    "sources and targets": ("d/train.source", "d/train.target", "d/val.source", "d/val.target"),
+    "sources and targets in front": ("d/src-train.txt", "d/tgt-train.txt", "d/src-val.txt", "d/tgt-val.txt"),
+}
+
+
+@pytest.mark.parametrize("form", TRANSLATED)
+def test_texts_in_several_languages_are_read_by_line_of_both(form: str, shardmill: Shardmill) -> None:
+    files = TRANSLATED[form]
+    lines = [["Eins", "", "Drei\x85 und"], ["One", "", "Three"], ["Vier", "Fünf"], ["Four", "Five"]]
+    put({file: "\n".join([*some, ""]) for file, some in zip(files, lines, strict=True)} | {"d/README": "a note\n"})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"in Python, a record for each line: (.*?)(?:; if it is meant so: .*)?$", stop.err, re.MULTILINE)
+    assert stop.code != 0, stop.out
+    assert found, stop.err
+    subprocess.run([sys.executable, "-c", found[1]], check=True)
+    dataset = open_dataset("out")
+    rows = {
+        split: [[row[name] for name in row if name != "split"] for row in dataset[split]] for split in ("train", "val")
+    }
+    assert rows == {
+        "train": [["Eins", "One"], ["", ""], ["Drei\x85 und", "Three"]],
+        "val": [["Vier", "Four"], ["Fünf", "Five"]],
+    }
+
+
+@pytest.mark.parametrize(
+    "files", [{"d/a.de.txt": "1\n2\n", "d/a.en.txt": "1\n"}, {"d/a.de.txt": "1\n2\n", "d/b.en.txt": "3\n4\n"}]
+)
+def test_texts_of_other_names_or_other_numbers_of_lines_are_texts(files: dict[str, str], shardmill: Shardmill) -> None:
+    put(files)
+    assert shardmill("convert", "d", "-o", "out").code == 0
+
+
+ROWS = [f"{number},the value {number}" for number in range(100)]
+
+
+@pytest.mark.parametrize("header", [["id,name"], []])
+@pytest.mark.parametrize(
+    "part", [ROWS[:20], ROWS[40:50], [*ROWS[:9], "9,another value"], ["0,another value", *ROWS[1:]]], ids=str
+)
+def test_rows_that_are_in_another_file_too_are_told(header: list[str], part: list[str], shardmill: Shardmill) -> None:
+    put({"d/all.csv": "\n".join([*header, *ROWS, ""]), "d/some.csv": "\n".join([*header, *part, ""])})
+    screen = shardmill("convert", "d", "-o", "out", *([] if header else ["--no-header"]))
+    names = ("d/some.csv", "d/all.csv") if len(part) < len(ROWS) else ("d/all.csv", "d/some.csv")
+    told = f"the first rows of {names[0]} are in {names[1]} too, so that rows may come twice"
+    assert (screen.code, told in screen.out) == (0, True), screen.out
+
+
+def test_files_of_other_rows_are_not_said_to_have_rows_twice(shardmill: Shardmill) -> None:
+    texts = [f"{number},another value {number}" for number in range(200, 300)]
+    put({"d/a.csv": "\n".join(["id,name", *ROWS]), "d/b.csv": "\n".join(["id,name", *ROWS[:2], *texts])})
+    assert "twice" not in shardmill("convert", "d", "-o", "out").out
+
+
+def test_transcripts_in_a_list_of_pictures_keep_their_quotes_and_are_no_classes(shardmill: Shardmill) -> None:
+    texts = {"train": ["Genaxis", '"EXIT"', '5" nails'], "test": ["[06]", "62-03"]}
+    for split, some in texts.items():
+        names = [f"{split}/word_{number}.png" for number in range(len(some))]
+        put({f"d/{name}": "" for name in names})
+        put({f"d/rec_gt_{split}.txt": "".join(f"{name}\t{one}\n" for name, one in zip(names, some, strict=True))})
+    screen = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"list pictures with a text each, .*; to read the lines: shardmill (.*)", screen.out)
+    assert found, screen.out
+    assert shardmill(*shlex.split(found[1])).code == 0
+    dataset = open_dataset("out")
+    assert {split: [row["text"] for row in dataset[split]] for split in texts} == texts
+
+
+def test_boxes_of_ppocrlabel_are_texts_of_json_and_no_folder_is_proposed_that_is_unclear_too(
+    shardmill: Shardmill,
+) -> None:
+    box = '[{"transcription": "TOTAL", "points": [[3, 4], [9, 4]], "difficult": false}]'
+    put({f"d/receipts/img_{number}.jpg": "" for number in range(2)} | {"d/receipts/crop_img/img_0_crop_0.jpg": ""})
+    put({"d/receipts/Label.txt": "".join(f"receipts/img_{number}.jpg\t{box}\n" for number in range(2))})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"Label.txt lists pictures with a text each, .*; to read the lines: shardmill (.*)", stop.err)
+    assert (stop.code, "to read that folder alone" in stop.err) == (2, False)
+    assert found, stop.err
+    assert shardmill(*shlex.split(found[1])).code == 0
+    assert [row["text"] for row in open_dataset(found[1].split(" -o ")[1].split()[0])["train"]] == [box, box]
+
+
+@pytest.mark.parametrize("names", [("Training_set", "Testing_set"), ("training", "testing"), ("train", "test")])
+def test_tables_of_splits_beside_their_folders_are_read_where_both_have_the_same_names(
+    names: tuple[str, str], shardmill: Shardmill
+) -> None:
+    put({f"d/{split}/Image_{number}.jpg": "" for split in ("train", "test") for number in (1, 2)})
+    put({f"d/{names[0]}.csv": "filename,label\nImage_1.jpg,ADONIS\nImage_2.jpg,MONARCH\n"})
+    put({f"d/{names[1]}.csv": "filename\nImage_1.jpg\nImage_2.jpg\n"})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = dict(re.findall(r"d/(\w+).csv names pictures .*; to read its rows: shardmill (.*)", stop.err))
+    assert {*found} == {*names}, stop.err
+    assert "schema.files_root=d/train" in found[names[0]]
+    assert "schema.files_root=d/test --set output.split=test" in found[names[1]]
+    assert all(shardmill(*shlex.split(command)).code == 0 for command in found.values())

@@ -58,6 +58,7 @@ from .evidence.picture_tables import by_metadata, is_picture_table
 from .evidence.tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
 from .pictures.layout import classes_of_folders
 from .strangers.pictures import refuse_mnist, refuse_other_sets
+from .strangers.tables import told_of_translations
 
 _BESIDE: Final = 100
 _PICTURES: Final = tuple(suffix for entry in FORMATS.values() if entry.has_notes for suffix in entry.suffixes)
@@ -454,6 +455,8 @@ def _how_unnamed_are_read(path: str, inside: str | None, base: str, call: Call) 
     """
     files = sorted(glob.glob(os.path.join(base, inside))) if inside else []
     files = [one for one in files if os.path.isfile(one) and os.path.basename(one)[0] not in "._"]
+    if told := told_of_translations(files, call):
+        return told
     _put_data_first(files)
     manifests = {
         one: names for one in files if "manifest" in one and (names := columns_in_manifest(_head(one))) is not None

@@ -87,6 +87,7 @@ from .strangers.tables import (
     refuse_other_tables,
     refuse_several,
     refuse_tables,
+    refuse_translations,
 )
 
 REFUSED: Final = (
@@ -96,6 +97,7 @@ REFUSED: Final = (
     refuse_missing,
     refuse_other_tables,
     refuse_answers_apart,
+    refuse_translations,
     refuse_datumaro,
 )
 

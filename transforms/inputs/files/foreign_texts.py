@@ -7,6 +7,7 @@ __label__pos It is good               fastText: labels, then a text
 EU NNP B-ORG                          CoNLL: a token in each line, with its tag; sentences end with an empty line
 "TOA5","Ridge","CR1000"               Campbell Scientific's loggers: the station, names, units, how each is measured
 StartDate,EndDate,Status              surveys of Qualtrics: names, texts and ids of the questions, then rows
+#group,false,false,true               annotated CSV of InfluxDB: lines of types, then a header and rows, again and again
 #Fields: date time c-ip               extended logs of the W3C, as IIS writes them
 ::1 - - [30/Mar/2025:01:50:01 +0100]  common and combined logs of web servers
 """
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations
 from typing import Any, Final
 
-from ...format.wording.hints import Add, Command, Python, Set, runnable, set_column
+from ...format.wording.hints import Add, Command, Python, Set, read_csv, runnable, set_column
 from ...format.wording.printable import first_names
 from ..contract.selection import Call, typed_path
 from .file_names import SPLITS
@@ -48,6 +49,7 @@ _SQL: Final = re.compile(
 _SQLITE: Final = re.compile(rb"\s*(?:pragma\s+foreign_keys|begin\s+transaction)", re.IGNORECASE)
 _TABLE: Final = re.compile(r"^create\s+table\s+(?:if\s+not\s+exists\s+)?(?P<name>\"[^\"]+\"|\w+)", re.I | re.M)
 _FIELDS: Final = b"#Fields:"
+_ANNOTATED: Final = re.compile(rb"#(?:group|datatype|default),")
 _IMPORTED: Final = b'{""ImportId"":'
 _CLF: Final = re.compile(
     rb'\S+ \S+ [^"]+ \[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] ".*" \d{3} (?:\d+|-)(?: ".*" ".*")?'
@@ -87,6 +89,13 @@ def told_of_text(
         write, read = runnable(f"{rows}.to_csv({made!r}, index=False)"), call.reading([typed_path(made)])
         what = "is an export of Qualtrics, whose first two rows are texts and ids of its questions"
         return f"{what}; to leave them out, in Python: {write}; then: {read}"
+    if lines and _ANNOTATED.match(lines[0]):
+        parts = rf"re.sub(r'(?m)^#.*\n', '', pathlib.Path({paths[0]!r}).read_text('utf-8-sig')).split('\n\n')"
+        rows = f"pandas.concat([{read_csv('io.StringIO(part)')} for part in {parts} if part.strip()])"
+        made = f"rows-{os.path.basename(paths[0])}"
+        write, read = runnable(f"{rows}.iloc[:, 1:].to_csv({made!r}, index=False)"), call.reading([typed_path(made)])
+        what = "is annotated CSV of InfluxDB (lines of types, then a header and rows, maybe several times)"
+        return f"{what}; to read its rows, in Python: {write}; then: {read}"
     if fields := next((line for line in lines if line.startswith(_FIELDS)), b""):
         return f"is a log in the W3C's extended form; to read it: {_of_w3c(fields, paths, call)}"
     if lines and all(map(_CLF.match, lines)):

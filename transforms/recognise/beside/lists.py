@@ -32,7 +32,8 @@ class _List:
     """How a list of pictures is read: cells between signs, with a header or without; where paths begin and end.
 
     Other columns may be `numbers` that are no classes, four of them maybe the corners of boxes. A number of rows may
-    be above the header, which names the `column` of pictures, or only the others: it is `short`.
+    be above the header, which names the `column` of pictures, or only the others: it is `short`. Other cells may be
+    `sentences`, in which quotes are `plain`.
     """
 
     sign: str
@@ -49,6 +50,8 @@ class _List:
     suffix: str
     split: str | None
     aligned: bool
+    sentences: bool
+    plain: bool
     picture: str = field(compare=False)
 
     @property
@@ -60,7 +63,8 @@ class _List:
         options += [set_column(self.column, "image", "path")] if self.header else []
         options += [] if self.header else [Set("input.names", self.names), set_column("image", "image", "path")]
         options += [Set("input.comment", "#")] if self.comment else []
-        is_class = self.texts and not self.header and not self.numbers
+        options += [Set("input.quote", None)] if self.plain else []
+        is_class = self.texts and not self.header and not self.numbers and not self.sentences
         options += [set_column("class", "label", True)] if is_class else []
         options += [Set("schema.files_root", typed_path(self.root))] if self.root else []
         options += [Set("schema.files_suffix", self.suffix)] if self.suffix else []
@@ -69,7 +73,7 @@ class _List:
     @property
     def names(self) -> list[str]:
         """The names of the columns of a list without a header."""
-        return ["image", *([] if self.numbers else ["class"]), *self._others]
+        return ["image", *([] if self.numbers else ["text" if self.sentences else "class"]), *self._others]
 
     @property
     def _others(self) -> list[str]:
@@ -80,6 +84,7 @@ class _List:
         sign = {"tab": "\t", " ": r"\s+" if self.aligned else " "}.get(self.sign, self.sign)
         more: dict[str, object] = {"skiprows": int(self.counted)} if self.counted else {}
         more |= {"comment": "#"} if self.comment else {}
+        more |= {"quoting": csv.QUOTE_NONE} if self.plain else {}
         if not self.header:
             more |= {"header": None, "names": ["file_name", *self.names[1:]]}
         elif self.short:
@@ -91,7 +96,7 @@ class _List:
     @property
     def contents(self) -> str:
         if not self.numbers:
-            return "with a class or a text each"
+            return "with a text each" if self.sentences else "with a class or a text each"
         each = "a number" if self.width == 2 else f"{self.width - 1} numbers"
         return f"with {each} each" + (", which look like corners of boxes" if self.boxes else "")
 
@@ -270,7 +275,9 @@ def _list_in(path: bytes, around: Around) -> _List | None:
     lines = lines[counted:]
     data = [line for line in lines if not line.startswith("#")][:LIST_LINES]
     for sign in ("\t", ",", ";", " "):
-        rows = [*csv.reader(data, delimiter=sign, skipinitialspace=sign == " ")]
+        plain = sign == "\t" and not any(line.startswith('"') or '""' in line for line in data)
+        read = csv.reader(data, delimiter=sign, skipinitialspace=sign == " ")
+        rows = [line.split(sign) for line in data] if plain else [*read]
         width = len(rows[-1]) if rows else 0
         short = len(rows[0]) == width - 1 > 1 and _place_of(rows[0][0], path, around) is None if rows else False
         if width < 2 or any(len(row) != width for row in rows[short:]):
@@ -280,6 +287,8 @@ def _list_in(path: bytes, around: Around) -> _List | None:
             if place is not None:
                 folder, suffix = place
                 root = "" if folder == os.path.dirname(os.fsdecode(path)) else folder
+                sentences = _are_sentences([row[1] for row in rows[header:]], path)
+                plain = plain and (sentences or any('"' in line for line in data))
                 texts = not all(row[1].isdecimal() for row in rows[header:])
                 numbers, boxes = _of_numbers([row[1:] for row in rows[header:]])
                 split = split_in_words(os.path.basename(os.fsdecode(path)))
@@ -289,9 +298,23 @@ def _list_in(path: bytes, around: Around) -> _List | None:
                 picture = rows[header][0] + suffix
                 return _List(
                     typed, header, comment, texts, numbers, boxes, len(rows[-1]), counted, short,
-                    "image" if short else rows[0][0] if header else "", root, suffix, split, aligned, picture,
+                    "image" if short else rows[0][0] if header else "", root, suffix, split, aligned, sentences, plain,
+                    picture,
                 )  # fmt: skip
     return None
+
+
+def _are_sentences(cells: Sequence[str], path: bytes) -> bool:
+    """Return whether cells are texts and no classes: JSON, or hardly one comes again, or the list is named so."""
+    if any(cell.startswith(("[{", "{")) for cell in cells):
+        return True
+    named = _OF_TEXTS.intersection(re.split(rb"[\W_]+", os.path.basename(path).lower()))
+    return bool(named or len(cells) >= _FEWEST_TEXTS) and len({*cells}) > _SELDOM_AGAIN * len(cells)
+
+
+_OF_TEXTS: Final = frozenset({b"gt", b"caption", b"captions", b"transcripts", b"transcriptions", b"sentences"})
+_FEWEST_TEXTS: Final = 20
+_SELDOM_AGAIN: Final = 0.9
 
 
 def _of_numbers(rows: Sequence[Sequence[str]]) -> tuple[bool, bool]:

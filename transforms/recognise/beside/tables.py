@@ -31,7 +31,7 @@ from ...inputs.files.foreign_texts import document_in, rows_of_document
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
 from ..evidence.label_names import HEAD_BYTES
-from ..evidence.names import in_splits, is_form_for_answers, split_in_words, split_of_folder
+from ..evidence.names import in_splits, is_form_for_answers, kind_of, split_in_words, split_of_folder
 from ..evidence.picture_tables import box_columns, class_map, names_of_cells
 from .class_names import names_by_number
 from .files import BY_SPLIT, MOST, MOST_FOLDERS, Around, as_metadata, lines_of, rows_in, written_as
@@ -283,10 +283,14 @@ def _picture_column(path: bytes, around: Around) -> tuple[str, str, str] | None:
             folders = [*around.below, *(around.above if "/" in value else ())]
             found = [one for one in folders if os.path.isfile(os.path.join(one, value + suffix))]
             names = [(one, os.path.basename(one)) for one in found]
-            own = [one for one, name in names if name == stem or (split is not None and split_of_folder(name) == split)]
+            own = [one for one, name in names if name == stem or _are_of_one(split, split_of_folder(name))]
             if own or len(found) == 1:
                 return column, (own or found)[0], suffix
     return None
+
+
+def _are_of_one(split: str | None, other: str | None) -> bool:
+    return split is not None and other is not None and kind_of(split) == kind_of(other)
 
 
 _LIKE_PICTURE: Final = re.compile(r"[^/]\.(?:png|jpe?g|p[gnp]m|bmp|gif|tiff?|webp)$", re.IGNORECASE)

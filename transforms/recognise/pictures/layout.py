@@ -168,7 +168,7 @@ def choose_layout(
     found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
     (depth, folder), *others = sorted(by_depth.items())
     if others or depth not in found:
-        if command is not None and 0 not in by_depth:
+        if command is not None and 0 not in by_depth and not (len(tops) == 1 and 1 in by_depth):
             first = _reading(tops, command, mixed=bool(others) and not strange and _are_even(folders)) + first
         raise UsageError(
             f"it is unclear what the folders mean: {_why_unclear(by_depth, tops, strange)}; {first}"

@@ -6,6 +6,7 @@
     a.parquet    a (1).parquet                    a copy by its name, of the same size and content
     flights.csv  flights/flights.csv              a file, and a folder of its name that holds it
     1.jpg        1 copy.png                       a picture, and a copy by its name
+    a.csv        a_small.csv                      rows that are in another file too, by the first lines of both
 
 At most 16 files are opened, the smallest ones first, as pointers and errors are small; in a store only small ones.
 Names make a suspect of a copy; sizes and fingerprints, which the listing has, decide. Only of pictures on a disk, whose
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from glob import escape
 from heapq import nsmallest
-from itertools import islice
+from itertools import islice, permutations
 from typing import Final
 
 from ...errors import InputError, SourceError
@@ -29,6 +30,7 @@ from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import first_names, printable
 from ...inputs.contract.selection import typed_path
 from ...inputs.contract.source import SourceEntry
+from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object, open_file, open_listed, read_at
 from ..splits.seen import Seen
 
@@ -159,7 +161,36 @@ def content_twice(entries: Sequence[SourceEntry]) -> tuple[str, ...]:
         if pairs:
             shown = first_names([f"{one} and {other}" for one, other in pairs], _MOST_PAIRS)
             found.append(f"{shown}: {why}, so that the same rows come twice; name only the files that you want")
+    told = {name for pairs in (packed, copies) for pair in pairs for name in pair}
+    if parts := [(one, other) for one, other in _parts_of_others(entries) if not {one, other} <= told]:
+        shown = first_names([f"{one} are in {other} too" for one, other in parts], _MOST_PAIRS)
+        found.append(f"the first rows of {shown}, so that rows may come twice; name only the files that you want")
     return tuple(found)
+
+
+def _parts_of_others(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:
+    """Yield texts on a disk whose first lines are nearly all in another file, as those of a sample or a corrected copy.
+
+    A header, and lines of a few characters, say nothing.
+    """
+    if not 1 < len(entries) <= _FEW or any(is_object(entry.path) for entry in entries):
+        return
+    heads = [beginning_of(entry.path, _HEAD_OF_ROWS) for entry in entries]
+    lines = [[] if b"\0" in head else head.split(b"\n") for head in heads]
+    sets = [set(some) for some in lines]
+    for (number, one), (at, other) in permutations(enumerate(entries), 2):
+        first = {line for line in lines[number][1:_FIRST_LINES] if len(line) >= _FEWEST_BYTES}
+        in_other = len(first & sets[at])
+        smaller = (one.bytes, number) < (other.bytes, at)
+        if smaller and in_other >= _FEWEST_LINES and in_other >= _NEARLY_ALL * len(first):
+            yield one.name, other.name
+
+
+_HEAD_OF_ROWS: Final = 1 << 20
+_FIRST_LINES: Final = 64
+_FEWEST_LINES: Final = 3
+_FEWEST_BYTES: Final = 12
+_NEARLY_ALL: Final = 0.8
 
 
 def _in_two_compressions(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
     delta/_delta_log/  iceberg/metadata/*.metadata.json  .hoodie/    their files also hold rows that are no longer there
     X_train.csv  y_train.csv                                         a half of the columns of each row
+    train.de  train.en  src-test.txt  tgt-test.txt                   texts whose lines belong together
     1.0.0/  1.0.1/                                                   two versions of TFDS, or one that lacks a shard
 
 They look at names, at the folders above files, and at the first rows of two tables that seem to belong together.
@@ -15,7 +16,7 @@ import os
 import re
 import struct
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -26,7 +27,7 @@ import pyarrow.parquet as pq
 from ...errors import InputError
 from ...format.wording.hints import Command, Set, read_csv, runnable
 from ...format.wording.printable import counted, first_names, printable_path
-from ...inputs.contract.selection import shown_path, typed_path
+from ...inputs.contract.selection import Call, shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.file_names import format_of_name, is_note_of_texts
 from ...inputs.files.foreign_texts import of_equal_columns, tables_apart
@@ -36,6 +37,7 @@ from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
 from ..evidence.names import (
     MAGIC,
+    as_split,
     is_form_for_answers,
     kind_of,
     split_in_words,
@@ -286,6 +288,69 @@ def refuse_answers_apart(seen: Seen) -> None:
         f"{shown[0]}, {shown[1]}: features and their answers in two {kind}, whose rows belong to each other; to join "
         f"them, in Python{without}: {how}{MEANT}"
     )
+
+
+_OF_LANGUAGE: Final = re.compile(
+    r"(?P<stem>.+)\.(?P<name>[a-z]{2,3}(?:[_-][A-Za-z]{2,4})?|source|target)|"
+    r"(?P<name_before>src|tgt|source|target)[-_.](?P<stem_behind>.+)"
+)
+_MOST_TEXTS: Final = 64
+_LONGEST_TEXT: Final = 64 << 20
+
+
+def told_of_translations(files: Sequence[str], call: Call) -> str:
+    """Return what reads texts in several languages, whose lines belong together; empty for other files.
+
+    So are `train.de` and `train.en`, if they have the same number of lines.
+    """
+    texts = defaultdict[str, dict[str, str]](dict)
+    for file in files:
+        folder, name = os.path.split(file)
+        if found := _OF_LANGUAGE.fullmatch(name.removesuffix(".txt")):
+            stem = os.path.join(folder, found["stem"] or found["stem_behind"])
+            texts[stem][found["name"] or found["name_before"]] = file
+    groups = {stem: some for stem, some in texts.items() if len(some) > 1}
+    names = sorted(set.intersection(*map(set, groups.values()))) if groups else []
+    same = {stem: [some[name] for name in names] for stem, some in groups.items()}
+    if len(names) < 2 or len(same) > _MOST_TEXTS or not all(map(_are_as_long, same.values())):
+        return ""
+    typed = {stem: [*map(typed_path, some)] for stem, some in same.items()}
+    words = {stem: split_in_words(os.path.basename(stem)) for stem in typed}
+    counts = Counter(words.values())
+    splits = {
+        str(word if word and counts[word] == 1 else as_split(os.path.basename(stem))): typed[stem]
+        for stem, word in words.items()
+    }
+    is_split = len(splits) == len(typed) > 1
+    each = f"for split, files in {splits}.items()" if is_split else f"for files in {[*typed.values()]}"
+    cell = "'split': split, " if is_split else ""
+    row = f"{{{cell}**dict(zip({names}, map(str.strip, rows)))}}"
+    lines = r"zip(*(open(file, encoding='utf-8', newline='\n') for file in files), strict=True)"
+    read = call.of_data(f"({row} {each} for rows in {lines})", **({"split__column": "split"} if is_split else {}))
+    shown = first_names([printable_path(one) for one in next(iter(typed.values()))], len(names))
+    return f"{shown}: texts of as many lines, as of several languages; in Python, a record for each line: {read}"
+
+
+def _are_as_long(files: Sequence[str]) -> bool:
+    """Return whether texts have the same number of lines, and several."""
+    if any(is_object(os.fsencode(one)) or os.path.getsize(one) > _LONGEST_TEXT for one in files):
+        return False
+    counts = set[int]()
+    for one in files:
+        with open(one, "rb") as file:
+            text = file.read()
+        counts.add(-1 if b"\0" in text else text.count(b"\n") + (not text.endswith(b"\n")))
+    return len(counts) == 1 and counts.pop() > 1
+
+
+def refuse_translations(seen: Seen) -> None:
+    """Refuse texts in several languages, whose lines belong together.
+
+    Raises:
+        InputError: it names two of them, with the line of Python that makes a record of each line.
+    """
+    if seen.form == "txt" and len(seen.files) <= _MOST_TABLES and (told := told_of_translations(seen.files, seen.call)):
+        raise InputError(f"{told}{MEANT}")
 
 
 def _whole_beside(pairs: Sequence[tuple[str, str]], others: Sequence[str]) -> list[str]:

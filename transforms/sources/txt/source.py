@@ -42,6 +42,7 @@ _IN_TEXT: Final = (b";", b",")
 _QUOTED: Final = re.compile(rb'"[^"]*"')
 _NUMBER: Final = re.compile(rb"\s*[+-]?[0-9]+(?:\.[0-9]+)?\s*")
 _YEAR: Final = re.compile(rb"\s*(?:1[89]|20)[0-9]{2}\s*")
+_SENTENCE: Final = re.compile(rb"[.!]$|\s(?:\S+\s+){7}")
 _RULED: Final = re.compile(rb"-+(?: +-+)+\s*")
 """The line between a header and rows that sqlite3 and psql align."""
 
@@ -190,7 +191,8 @@ def _table_between(lines: Sequence[bytes]) -> tuple[str, bool] | None:
         if sign in _IN_TEXT and (len(rows) < _FEWEST or not any(numbers)):
             continue
         data = [cell for cell, is_one in zip(rows[0], numbers, strict=True) if is_one and _NUMBER.fullmatch(cell)]
-        return called, not rows[0][0] or all(map(_YEAR.fullmatch, data))
+        no_names = any(_SENTENCE.search(cell.strip()) for cell in rows[0])
+        return called, not rows[0][0] or (all(map(_YEAR.fullmatch, data)) and not no_names)
     return None
 
 
