@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..format.batches.arrow_memory import binary_array
+from ..format.batches.arrow_memory import binary_array, varint
 from ..format.manifest.strict_json import (
     JsonError,
     ManifestProblem,
@@ -214,26 +214,17 @@ def _bytes(feature: FeatureFigures) -> bytes:
     return b"".join(parts)
 
 
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value) if value else b""
+    return varint(field << 3) + varint(value) if value else b""
 
 
 def _double(field: int, value: float) -> bytes:
-    return _varint(field << 3 | 1) + struct.pack("<d", value)
+    return varint(field << 3 | 1) + struct.pack("<d", value)
 
 
 def _single(field: int, value: float) -> bytes:
-    return _varint(field << 3 | 5) + struct.pack("<f", value)
+    return varint(field << 3 | 5) + struct.pack("<f", value)
 
 
 def _field(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
+    return varint(field << 3 | 2) + varint(len(data)) + data

@@ -324,7 +324,6 @@ def _joined(parts: Sequence[Rows], ordinal: int) -> Rows:
 
 
 def _picked(rows: Rows, batch: pa.RecordBatch, kept: npt.NDArray[np.int64], problems: Sequence[CellProblem]) -> Rows:
-    """Return the rows that are kept, and count the others as dropped, by entry."""
     new = {int(old): number for number, old in enumerate(kept)}
     gone = np.setdiff1d(np.arange(rows.batch.num_rows), kept)
     if isinstance(rows.entry, int):

@@ -418,10 +418,7 @@ def _narrow(source: Source, frozen: Frozen, recipe: Recipe, columns: Sequence[Co
 
 
 def in_splits(survey: Survey, listing: Listing) -> Survey:
-    """Return the survey of files that have splits; where the source itself splits rows, it knows better.
-
-    What the user says of all rows comes before both.
-    """
+    """Return the survey of files that have splits; where the source itself splits rows, it knows better."""
     recognised = listing.recognised
     survey = replace(survey, warnings=(*survey.warnings, *recognised.warnings))
     if recognised.said and survey.frozen.splits:

@@ -187,6 +187,17 @@ class Step:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnStep(Step):
+    """A step that looks at one column, its first field."""
+
+    column: str
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.column,)
+
+
 class StepByType:
     """What is done with columns of some types where nobody says otherwise: a frozen, picklable dataclass."""
 

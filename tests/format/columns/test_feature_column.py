@@ -13,7 +13,6 @@ from shardmill.transforms.format.batches.rows import Narrowing
 from shardmill.transforms.format.columns.feature_column import (
     DEFAULT_FIELD_BYTES,
     Conversion,
-    absent_column,
     bytes_values,
     feature_column,
 )
@@ -218,9 +217,9 @@ def test_a_null_where_none_is_declared_is_a_problem_but_not_of_an_excused_row() 
 
 def test_a_missing_column_is_null_in_every_row() -> None:
     nullable, strict = Feature("x", "float", "float32", (-1,), nullable=True), Feature("x", "int64", "int64")
-    absent = absent_column(nullable, 2)
+    absent = feature_column(pa.nulls(2), nullable)
     assert (absent.problems, absent.column.present is not None) == ((), True)
-    assert found(absent_column(strict, 2).problems) == [
+    assert found(feature_column(pa.nulls(2), strict).problems) == [
         (0, "DECLARED_NOT_NULL", "null"),
         (1, "DECLARED_NOT_NULL", "null"),
     ]

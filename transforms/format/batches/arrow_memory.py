@@ -84,6 +84,13 @@ def _addresses(array: pa.Array) -> list[int]:
     return [0 if buffer is None else buffer.address for buffer in array.buffers()]
 
 
+def ends_of(lengths: I64) -> I64:
+    """Return 0, and where each of the lengths ends that follow each other."""
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
 def beginning_of(cells: pa.Array, row: int, size: int) -> bytes:
     """Return the first bytes of a binary cell; a scalar of Arrow would be a copy of all of it."""
     start, stop = offsets_of(cells.slice(row, 1), np.int32).tolist()

@@ -25,6 +25,7 @@ from ..batches.arrow_memory import (
     I64,
     Views,
     array_of,
+    ends_of,
     inline_views,
     offsets_of,
     raw_values,
@@ -104,10 +105,6 @@ def feature_column(
     column = FeatureColumn(feature.name, feature.kind, values, buffers, cells.offsets, cells.present)
     problems = tuple(_problems(cells, feature, bad, excused))
     return Conversion(column, problems, narrowing)
-
-
-def absent_column(feature: Feature, rows: int, *, excused: Collection[int] = ()) -> Conversion:
-    return feature_column(pa.nulls(rows), feature, excused=excused)
 
 
 def _check_type(scalar: pa.DataType, feature: Feature, form: Form) -> None:
@@ -229,7 +226,7 @@ def lists_of(array: pa.Array) -> Cells:
         if bool(lengths[~present].any()):
             # What is under a null row is not a value: neither written nor checked.
             values = _selectable(values).take(array_of(np.flatnonzero(np.repeat(present, lengths))))
-            offsets = _ends(np.where(present, lengths, 0))
+            offsets = ends_of(np.where(present, lengths, 0))
     return Cells(plain_array(values), offsets, present)
 
 
@@ -309,7 +306,7 @@ def _list_views(array: pa.Array, present: npt.NDArray[np.bool_] | None) -> Cells
     sizes = np.frombuffer(array.buffers()[2], width, array.offset + len(array))[array.offset :].astype(np.int64)
     if present is not None:
         sizes = np.where(present, sizes, 0)
-    offsets = _ends(sizes)
+    offsets = ends_of(sizes)
     positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
     return Cells(plain_array(_selectable(array.values).take(array_of(positions))), offsets, present)
 
@@ -332,12 +329,6 @@ def nulls_in_lists(column: str, kind: pa.DataType) -> str:
     """Return what is wrong with a null among the items of a column's lists, which are of a type, and the fix."""
     item = item_for_null(kind)
     return NULLS_IN_LISTS if item is None else f"is in a list; fill such nulls: {set_column(column, 'null_item', item)}"
-
-
-def _ends(lengths: I64) -> I64:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def _check_lengths(cells: Cells, arrow: pa.DataType, feature: Feature) -> None:

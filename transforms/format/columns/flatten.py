@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
-from ..batches.arrow_memory import I64, array_of, valid_mask
+from ..batches.arrow_memory import I64, array_of, ends_of, valid_mask
 from ..batches.rejects import CellError, CellProblem
 from ..schema.arrow_types import has_unit, run_values
 from ..schema.column_types import Test, is_string, natural_type
@@ -151,7 +151,6 @@ class _Flattener:
         self._add(name, pa.ExtensionArray.from_storage(kind, storage), nullable=nullable)
 
     def _elements(self, name: str, array: pa.Array, levels: _Levels) -> None:
-        """Add the columns of the elements of lists, one after the other over all rows."""
         array = stored(array)
         kind = array.type
         sizes, inner = grid_of(kind)
@@ -359,24 +358,23 @@ def _gather(name: str, kind: pa.DataType, rank: int, columns: Columns, leaves: d
 def _leaf(name: str, kind: pa.DataType, rank: int, width: int, columns: Columns) -> _Leaf:
     if rank == 1:
         column = columns[name]
-        ends = _ends(column) // width
+        ends = list_ends(column) // width
         return _Leaf(_scalars(column.flatten(), kind), ends, (), column.is_null())
     column = columns[f"{name}/{FLAT_VALUES}"]
     levels = [columns[f"{name}/{ROW_LENGTHS}{level}"] for level in range(rank - 1)]
     lengths = tuple(np.asarray(level.flatten()).astype(np.int64) for level in levels)
-    ends = _ends(levels[0])
+    ends = list_ends(levels[0])
     inside = ends
     for level, below in zip(lengths, [*levels[1:], column], strict=True):
         if len(level) and int(level.min()) < 0:
             raise Disagreement(name)
-        inside = _summed(level)[inside]
-        if not np.array_equal(inside * (width if below is column else 1), _ends(below)):
+        inside = ends_of(level)[inside]
+        if not np.array_equal(inside * (width if below is column else 1), list_ends(below)):
             raise Disagreement(name)
     return _Leaf(_scalars(column.flatten(), kind), ends, lengths, column.is_null())
 
 
 def _elements(name: str, kind: pa.DataType, rank: int, leaves: Mapping[str, _Leaf]) -> pa.Array:
-    """Return the elements of the lists of one level, one after the other over all rows."""
     sizes, inner = grid_of(kind)
     if types.is_struct(kind):
         children = [_elements(f"{name}/{child.name}", child.type, rank, leaves) for child in kind]
@@ -387,7 +385,7 @@ def _elements(name: str, kind: pa.DataType, rank: int, leaves: Mapping[str, _Lea
     lengths = below[0].lengths[rank - 1]
     if any(not np.array_equal(leaf.lengths[rank - 1], lengths) for leaf in below):
         raise Disagreement(name)
-    return _as_kind(_summed(lengths), _elements(name, _element(kind), rank + 1, leaves), kind, None)
+    return _as_kind(ends_of(lengths), _elements(name, _element(kind), rank + 1, leaves), kind, None)
 
 
 def _as_kind(ends: I64, values: pa.Array, kind: pa.DataType, absent: pa.Array | None) -> pa.Array:
@@ -415,14 +413,9 @@ def _scalars(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind)
 
 
-def _ends(lists: pa.Array) -> I64:
-    return _summed(np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64))
-
-
-def _summed(lengths: I64) -> I64:
-    ends = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=ends[1:])
-    return ends
+def list_ends(lists: pa.Array) -> I64:
+    """Return 0, and where the values of each list end in those of all; a null has none."""
+    return ends_of(np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64))
 
 
 def _absent(present: pa.Array) -> pa.Array:

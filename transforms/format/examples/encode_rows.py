@@ -40,7 +40,7 @@ from ..batches.observers import (
 )
 from ..batches.rejects import CellError, CellProblem, Reject
 from ..batches.rows import Block, EntryCounts, FeatureColumn, Frames, Narrowing, RowOrigin, Rows
-from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, absent_column, columns_of, feature_column
+from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, columns_of, feature_column
 from ..schema.schema import Feature, Kind, Schema
 from ..splits.by_row import FolderSplits, settling
 from ..splits.splitter import Assigned, Candidates, OneSplit, Settling, Splitter
@@ -416,7 +416,6 @@ class RowEncoder:
         return _Run(frames, numbers, assigned, {row: tuple(found) for row, found in errors.items()}, narrowed, kept)
 
     def _splitter(self, given: Candidates) -> Splitter:
-        """Return what splits these rows: the folders of the source come before a rule that does not know them."""
         if given.codes is None or isinstance(self.split, FolderSplits):
             return self.split
         return OneSplit(given.folders[0]) if len(given.folders) == 1 else _BY_FOLDER
@@ -485,11 +484,8 @@ class RowEncoder:
                     narrowed.append(conversion.narrowing)
                 continue
             rows = _excused_in(feature.name, excused) if excused else set()
-            if feature.name in arrays:
-                limit = self.field_bytes_limit
-                conversion = feature_column(arrays[feature.name], feature, excused=rows, field_bytes_limit=limit)
-            else:
-                conversion = absent_column(feature, batch.num_rows, excused=rows)
+            array = arrays[feature.name] if feature.name in arrays else pa.nulls(batch.num_rows)
+            conversion = feature_column(array, feature, excused=rows, field_bytes_limit=self.field_bytes_limit)
             columns.append(conversion.column)
             found += [(problem.row, problem.error) for problem in conversion.problems]
             if conversion.narrowing is not None:
@@ -541,7 +537,6 @@ class RowEncoder:
         return found
 
     def _rejects(self, rows: Rows, errors: Mapping[int, tuple[CellError, ...]]) -> tuple[Reject, ...]:
-        """Return the rejects of the source and of the encoder, in the order of their rows where they have numbers."""
         own = []
         for row in sorted(errors):
             code = -1 if rows.split_codes is None else int(rows.split_codes[row])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
-from ..batches.arrow_memory import MAX_VARINT_BYTES, varint
+from ..batches.arrow_memory import MAX_VARINT_BYTES, ends_of, varint
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import Form, form_of
 from ..schema.schema import Feature
@@ -527,8 +527,7 @@ def _bytes_to_arrow(values: _Pieces, type_: pa.DataType, present: Mask | None) -
         stored = words_of(values.data)[values.starts]
         unfit = values.sizes != WORD
         return pa.Array.from_buffers(type_, len(values), [_validity(present), pa.py_buffer(stored)]), unfit
-    offsets = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(values.sizes, out=offsets[1:])
+    offsets = ends_of(values.sizes)
     if offsets[-1] > np.iinfo(np.int32).max:
         raise ValueError("more than 2 GiB of bytes values in one column of a batch; decode fewer records at once")
     joined = gather_pieces(values.data, values.starts, values.sizes)

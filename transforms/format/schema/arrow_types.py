@@ -438,6 +438,15 @@ def storage_column(column: pa.Array) -> pa.Array:
     return pa.array(column.to_pylist(), wanted)  # within a list or a struct, which is rare
 
 
+def storage_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose columns are as `storage_column` has them: the same one, where they are so."""
+    columns = batch.columns  # pyarrow makes them again at each look
+    stored = [storage_column(column) for column in columns]
+    if all(new is old for new, old in zip(stored, columns, strict=True)):
+        return batch
+    return pa.RecordBatch.from_arrays(stored, names=batch.schema.names)
+
+
 def run_values(column: pa.RunEndEncodedArray) -> pa.Array:
     """Return the values that runs stand for; Arrow's own decoding takes no nested ones."""
     places = np.arange(column.offset, column.offset + len(column))

@@ -33,7 +33,7 @@ from ...inputs.contract.source import Listing
 from ...inputs.files.below_root import FileProblem, FilesBelow
 from ...inputs.files.file_names import pictures_below, suffixes_of
 from ...recognise.evidence.names import partition_values, split_above, split_of_folder
-from ..step import Column, Labels, Step, Stepped, Types, as_text, is_text, with_column
+from ..step import Column, ColumnStep, Labels, Step, Stepped, Types, as_text, is_text, with_column
 
 # Columns of paths become columns of the bytes of these files: `schema.columns.NAME.file: path`, or `image: path`.
 #
@@ -197,7 +197,7 @@ def _cell_error(name: str, path: str | None, problem: FileProblem) -> CellError:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitByFolder(Step):
+class SplitByFolder(ColumnStep):
     """Give each row the split that the folder of its table has the name of, or that of the picture in its `column`.
 
         pets/train/metadata.csv    0.jpg                train
@@ -210,12 +210,7 @@ class SplitByFolder(Step):
 
     is_of_file = True
 
-    column: str
     splits: tuple[str, ...] = ()
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.column,)
 
     @property
     def detected(self) -> str:

@@ -240,10 +240,7 @@ class Boxes(Step):
     def _corners(
         self, objects: Objects, sizes: npt.NDArray[np.float64], uneven: dict[int, CellError], sideways: Sequence[int]
     ) -> tuple[npt.NDArray[np.float64], dict[int, CellError]]:
-        """Return the corners of boxes as parts of their pictures, by box, and what is wrong, by row.
-
-        The pictures of the rows `sideways` are turned, and nobody says on which their boxes were drawn.
-        """
+        """Return the corners of boxes as parts of their pictures, by box, and what is wrong, by row."""
         given, rows = objects.boxes(), objects.rows
         boxes = np.hstack([given[:, :2], given[:, 2:] - given[:, :2]]) if self.form == "xyxy" else given
         width_height = np.maximum(sizes[rows], 1)
@@ -274,7 +271,6 @@ class Boxes(Step):
         seen: npt.NDArray[np.bool_],
         errors: dict[int, CellError],
     ) -> dict[str, pa.Array]:
-        """Return the masks of objects as PNG pictures; what is wrong is added to the errors."""
         if not has_masks(objects.kinds):
             return {}
         masks: list[bytes] = []

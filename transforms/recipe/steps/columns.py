@@ -29,27 +29,22 @@ from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import set_column
 from ...format.wording.printable import NoColumnError, counted, printable, quoted
 from ...inputs.contract.selection import Selection
-from ..step import Column, Labels, Step, Stepped, Types, as_text, is_text, with_column
+from ..step import Column, ColumnStep, Labels, Step, Stepped, Types, as_text, is_text, with_column
 
 FILL: Final = "fill"
 
 
 @dataclass(frozen=True, slots=True)
-class Nulls(Step):
+class Nulls(ColumnStep):
     """Do with the nulls of a column as `how` says; `fill` is the value of `fill`, `kind` the type in an append.
 
     A list of `length` is masked by as many zeros.
     """
 
-    column: str
     how: str
     fill: str | int | float | bool | None = None
     kind: pa.DataType | None = None
     length: int | None = None
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.column,)
 
     def under(self, dataset: Types, labels: Labels) -> Nulls:
         return self if self.column in labels else replace(self, kind=dataset.get(self.column))
@@ -111,19 +106,14 @@ class Nulls(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class NullWords(Step):
+class NullWords(ColumnStep):
     """Make some values of a column null: `schema.columns.NAME.null_values`, of numbers and times those they say.
 
     Words that `may_be_text` beside other values need not be values of the column's type: the source made them null.
     """
 
-    column: str
     words: tuple[str, ...]
     may_be_text: bool = False
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         known = {column.name: column for column in columns}
@@ -217,17 +207,12 @@ _SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Lists(Step):
+class Lists(ColumnStep):
     """Hold the lists of a column to a length, and fill the nulls in them; `kind` is the type in an append."""
 
-    column: str
     length: int | None = None
     null_item: str | int | float | bool | None = None
     kind: pa.DataType | None = None
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.column,)
 
     def under(self, dataset: Types, labels: Labels) -> Lists:  # noqa: ARG002
         return replace(self, kind=dataset.get(self.column))

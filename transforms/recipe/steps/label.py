@@ -27,7 +27,7 @@ from ...format.schema.arrow_types import classes_of, plain_type
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.hints import Set, set_column
 from ...format.wording.printable import NoColumnError, first_names, printable
-from ..step import Column, Labels, Step, StepByType, Stepped, Types, as_text, is_text, with_column
+from ..step import Column, ColumnStep, Labels, Step, StepByType, Stepped, Types, as_text, is_text, with_column
 
 MOST_CLASSES: Final = 100_000
 """More are no classes: they would be kept in the manifest, and in every worker."""
@@ -36,7 +36,7 @@ _SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Label(Step):
+class Label(ColumnStep):
     """Make the column a label. `classes` are given in the config, None where they are learned.
 
     `numbered` are the classes by number: those that are given, or the dataset's and then those that were learned.
@@ -44,7 +44,6 @@ class Label(Step):
     as it does beside learned ones. `numeric` classes are whole numbers, also as text, in the order of these.
     """
 
-    column: str
     classes: tuple[str, ...] | None = None
     numbered: tuple[str, ...] = ()
     learns: bool = True
@@ -61,10 +60,6 @@ class Label(Step):
     @property
     def _keeps_nulls(self) -> bool:
         return self.classes is None or self.nulls
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         known = {column.name: column for column in columns}

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ...errors import SchemaError
 from ...format.batches.arrow_memory import array_of, raw_values, true_mask
 from ...format.batches.rejects import CellError
-from ...format.columns.flatten import stored
+from ...format.columns.flatten import list_ends, stored
 from ...format.columns.keys import is_any_list, is_scalar, stored_type
 from ...format.schema.arrow_types import OBJECT_CLASSES
 from ...format.schema.column_types import is_string
@@ -71,12 +71,12 @@ class Objects:
             lists = values.cast(pa.large_list(values.type.value_type))
             items = stored(lists.flatten())
             names = [field.name for field in items.type]
-            return cls({name: stored(pc.struct_field(items, name)) for name in names}, _ends(lists), {})
+            return cls({name: stored(pc.struct_field(items, name)) for name in names}, list_ends(lists), {})
         lists = {field.name: stored(pc.struct_field(values, field.name)) for field in values.type}
         lists = {
             name: one.cast(pa.large_list(one.type.value_type)) for name, one in lists.items() if is_any_list(one.type)
         }
-        starts = {name: _ends(one) for name, one in lists.items()}
+        starts = {name: list_ends(one) for name, one in lists.items()}
         ends = starts[next(name for name in BOX if name in lists)]
         fields = {name: _aligned(stored(one.flatten()), starts[name], ends) for name, one in lists.items()}
         return cls(fields, ends, {name: np.diff(own) for name, own in starts.items()})
@@ -161,7 +161,7 @@ class Objects:
             found["keypoint/visibility"] = array_of(numbers[starts + 2].astype(np.int64)), row_ends
         if _has_point_names(self.kinds):
             lists = self.fields[POINT_NAMES].cast(pa.large_list(pa.string()))
-            found["keypoint/text"] = lists.flatten(), _ends(lists)[self.ends]
+            found["keypoint/text"] = lists.flatten(), list_ends(lists)[self.ends]
         return found
 
     def rest(self, column: pa.Array, names: Sequence[str]) -> pa.Array:
@@ -218,15 +218,7 @@ def _numbers_of(column: pa.Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[
     """Return the numbers of all lists, NaN for a null, and where those of each list end."""
     lists = column.cast(pa.large_list(pa.float64()))
     values = lists.flatten()
-    return np.where(true_mask(values.is_valid()), raw_values(values, np.float64), np.nan), _ends(lists)
-
-
-def _ends(lists: pa.Array) -> npt.NDArray[np.int64]:
-    """Return 0 and where the values of each list end in those of all; a null has none."""
-    sizes = np.zeros(len(lists), np.int64)
-    valid = true_mask(lists.is_valid())
-    sizes[valid] = raw_values(pc.list_value_length(lists), np.int64)[valid]
-    return np.concatenate([[0], np.cumsum(sizes)])
+    return np.where(true_mask(values.is_valid()), raw_values(values, np.float64), np.nan), list_ends(lists)
 
 
 def fields_of(kind: pa.DataType) -> dict[str, pa.DataType]:

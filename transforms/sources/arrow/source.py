@@ -23,7 +23,7 @@ from ...format.schema.arrow_types import (
     fix_of_value,
     named_classes,
     period_mark,
-    storage_column,
+    storage_batch,
     storage_type,
     with_classes,
 )
@@ -104,7 +104,7 @@ class ArrowSource(TableSource):
         for pieces in files_of(task, ArrowPiece):
             for batch, piece, done in self._read_file(pieces):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1)
-                rows = Rows(task.ordinal, ordinal, piece.entry, _as_stored(batch), origin)
+                rows = Rows(task.ordinal, ordinal, piece.entry, storage_batch(batch), origin)
                 del batch
                 yield as_united(rows, frozen)
                 del rows
@@ -248,13 +248,6 @@ def _check_rows(piece: ArrowPiece, done: int) -> None:
             piece.name,
             f"its record batch {piece.batch} is damaged: its metadata say {piece.rows} rows, and it has {done}",
         )
-
-
-def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [storage_column(column) for column in batch.columns]
-    if not columns:
-        return batch  # its rows are all that it has
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError, DamagedFile)
@@ -429,7 +422,6 @@ def _batches(
 def _nulls(
     schema: pa.Schema, chosen: Sequence[pa.Field], places: Sequence[BatchPlace]
 ) -> tuple[list[pa.Field], list[str]]:
-    """Return the chosen columns as they are stored, with what their metadata count, and the reasons in words."""
     first, where = 0, {}
     for column in schema:
         where[column.name] = first

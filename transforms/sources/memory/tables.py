@@ -114,14 +114,6 @@ _NUMBER_BYTES: Final = 8
 Row = Mapping[Any, Any]
 
 
-def table_of_rows(rows: Sequence[Row]) -> pa.Table:
-    """Return rows as a table: a column for each key, in the order in which they first appear.
-
-    Raises `SchemaError` where a column's values have no common type, `DataError` where a key is not a string.
-    """
-    return _table(rows, 1)
-
-
 def tables_of_rows(rows: Iterator[Row], *, chunk_rows: int = _CHUNK_ROWS) -> Iterator[pa.Table]:
     """Yield rows as tables of at most `chunk_rows`, all of one schema, which the first one decides.
 
@@ -179,9 +171,7 @@ def first_of(items: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
 def _chunks(rows: Iterator[Row], most: int) -> Iterator[list[Row]]:
     chunk: list[Row] = []
     size = 0
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, Mapping):
-            raise DataError(f"data: row {number:,} is a {printable(type(row).__name__)}, and the first one is a dict")
+    for row in _checked(rows):
         chunk.append(row)
         size += sum(_size(value) for value in row.values())
         if len(chunk) == most or size >= _CHUNK_BYTES:
@@ -189,6 +179,13 @@ def _chunks(rows: Iterator[Row], most: int) -> Iterator[list[Row]]:
             chunk, size = [], 0
     if chunk:
         yield chunk
+
+
+def _checked(rows: Iterable[object]) -> Iterator[Row]:
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise DataError(f"data: row {number:,} is a {printable(type(row).__name__)}, and the first one is a dict")
+        yield row
 
 
 def _size(value: object) -> int:
@@ -201,6 +198,7 @@ def _size(value: object) -> int:
 
 
 def _table(rows: Sequence[Row], first: int) -> pa.Table:
+    """Return rows as a table: a column for each key, in the order in which they first appear."""
     names = dict.fromkeys(name for row in rows for name in row)
     for name in names:
         if not isinstance(name, str):
@@ -402,11 +400,8 @@ def _of_items(data: Iterable[Any]) -> MemoryTable:
     """Take rows or tables one by one; a list of dicts is taken as a whole."""
     first, items = first_of(iter(data))
     if isinstance(first, Mapping):
-        if isinstance(data, list | tuple):
-            _check_rows(data)
-            tables = iter([table_of_rows(data)])
-        else:
-            tables = tables_of_rows(items)
+        of_all = isinstance(data, list | tuple)
+        tables = iter([_table(list(_checked(items)), 1)]) if of_all else tables_of_rows(items)
         name = "rows"
     elif isinstance(first, pa.RecordBatch | pa.Table) or _is_pandas(first, "DataFrame"):
         tables, name = tables_of_parts(items, _part_table), "tables"
@@ -414,12 +409,6 @@ def _of_items(data: Iterable[Any]) -> MemoryTable:
         raise _not_data(data, f" of {printable(type(first).__name__)}")
     table, tables = first_of(tables)
     return MemoryTable(name, table.schema, (batch for table in tables for batch in table.to_batches()))
-
-
-def _check_rows(rows: Sequence[object]) -> None:
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, Mapping):
-            raise DataError(f"data: row {number:,} is a {printable(type(row).__name__)}, and the first one is a dict")
 
 
 def _part_table(part: object) -> pa.Table:
@@ -485,7 +474,6 @@ def _of_dataframe(frame: Any) -> MemoryTable:
 
 
 def _mixed_frame(frame: Any, names: Sequence[str], error: BaseException) -> SchemaError:
-    """Return the error that names the first column without a type of Arrow, its values and what makes it one."""
     for index, name in enumerate(names):
         column = frame.iloc[:, index]
         try:
@@ -509,7 +497,6 @@ def _fix_of_extension(frame: Any, index: int) -> str:
 
 
 def _fix_of(column: Any, label: str) -> str:
-    """Return the line of Python that makes a column of a frame one that is read with the same values."""
     kinds = {type(value) for value in column if value is not None}
     if type(column.dtype).__name__ == "SparseDtype":
         return f"read its values: {Python(f'{label} = {label}.sparse.to_dense()')}"

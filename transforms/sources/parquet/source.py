@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from ...errors import SourceError
 from ...format.batches.rejects import CellProblem
 from ...format.batches.rows import RowOrigin, Rows
-from ...format.schema.arrow_types import check_batch, fix_of_value, in_unit, storage_column, storage_type
+from ...format.schema.arrow_types import check_batch, fix_of_value, in_unit, storage_batch, storage_type
 from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.schema.schema import Schema
 from ...format.wording.hints import Foreign
@@ -200,7 +200,7 @@ class _Columns:
 
     def finish(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[CellProblem, ...]]:
         """Return a decoded batch in the types of the survey, and the problems that this shows."""
-        batch = _as_stored(batch) if self.written is None else _as_written(batch, self.written, self.name)
+        batch = storage_batch(batch) if self.written is None else _as_written(batch, self.written, self.name)
         if not self.int96:
             return batch, ()
         columns = batch.columns
@@ -214,10 +214,7 @@ class _Columns:
 def _read_row_group(
     columns: _Columns, read: ReadAt, piece: ParquetPiece, batch_rows: int
 ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], int]]:
-    """Yield the batches of one row group, each with its problems and the number of rows before it.
-
-    `read` reads in the same file.
-    """
+    """Yield the batches of one row group, each with its problems and the number of rows before it."""
     done = 0
     for batch in _decoded(columns, read, piece, batch_rows):
         yield *columns.finish(batch), done
@@ -269,14 +266,6 @@ def _unpack(name: str, rows: int) -> Foreign:
         f"[w.write_batch(b) for b in f.iter_batches({rows})]; w.close()"
     )
     return Foreign("python", "-c", program, name, "new.parquet")
-
-
-def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
-    columns = batch.columns  # pyarrow makes them again at each look
-    stored = [storage_column(column) for column in columns]
-    if all(new is old for new, old in zip(stored, columns, strict=True)):
-        return batch
-    return pa.RecordBatch.from_arrays(stored, names=batch.schema.names)
 
 
 def _as_written(batch: pa.RecordBatch, written: pa.Schema, name: str) -> pa.RecordBatch:

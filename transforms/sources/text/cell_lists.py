@@ -32,7 +32,7 @@ from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import set_column
 from ...format.wording.printable import printable
-from ...recipe.step import Column, Labels, Step, Stepped, Types, as_text, is_text, with_column
+from ...recipe.step import Column, ColumnStep, Labels, Stepped, Types, as_text, is_text, with_column
 from .cast import cast_column, declared_type, problem_of
 
 _ITEMS: Final = {
@@ -70,20 +70,15 @@ def look_of(cells: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class CellLists(Step):
+class CellLists(ColumnStep):
     """Read a column of text as lists of `rule`'s type; `learned_type` is what all rows say where it names none.
 
     With `nulls` an item may be `null` or `None`.
     """
 
-    column: str
     rule: ColumnRule
     learned_type: str | None = None
     nulls: bool = False
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.column,)
 
     @property
     def learns(self) -> bool:
@@ -171,10 +166,7 @@ def _letter(target: pa.DataType) -> str:
 
 
 def _lists_in(text: pa.Array, kind: str, *, nulls: bool = False) -> tuple[pa.LargeListArray, npt.NDArray[np.bool_]]:
-    """Return the items in cells of large_string, as text, and which cells are lists, or null; others have no item.
-
-    With `nulls` an item may be null.
-    """
+    """Return the items in cells of large_string, as text, and which cells are lists, or null; others have no item."""
     if kind == "string":
         return _lists_of_text(text, (str, type(None)) if nulls else str)
     inside = pc.replace_substring_regex(text, _BRACKETS, r"\1\2\3")
@@ -201,10 +193,7 @@ def _lists_of_text(text: pa.Array, items: type | tuple[type, ...]) -> tuple[pa.L
 
 
 def _texts_in(cell: str, items_are: type | tuple[type, ...]) -> list[str | None] | None:
-    """Return the texts of a list that JSON, Python or NumPy wrote; None where it is none.
-
-    Items of JSON may be of other types.
-    """
+    """Return the texts of a list that JSON, Python or NumPy wrote; None where it is none."""
     cell = cell.strip()
     if _IN_BRACKETS.fullmatch(cell) is None or len(cell) > _LONGEST_TEXT or cell[1:-1].strip() == ",":
         return None

@@ -41,7 +41,7 @@ from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable, quoted
 from ...inputs.contract.source import DatasetSchema, Frozen, Survey, Task, refuse_others
 from ...inputs.contract.tasks import first_pieces
-from ...recipe.step import Column, Step, Stepped, as_text, is_text, with_column
+from ...recipe.step import Column, ColumnStep, Stepped, as_text, is_text, with_column
 from .cast import (
     FALSE,
     TRUE,
@@ -69,13 +69,12 @@ _YEARS: Final = ("%Y", "%y")
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Step):
+class Written(ColumnStep):
     """Read a column of text as values of `rule`: stripped, with these signs, in one of these formats of strptime.
 
     `bools` are the words that are true, and those that are false, beside `true` and `false` themselves.
     """
 
-    column: str
     rule: ColumnRule
     strip: bool | str = False
     decimal: str = "."
@@ -92,10 +91,6 @@ class Written(Step):
         given = {"strip": strip, "decimal": self.decimal, "thousands": self.thousands, "negative": negative}
         given |= {"format": "".join(self.formats), "type": self.rule.type or ""}
         return {key: value for key, value in given.items() if value and (key, value) != ("decimal", ".")}
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.column,)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         known = {column.name: column for column in columns}
