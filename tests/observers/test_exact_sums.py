@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from shardmill.transforms.observers.tally import Numbers, sums_of_floats, sums_of_integers
+from shardmill.transforms.observers.exact_sums import sums_of_floats, sums_of_integers
+from shardmill.transforms.observers.tally import Numbers
 
 from ..tiers import examples
 

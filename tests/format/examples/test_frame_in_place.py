@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.batches.arrow_memory import reference_views
-from shardmill.transforms.format.examples.example import NEUTRAL, frame_in_place
+from shardmill.transforms.format.examples.framed_records import NEUTRAL, frame_in_place
 from shardmill.transforms.format.tfrecord.framing import crc32c, frame_records
 
 

@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError
 from ...errors import DamageError
 from ..batches.arrow_memory import varint
 from ..schema.arrow_types import WIDEST_FIXED_LIST, arrow_type_of
-from ..schema.schema import Feature, Schema
+from ..schema.schema import Schema
 from ..tfrecord.framing import Payloads
 from ..wording.printable import printable
 from .example import map_key_order
@@ -358,7 +358,7 @@ class ExampleDecoder:
                 continue
             if kind != feature.kind:
                 return f'feature "{name}" holds {kind} values, where the schema has {feature.kind}'
-            if not _count_fits(feature, len(values)):
+            if feature.shape != (-1,) and len(values) != int(np.prod(feature.shape, dtype=np.int64)):
                 wanted = 1 if feature.shape == () else "x".join(map(str, feature.shape))
                 return f'feature "{name}" holds {len(values)} values, where the schema has {wanted}'
         unfit = self._features[self._places[columns[0]]]
@@ -371,14 +371,7 @@ def _delimited(content: bytes, tag: bytes = b"\x0a") -> bytes:
     return tag + varint(len(content)) + content
 
 
-def _count_fits(feature: Feature, count: int) -> bool:
-    if feature.shape == (-1,):
-        return True
-    return count == int(np.prod(feature.shape, dtype=np.int64))
-
-
 def _with_room_behind(payloads: Payloads, reach: int) -> Payloads:
-    """Return payloads in a buffer that has `reach` more bytes after the last one: the same one if it does."""
     stop = int(payloads.ends.max(initial=0))
     if len(payloads.data) >= stop + reach:
         return payloads
