@@ -297,7 +297,7 @@ def adopt(
     """
 
     def body(session: Session) -> int:
-        from .adopt import adopt_command
+        from .upkeep import adopt_command
 
         return adopt_command(path, name, split, session.screen)
 

@@ -100,7 +100,6 @@ def _print(sides: tuple[Side, Side], found: Difference, read: list[RecordDiffere
 
 
 def _not_compared(sides: tuple[Side, Side], found: Difference) -> Iterator[str]:
-    """Yield which figures are not compared, as a side has fewer than the other or none, and what to do."""
     for side, level in zip(sides, found.levels, strict=True):
         if level is None:
             fix = f"{Command('stats', side.path, '--write')}"

@@ -57,7 +57,7 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
     from ...transforms.dataset.reading.open_dataset import open_dataset
 
     name = os.path.basename(target)
-    if is_sidecar(name):
+    if name in (CROISSANT, "schema.pbtxt") or name.endswith(LABEL_MAP):
         return _export_sidecar(path, target, options, screen)
     suffix = os.path.splitext(name)[1].lower()
     is_folder = suffix == "" or target.endswith("/")
@@ -153,11 +153,6 @@ def _label_options(label: Feature, names: Sequence[str]) -> list[str]:
         more = f" (all {len(names):,} classes, in the order of info --json)"
     absent = [set_column(label.name, "null", "absent")] if label.nullable else []
     return [*map(str, absent), f"{listed}{more}"]
-
-
-def is_sidecar(name: str) -> bool:
-    """Return whether a file of this name is one of those that follow from the manifest."""
-    return name in (CROISSANT, "schema.pbtxt") or name.endswith(LABEL_MAP)
 
 
 def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Screen) -> int:

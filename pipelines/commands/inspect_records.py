@@ -83,13 +83,12 @@ def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict
     features: dict[str, Any] = {}
     for name, feature in iter_features(example):
         kind, values = feature_values(feature)
-        features[name] = _json_values(kind, values)
+        features[name] = None if kind == "none" else [_json_value(value) for value in values]
     document["features"] = features
     return document
 
 
 def _files_of_no_dataset(path: str) -> list[str]:
-    """Return the TFRecord files of a folder on a disk that has no manifest; none of another path."""
     if not os.path.isdir(path) or any(
         os.path.exists(os.path.join(path, one)) for one in ("manifests", "manifest.json")
     ):
@@ -102,10 +101,7 @@ def _files_of_no_dataset(path: str) -> list[str]:
 
 
 def _records(path: str, split: str | None, files: Sequence[str], start: int) -> Iterator[ShownRecord]:
-    """Yield the records at a path, or of `files` in it, from number `start` on.
-
-    A dataset's are shown as their paths below its folder.
-    """
+    """Yield the records at a path, or of `files` in it, from number `start` on."""
     if files:
         if split is not None:
             raise UsageError(f"{printable_path(path)}: is no dataset, and has no splits; leave --split out")
@@ -142,12 +138,6 @@ def _shown(runs: Iterable[RecordRun], name: str) -> Iterator[ShownRecord]:
         numbers = range(run.first_record, run.first_record + len(run))
         for number, offset, payload in zip(numbers, run.offsets, run.payloads, strict=True):
             yield ShownRecord(number, name, int(offset), bytes(payload))
-
-
-def _json_values(kind: str, values: Sequence[int] | Sequence[float] | Sequence[bytes]) -> list[Any] | None:
-    if kind == "none":
-        return None
-    return [_json_value(value) for value in values]
 
 
 def _json_value(value: float | bytes) -> int | float | str | dict[str, str]:

@@ -212,7 +212,6 @@ def _stdout_is_closed() -> bool:
 
 
 def _output_failed(session: Session, error: OutputError) -> int:
-    """Report what was done, where standard output did not take what is printed of it."""
     discard_output()
     screen = session.screen
     line = f"error: standard output cannot be written: {error}; "
@@ -249,7 +248,6 @@ def _disk_failed(session: Session, trouble: DiskError) -> int:
 
 
 def _what_is_left(staging: str | None) -> str:
-    """Return what a stopped run leaves: nothing, staged work, or a generation that was committed just before."""
     if staging is None:
         return "nothing was committed"
     from ...transforms.dataset.storage.manifest_files import read_manifest

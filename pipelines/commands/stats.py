@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,13 +39,12 @@ from ...transforms.sources.registry.settings import Settings
 from ...transforms.sources.tfrecord.pieces import RecordsPiece
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..screens.summary_screen import MOST_FEATURES, name_text
-from ..workers.worker_processes import count_workers
+from ..workers.worker_processes import Spread
 
 if TYPE_CHECKING:
     from ..screens.summary_screen import Screen
 
-_PROCESSES_FROM_BYTES: Final = 96 << 20
-"""From here on two worker processes are faster than one: each takes half a second to start."""
+_SPREAD: Final = Spread(lambda file: file.bytes, from_bytes=96 << 20)
 
 
 _PROPOSED: Final = re.compile(r"(; such records have no schema; to keep them|, or make a new dataset of all)[^\n]*")
@@ -87,7 +86,6 @@ def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> in
 
 
 def _of_dataset(root: str, level: Level, *, write: bool) -> tuple[_Shown, list[str]]:
-    """Return the figures of a dataset, and the names of the files that were written."""
     opened = open_generation(root)
     root, manifest = opened.path, opened.manifest
     if manifest.schema is None:
@@ -98,7 +96,7 @@ def _of_dataset(root: str, level: Level, *, write: bool) -> tuple[_Shown, list[s
             files = {STATS_TFDV: statistics_file(known)}
             written = write_statistics(root, manifest, files) if write else []
             return _Shown(known, manifest.schema, manifest.generation), written
-        tally = count_records(counts := counts_of(root, manifest, level), level, _spread(counts))
+        tally = count_records(counts_of(root, manifest, level), level, _SPREAD)
     files = statistics_files(tally, manifest) if write else {}
     if write and not files:
         raise UsageError(f"{printable_path(root)}: its statistics are more than a file may hold; leave out --write")
@@ -116,7 +114,7 @@ def statistics_of(root: str, manifest: Manifest, level: Level, *, count: bool = 
     known = _known(root, manifest)
     if not count or (known is not None and (level == "basic" or known.level == "full")):
         return known
-    tally = count_records(counts := counts_of(root, manifest, level), level, _spread(counts))
+    tally = count_records(counts_of(root, manifest, level), level, _SPREAD)
     return tally.statistics(manifest.schema, manifest.labels)
 
 
@@ -150,22 +148,9 @@ def _of_files(path: str, level: Level) -> _Shown:
         for piece in survey.pieces
         if isinstance(piece, RecordsPiece)
     ]
-    tally: Tally = count_records(files, level, _spread(files))
+    tally: Tally = count_records(files, level, _SPREAD)
     notes = tuple(one for one in survey.warnings if one.startswith("feature "))
     return _Shown(tally.statistics(frozen.schema, frozen.labels), frozen.schema, notes=notes)
-
-
-def _spread(files: Sequence[FileCount]) -> Any:
-    workers = min(count_workers("auto"), len(files))
-    if workers < 2 or sum(file.bytes for file in files) < _PROCESSES_FROM_BYTES:
-        return map
-
-    def run(function: Callable[[FileCount], Tally], some: Iterable[FileCount]) -> Iterable[Tally]:
-        from ..workers.worker_processes import map_in_processes
-
-        return map_in_processes(function, list(some), workers)
-
-    return run
 
 
 def _document(path: str, shown: _Shown, written: Sequence[str]) -> Mapping[str, Any]:

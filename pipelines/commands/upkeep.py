@@ -1,12 +1,11 @@
-"""The commands that look after a dataset: `log`, `gc`, `index`, `verify` and `salvage`."""
+"""The commands that look after a dataset: `log`, `gc`, `index`, `verify`, `salvage` and `adopt`."""
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
@@ -24,12 +23,11 @@ from ...transforms.format.wording.printable import (
     printable,
     printable_path,
 )
-from ..workers.worker_processes import count_workers
+from ..workers.worker_processes import Spread
 
 if TYPE_CHECKING:
     from ...transforms.dataset.integrity.record_walk import DamagedRange
     from ...transforms.dataset.integrity.salvage import SalvageReport
-    from ...transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts
     from ...transforms.dataset.reading.count_records import MadeIndex
     from ..screens.summary_screen import Screen
 
@@ -190,34 +188,13 @@ def _numbers(numbers: tuple[int, ...]) -> str:
 # bytes take 10.5 s in one thread, 10.6 s in two, and 5.7 s in two processes.
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Applies a function to each shard, in as many worker processes if that is faster (None: all processors).
-
-    From `processes_from_bytes` on two are faster than one: each takes half a second to start, and reads 200 MB/s.
-    """
-
-    workers: int | None = None
-    processes_from_bytes: int = 192 << 20
-
-    def __call__(
-        self, function: Callable[[ShardCheck], ShardFacts], checks: Iterable[ShardCheck]
-    ) -> Iterable[ShardFacts]:
-        shards: Sequence[ShardCheck] = list(checks)
-        workers = min(self.workers or count_workers("auto"), len(shards))
-        size = sum(0 if shard.entry is None else shard.entry.bytes for shard in shards)
-        if workers < 2 or size < self.processes_from_bytes:
-            return map(function, shards)
-        from ..workers.worker_processes import map_in_processes
-
-        return map_in_processes(function, shards, workers)
-
-
 def verify_command(path: str, screen: Screen, *, quick: bool = False, run: Spread | None = None) -> int:
     """Print what is wrong with a dataset's folder or a TFRecord file; return 0, or 3 if anything is."""
     from ...transforms.dataset.integrity.verify import verify_dataset
 
-    report = verify_dataset(path, quick=quick, run=run or Spread())
+    report = verify_dataset(
+        path, quick=quick, run=run or Spread(lambda shard: 0 if shard.entry is None else shard.entry.bytes)
+    )
     screen.verified(report)
     return 0 if report.ok else DamageError.exit_code
 
@@ -284,3 +261,35 @@ def _loss(report: SalvageReport) -> str:
     if unknown:
         parts.append(f"what lay in {counted(len(unknown), 'range')} that cannot be read")
     return f"Lost: {', and '.join(parts)}{f' ({format_size(size)})' if size else ''}."
+
+
+# `adopt` makes a dataset of TFRecord files that any program wrote, where they are.
+
+
+def adopt_command(folder: str, name: str | None, split: str | None, screen: Screen) -> int:
+    from ..runs.adopt import adopt_files
+    from ..screens.summary_screen import print_shares
+    from ..screens.terminal import shown_path
+
+    folder, manifest, notes = adopt_files(folder, name=name, split=split, run=Spread(os.path.getsize))
+    screen.done = f"{shown_path(folder)} was adopted"
+    if screen.as_json:
+        splits = {key: {"records": one.records, "files": len(one.shards)} for key, one in manifest.splits.items()}
+        features = None if manifest.schema is None else len(manifest.schema)
+        screen.data({"path": printable_path(folder), "splits": splits, "features": features, "notes": list(notes)})
+        return 0
+    if screen.quiet:
+        return 0
+    size = format_size(sum(one.bytes for one in manifest.splits.values()))
+    files = counted(sum(len(one.shards) for one in manifest.splits.values()), "file")
+    records = counted(manifest.counts.written, "record")
+    screen.text(f"Adopted {shown_path(folder)}: {records} in {files}, {size}.", "bold green")
+    for key, one in manifest.splits.items():
+        screen.text(f"  {key}: {counted(one.records, 'record')} in {counted(len(one.shards), 'file')}")
+    print_shares(screen, manifest)
+    if manifest.schema is None:
+        screen.text("Its records are not all tf.train.Example, so there is no schema.", "yellow")
+    for note in notes:
+        screen.text(f"Note: {note}", "yellow")
+    screen.text(f"{Command('info', shown_path(folder))} shows its features.")
+    return 0

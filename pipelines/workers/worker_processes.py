@@ -23,8 +23,9 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from ...transforms.dataset.stage.task_stager import TaskResult
 from ...transforms.errors import RunError
@@ -251,11 +252,28 @@ def _load() -> None:
     """Do nothing: to unpickle this function a worker has loaded what it will need."""
 
 
-def map_in_processes(function: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
-    """Yield what the function gives for each item, in order, from processes of its own; they end with the caller.
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A map over files, in as many processes if that is faster; `size` gives the bytes of an item.
 
-    For work that holds the interpreter's lock, and takes and returns little.
+    From `from_bytes` on two processes are faster than one: each takes half a second to start, and reads 200 MB/s.
+    Without `workers` there are as many as processors.
     """
+
+    size: Callable[[Any], int]
+    from_bytes: int = 192 << 20
+    workers: int | None = None
+
+    def __call__(self, function: Callable[[T], R], items: Iterable[T]) -> Iterable[R]:
+        some = list(items)
+        workers = min(self.workers or count_workers("auto"), len(some))
+        if workers < 2 or sum(map(self.size, some)) < self.from_bytes:
+            return map(function, some)
+        return map_in_processes(function, some, workers)
+
+
+def map_in_processes(function: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
+    """Yield what the function gives for each item, in order, from processes of its own; they end with the caller."""
     from loky.process_executor import ProcessPoolExecutor
 
     with without_interrupts():

@@ -5,9 +5,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.commands.upkeep import Spread, verify_command
+from shardmill.pipelines.commands.upkeep import verify_command
 from shardmill.pipelines.screens.summary_screen import Screen
-from shardmill.pipelines.workers.worker_processes import map_in_processes
+from shardmill.pipelines.workers.worker_processes import Spread, map_in_processes
 from shardmill.transforms.errors import RunError
 
 pytestmark = pytest.mark.engine
@@ -28,7 +28,7 @@ def test_a_dataset_is_verified_in_processes_with_the_same_report(
 ) -> None:
     assert verify_command(str(dataset_with_damage), Screen()) == 3
     alone = capsys.readouterr().out
-    in_processes = Spread(workers=2, processes_from_bytes=0)
+    in_processes = Spread(lambda _: 0, from_bytes=0, workers=2)
     assert verify_command(str(dataset_with_damage), Screen(), run=in_processes) == 3
     assert capsys.readouterr().out == alone
     assert "record 1 at byte" in alone
