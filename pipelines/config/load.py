@@ -112,10 +112,7 @@ def _lay_annotations(
     held: Manifest | None,
     read_as: dict[str, Any] | None,
 ) -> None:
-    """Say of annotations that were found what is asked for, and in an append what its dataset remembers of its own.
-
-    A dataset remembers it as said of the pictures, which the section `read_as` is of.
-    """
+    """Say of annotations that were found what is asked for, and in an append what its dataset remembers of its own."""
     keys = form.options.model_fields.keys() if section["format"] in ANNOTATION_KINDS else set[str]()
     by_place = read_as is not None and "annotations" not in read_as
     known = held.conversion.get("input", {}).get("annotations", {}) if by_place and held is not None else {}
@@ -326,7 +323,6 @@ def _open(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[st
 
 
 def _apply_set(document: Document, text: str, cwd: str) -> None:
-    """Set what one `--set a.b=c` says in the document; what is wrong with it becomes a problem."""
     place = Place(f"--set {printable(text)}")
     path, value_text = split_set(text)
     if not path:
@@ -405,7 +401,6 @@ _SHORT: Final[dict[Path, str]] = {("image", "resize"): "size"}
 
 
 def _put(document: Document, path: Path, value: object, place: Place) -> None:
-    """Set a value, making the mappings on the way; a scalar on the way is a problem."""
     section: dict[str, Any] = document.values
     for depth, part in enumerate(path[:-1]):
         below = section.get(str(part))

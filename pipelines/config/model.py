@@ -52,7 +52,6 @@ else:
 
 
 def _options_of(value: object) -> object:
-    """Return a section as the options of its format; what is wrong with them is raised as pydantic does."""
     if isinstance(value, Options):
         return value
     name = value.get("format") if isinstance(value, dict) else None

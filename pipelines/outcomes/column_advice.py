@@ -119,7 +119,6 @@ def _name(target: pa.DataType) -> str:
 
 
 def _wider(target: pa.DataType, *, in_all: bool) -> Iterator[pa.DataType]:
-    """Yield the types that hold the cells of a type that were read, or any where none were."""
     wide = {_INTEGER: (_FLOAT,), _DATE: (_TIME,)}
     if in_all:
         yield from (one for one in _TYPES if one.id != target.id)

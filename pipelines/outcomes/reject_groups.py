@@ -175,7 +175,6 @@ def _group(key: tuple[str | None, str, str], found: _Found, advice: str) -> Reje
 
 
 def _advice(groups: Sequence[tuple[tuple[str | None, str, str], _Found]], run: RejectedRun) -> dict[str, str]:
-    """Return what reads each column most of whose rows are rejects, where its messages do not say it better."""
     columns: dict[str, dict[str, _Found]] = {}
     for (column, code, _), found in groups:
         if column is not None and found.values:
@@ -194,10 +193,7 @@ def _advice(groups: Sequence[tuple[tuple[str | None, str, str], _Found]], run: R
 
 
 def rejects_text(rows: int, by_code: Mapping[str, int], groups: Sequence[RejectGroup]) -> str:
-    """Return the counts of each code and the first 20 groups, a line for each value; a fix is in the first line.
-
-    Rejects are of so many `rows`.
-    """
+    """Return the counts of each code and the first 20 groups, a line for each value; a fix is in the first line."""
     counts = ", ".join(
         f"{code} {count:,}" for code, count in sorted(by_code.items(), key=lambda item: (-item[1], item[0]))
     )
@@ -233,7 +229,6 @@ def _group_lines(
 
 
 def _said_once(group: RejectGroup, message: str, reported: set[tuple[str | None, str, str]]) -> str:
-    """Return a message, without the fix where an earlier line of the column and code has it."""
     ends = [(group.column, group.code, end) for end in _ends(message)]
     fix = next((end for end in ends if end in reported), None)
     reported.update(ends)

@@ -173,10 +173,7 @@ def _merge(folder: str, *more: str) -> Command:
 
 
 def _files(folder: str, name: str | None, split: str | None) -> tuple[Listing, str]:
-    """Return the files of a folder, each with `split` if it is given, or with the split that its name states.
-
-    Also return their folder: in one of TFDS that of its only version.
-    """
+    """Return the files of a folder, each with `split` if it is given, or with the split that its name states."""
     where = printable_path(folder)
     if is_store_url(folder):
         raise TargetError(
@@ -299,7 +296,6 @@ def _check(folder: str, facts: Sequence[FileFacts]) -> None:
 
 
 def _no_examples(facts: Sequence[FileFacts]) -> Iterator[str]:
-    """Yield which files have records that are no Examples, how many, and the first one."""
     for found in [one for one in facts if one.seen.bad and not one.seen.is_foreign][:_SHOWN]:
         they = "is" if found.seen.bad == 1 else "are"
         yield (

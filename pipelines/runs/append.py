@@ -191,7 +191,6 @@ def _nothing_new(plan: AppendPlan, path: str, seconds: float) -> Summary:
 
 
 def _of_append(report: Report, plan: AppendPlan, detected: Sequence[str] = ()) -> Report:
-    """Return the report with what an append brings and leaves out, and what was detected as its config was loaded."""
     return replace(
         report,
         command="append",

@@ -132,7 +132,6 @@ def _rejects_of(done: Sequence[TaskResult]) -> tuple[str, ...]:
 
 
 def _usable(prepared: Prepared) -> tuple[tuple[TaskResult, ...], str | None]:
-    """Return the results that this run can use, and a note on what was found."""
     spec, plan = prepared.spec, prepared.plan
     total = len(plan.tasks)
     found = count_results(spec.storage, spec.staging)
@@ -167,7 +166,6 @@ def _without(plan: Plan, done: tuple[TaskResult, ...]) -> Plan:
 
 
 def _remove_outdated(prepared: Prepared) -> None:
-    """Remove what runs of this command have staged that no run can resume any more."""
     storage, stopped = prepared.spec.storage, prepared.stopped
     moved = [other.run_id for other in stopped.same if other.run_id != prepared.spec.run_id]
     for run_id in (*stopped.outdated, *moved):
@@ -228,10 +226,7 @@ def convert(
 def run_convert(
     conversion: Conversion, *, beam_options: Sequence[str] = (), watch: Watch | None = None
 ) -> Summary | Submitted:
-    """Run a conversion; `watch` shows the progress of the staging folder.
-
-    What is submitted and not waited for has no summary.
-    """
+    """Run a conversion; `watch` shows the progress of the staging folder."""
     started = time.monotonic()
     engine = engine_of(conversion.runner, beam_options)
     engine.check()

@@ -302,7 +302,7 @@ class _Sampler:
         pieces = plan.survey.pieces
         chosen, all_of_it = _places(plan)
         if chosen:
-            self._warm_up(pieces[chosen[0]])
+            next(self._blocks(pieces[chosen[0]]), None)  # not measured: it loads and compiles, once in a run
         places = []
         for number in chosen:
             place, ended = self._look(number, pieces[number], max(MOST_ROWS // len(chosen), 1))
@@ -311,10 +311,6 @@ class _Sampler:
         return Sample(
             tuple(places), self._seconds, tuple(self._rejects), tuple(self._payloads), all_of_it, self._observed
         )
-
-    def _warm_up(self, piece: Piece) -> None:
-        """Convert a batch that is not measured: what is loaded or compiled on the way is loaded once in a run."""
-        next(self._blocks(piece), None)
 
     def _blocks(self, piece: Piece) -> Iterator[Block]:
         prepared = self._prepared
@@ -353,10 +349,7 @@ class _Sampler:
 
 
 def _places(plan: Plan) -> tuple[list[int], bool]:
-    """Return the numbers of pieces from all over a source, and whether these are all of it.
-
-    The first pieces of the first files of a table are among them: planning looked at these too.
-    """
+    """Return the numbers of pieces from all over a source, and whether these are all of it."""
     pieces, most = plan.survey.pieces, PLACES_IN_STORES if _is_in_store(plan) else PLACES
     chosen = set(np.linspace(0, len(pieces) - 1, min(most, len(pieces))).round().astype(int).tolist())
     if isinstance(pieces, LazyPieces):
@@ -371,7 +364,6 @@ def _is_in_store(plan: Plan) -> bool:
 
 
 def _payloads(frames: Frames, most: int) -> list[bytes]:
-    """Return the first records of a block, without their framing."""
     if most <= 0 or not frames.records:
         return []
     ends = frames.ends[:most].tolist()

@@ -41,10 +41,7 @@ Command = Literal["merge", "rebuild"]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge that is ready to run.
-
-    `counted` is what is counted of all records.
-    """
+    """A merge that is ready to run."""
 
     command: Command
     conversion: Conversion
@@ -135,7 +132,6 @@ def _remembering(conversion: Conversion, manifests: Sequence[Manifest | None]) -
 
 
 def _change_classes(manifests: Sequence[Manifest | None]) -> bool:
-    """Return whether classes have other numbers in some of the datasets."""
     stated = [Stated("", None, one.labels) for one in manifests if one is not None]
     labels = joined_labels(stated)
     return any(renumbered(one, labels) for one in stated)

@@ -64,10 +64,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Progress of a run. Records of unfinished tasks are estimated from their bytes; `shards` are full ones.
-
-    `waiting` is what the engine waits for, and what to do about it.
-    """
+    """Progress of a run. Records of unfinished tasks are estimated from their bytes; `shards` are full ones."""
 
     phase: str
     tasks: int = 0

@@ -61,7 +61,7 @@ def html_page(facts: ReportFacts) -> str:
         features=features_of(statistics, manifest.schema),
         rejected=counted(facts.rejects.records, "row"),
         rejects=rejects_table(facts.rejects),
-        checks=checks_of(facts.checks),
+        checks=[_check(number, name, one) for number, found in facts.checks for name, one in found.items()],
         lineage=lineage_table(facts),
         made=made_by(facts),
     )
@@ -520,7 +520,6 @@ def _quantiles(one: FeatureFigures, time: TimeWords | None) -> str:
 
 
 def _are_all_different(one: FeatureFigures) -> bool:
-    """Return whether no value comes more often than others, as of ids."""
     return one.distinct is not None and one.distinct.count >= (1.0 if one.distinct.exact else 0.95) * one.values
 
 
@@ -584,10 +583,6 @@ class Check:
     title: str
     words: str
     lists: Sequence[tuple[str, Sequence[str]]] = ()
-
-
-def checks_of(checks: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Check]:
-    return [_check(generation, name, one) for generation, found in checks for name, one in found.items()]
 
 
 def _check(generation: int, name: str, check: Mapping[str, Any]) -> Check:

@@ -128,7 +128,6 @@ def _rejected(terminal: Terminal, summary: Summary) -> None:
 
 
 def _ending(terminal: Terminal, summary: Summary) -> None:
-    """Print what earlier runs left, and how long it took and how fast it was, where that means something."""
     if summary.left_behind:
         where = shown_path(summary.path)
         terminal.text(
@@ -148,7 +147,6 @@ def _ending(terminal: Terminal, summary: Summary) -> None:
 
 
 def _splits(terminal: Terminal, manifest: Manifest, *, grown: bool = False) -> None:
-    """Print the splits of a dataset; of one that has `grown` also what its latest generation added to each."""
     in_all = " in all" if grown else ""
     titles = ("split", *(["added"] if grown else []), *(f"{what}{in_all}" for what in ("records", "shards", "bytes")))
     table = plain_table(*titles, "shard sizes")
@@ -170,7 +168,6 @@ def print_shares(terminal: Terminal, manifest: Manifest) -> None:
 
 
 def _classes(terminal: Terminal, summary: Summary) -> None:
-    """Print the records of the first classes of each label, in the order of their numbers."""
     for feature, by_split in summary.class_counts.items():
         names = [name for name in summary.manifest.labels[feature] if not name.startswith("_unused_")]
         shown = []

@@ -493,10 +493,7 @@ def _webp_canvas(data: Content, size: int) -> ImageFacts:
 
 
 def _webp_picture(data: Content, position: int) -> tuple[int, int, bool]:
-    """Return width, height and alpha of the VP8 or VP8L chunk at a position.
-
-    A `struct.error` if the file ends in its header.
-    """
+    """Return width, height and alpha of the VP8 or VP8L chunk at a position."""
     kind, size = _WEBP_CHUNK(data, position)
     if kind == b"VP8L":
         signature, bits = _LOSSLESS(data, position + 8)

@@ -145,7 +145,6 @@ def _check_port(option: str, port: int) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what a cluster of before left in its folder, and nothing else."""
     names = set(os.listdir(folder)) if folder.is_dir() else set()
     if names and _SETTINGS not in names:
         raise UsageError(f"{folder}: holds {min(names)}, and no cluster; name a folder that is empty, or not there yet")

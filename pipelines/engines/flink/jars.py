@@ -153,7 +153,6 @@ def _install(mvn: str, target: Path, tell: Callable[[str], None]) -> bool:
 
 
 def _put(fetched: Path, target: Path) -> None:
-    """Move the folder to its name, in the place of one that was damaged."""
     if target.exists():
         shutil.rmtree(target)
     fetched.rename(target)
@@ -207,8 +206,6 @@ def _project() -> str:
 
 
 def _wrong_jars(folder: Path) -> list[str]:
-    """Return the names of pinned jars that are missing in a folder, or differ."""
-
     def is_wrong(jar: Jar) -> bool:
         try:
             with (folder / jar.name).open("rb") as file:

@@ -6,7 +6,7 @@
 
 The job server lives as long as the run: it is ended with it, and by the system if the command is killed.
 
-    count_on    how far the job is, and whether it waits for slots           for the line of progress
+    count       how far the job is, and whether it waits for slots           for the line of progress
     JobWatch    an error that no retry can fix, or a cluster that is gone    ends the run at once
 """
 
@@ -72,7 +72,9 @@ class FlinkEngine(Engine):
         run_on(pipeline, prepared, processes if self.runner.is_embedded else None)
 
     def count(self, name: str) -> Count | None:
-        return count_on(self.runner, name)
+        if self.runner.is_embedded:  # it cannot be asked
+            return None
+        return ThrottledCount(lambda: counted(FlinkRest(self.runner.master), name))
 
 
 _FLINK_OPTIONS: Final = frozenset({
@@ -314,16 +316,8 @@ _MORE_SLOTS: Final = (
 )
 
 
-def count_on(runner: FlinkRunner, job: str) -> Count | None:
-    """Return what asks a cluster how far a job is; None for an embedded Flink, which cannot be asked."""
-    return None if runner.is_embedded else ThrottledCount(lambda: counted(FlinkRest(runner.master), job))
-
-
 def counted(rest: FlinkRest, name: str) -> Counted | None:
-    """Return Beam's metrics of the job of a name, and what it waits for; None where there is none, or no answer.
-
-    Flink has the metrics of the slots that are done with their tasks.
-    """
+    """Return Beam's metrics of the job of a name, and what it waits for; None where there is none, or no answer."""
     from ....transforms.write import METRICS
 
     try:

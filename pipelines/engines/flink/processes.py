@@ -144,7 +144,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _command_line(pid: int) -> str:
-    """Return the command line of a process; of one that ended, or is about to, the empty text."""
     if Path("/proc/self/cmdline").exists():
         try:
             return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")

@@ -163,10 +163,7 @@ def serve(port: int) -> None:
 
 
 def work(worker: str, endpoint: str, parent: int, connected: int) -> None:
-    """Work until the task manager disconnects; what is half done then is void, and ends too.
-
-    A byte to the descriptor `connected` tells the pool that there is a connection.
-    """
+    """Work until the task manager disconnects; what is half done then is void, and ends too."""
     end_with(parent)
     collect_rarely()
     keep_freed_memory()

@@ -184,7 +184,6 @@ def _changed(ranges: Sequence[ReadRange], info: EntryInfo) -> str | None:
 
 
 def _check_result(result: TaskResult) -> list[str]:
-    """Check what the stage step saw of one task against the counts of its blocks and of its reader."""
     problems = []
     written = sum(row.written for row in result.counts)
     rejected = sum(row.rejected for row in result.counts)
@@ -428,6 +427,5 @@ def read_rejects(root: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
 
 
 def _place_of(root: str, manifest: Manifest, path: str | None, name: str) -> str | None:
-    """Return where a list of a generation is: in staging until it is published."""
     staged, storage = f"{manifest.run.staging}/{name}", storage_at(root)
     return staged if path is not None and not storage.lies_at(path) and storage.lies_at(staged) else path

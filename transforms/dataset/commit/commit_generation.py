@@ -335,7 +335,6 @@ def _stage_sidecars(
     statistics: Mapping[str, bytes],
     kept: Sequence[str] = (),
 ) -> Manifest:
-    """Write the sidecars into staging, and return the manifest that names them, and the `kept` ones of before."""
     files = {**sidecar_files(manifest, spec.sidecars, image_formats), **statistics}
     for name, data in files.items():
         spec.storage.replace(staged_sidecar(manifest.run.staging, name), data)

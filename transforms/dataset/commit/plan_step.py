@@ -248,10 +248,7 @@ _ObservedFile = tuple[str, Mapping[str, Went], Sequence[Callable[[], LeftOut | N
 
 
 class _ObservedFiles(Sequence[bytes]):
-    """The files that an observer has left of some tasks, each read when it is asked for; the last one is kept.
-
-    A file has a path, where records of its task went that were set aside, and what is left out of it.
-    """
+    """The files that an observer has left of some tasks, each read when it is asked for; the last one is kept."""
 
     def __init__(self, spec: DatasetSpec, observer: Observer, files: Sequence[_ObservedFile]) -> None:
         self._spec, self._observer, self._files = spec, observer, files
@@ -389,7 +386,6 @@ def leave_out(spec: DatasetSpec, result: TaskResult, left: LeftOut) -> TaskResul
 
 
 def _without(spec: DatasetSpec, split: SplitParts, name: str, numbers: npt.NDArray[np.int64]) -> SplitParts:
-    """Write the parts of a split without the records of these numbers, counted from 0 over all of them."""
     first = 0
     with new_parts(spec, split.parts[0].task) as kept:
         for part in split.parts:
@@ -438,7 +434,6 @@ def _index_shard(spec: DatasetSpec, job: ShardJob) -> None:
 
 
 def _offsets(spec: DatasetSpec, job: ShardJob) -> I64:
-    """Return where the records of a shard begin, and its size, from the files beside its parts."""
     found, at = [np.zeros(1, np.int64)], 0
     for piece in job.ranges:
         found.append(_ends_in(spec, piece) + at)

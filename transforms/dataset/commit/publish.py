@@ -240,7 +240,6 @@ def _complete(storage: Storage, commit: Commit) -> None:
 
 
 def _publish_older(storage: Storage, latest: Manifest) -> list[Move]:
-    """Make, and return, the moves of earlier generations whose runs have not made them yet, or died before."""
     made: list[Move] = []
     for manifest in _staged_lineage(storage, latest):
         if manifest.generation != latest.generation:
@@ -253,7 +252,6 @@ def _publish_older(storage: Storage, latest: Manifest) -> list[Move]:
 
 
 def _staged_lineage(storage: Storage, latest: Manifest) -> Iterator[Manifest]:
-    """Yield the generations of a dataset's lineage whose runs still have a staging folder, the latest first."""
     left = {f"{STAGING_FOLDER}/{name}" for name in storage.list(STAGING_FOLDER) if "." not in name}
     generations = lineage(storage.root, latest)
     while left and (manifest := next(generations, None)) is not None:
@@ -461,7 +459,7 @@ def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
             f"{spec.path} holds dataset {latest.name}, generation {latest.generation}, from another source or config; "
             f"{spec.ways_out}"
         )
-    _check_writable(spec, clear=clear)
+    prepare_folder(spec, clear=clear)
     return None
 
 
@@ -482,14 +480,7 @@ def _foreign_names(spec: DatasetSpec) -> list[str]:
 
 
 def prepare_folder(spec: DatasetSpec, *, clear: bool = True) -> None:
-    """Clear the staging folder of a failed run, if `clear`, and prove that files can be made and linked in it.
-
-    What an earlier run left half published has been completed before this run was planned.
-    """
-    _check_writable(spec, clear=clear)
-
-
-def _check_writable(spec: DatasetSpec, *, clear: bool) -> None:
+    """Clear the staging folder of a failed run, if `clear`, and prove that files can be made and linked in it."""
     probe = f"{spec.staging}/probe"
     try:
         if clear:
@@ -520,7 +511,6 @@ def _check_conditions(spec: DatasetSpec, storage: ObjectStorage, probe: str) -> 
 
 
 def _ignored_condition(storage: ObjectStorage, probe: str, other: str) -> str | None:
-    """Return the condition that the store takes no notice of, None if it keeps all of them."""
     first = storage.put_if_absent(probe, b"first")
     seen = storage.version(probe)
     if storage.put_if_absent(probe, b"second") or not first:

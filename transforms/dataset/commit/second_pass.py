@@ -120,7 +120,7 @@ def lost_between(spec: DatasetSpec, first: Sequence[TaskResult], second: Sequenc
     Where records are left out, only their number is compared: the digest of those is not known.
     """
     (records, digest), (found, found_digest) = _sum(first), _sum(second)
-    gone = left_out_in_all(spec)
+    gone = sum(count for _, count in _document(spec)["dropped"])
     if found + gone == records and (gone or found_digest == digest):
         return None
     out = f" and {gone} left out" if gone else ""
@@ -233,7 +233,8 @@ class SpilledFiles:
                     self._copied[one.path] = copied
             self._files.append((one, index))
             if one.gone is not None:
-                self._gone[one.path] = read_left_out(spec, one.gone)
+                gone = spec.storage.read(f"{spec.staging}/{one.gone}")
+                self._gone[one.path] = np.frombuffer(gone, "<u4").astype(np.uint64)
 
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
@@ -443,14 +444,6 @@ def left_out_of(spec: DatasetSpec, split: str) -> dict[int, tuple[str, int]]:
     """Return where the numbers of the records are that are left out of a split, by task, and how many these are."""
     found = _document(spec)["left_out"]
     return {int(task): (path, count) for task, all_ in found.items() for name, path, count in all_ if name == split}
-
-
-def left_out_in_all(spec: DatasetSpec) -> int:
-    return sum(count for _, count in _document(spec)["dropped"])
-
-
-def read_left_out(spec: DatasetSpec, path: str) -> npt.NDArray[np.uint64]:
-    return np.frombuffer(spec.storage.read(f"{spec.staging}/{path}"), "<u4").astype(np.uint64)
 
 
 def _document(spec: DatasetSpec) -> dict[str, Any]:

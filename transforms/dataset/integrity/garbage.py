@@ -184,7 +184,6 @@ def _kept(root: str, keep: int | None, search: _Search, *, only_staged: bool) ->
 
 
 def _names(manifest: Manifest) -> Iterator[str]:
-    """Yield the paths of all files of a generation, but for the parts of its manifest."""
     yield generation_file("manifests", manifest.generation, "json")
     yield from (path for path in (manifest.source.list, manifest.rejects.path) if path is not None)
     yield from manifest.sidecars
@@ -209,17 +208,14 @@ class _Search:
         self.live = 0
 
     def listing(self) -> list[str]:
-        """Return the regular files of the folders that a dataset has, but for staging."""
         for folder in _LISTED:
             self._files |= {path: status for path, status in _entries(self._storage, folder) if status.is_file}
         return list(self._files)
 
     def is_old(self, path: str) -> bool:
-        """Return whether a listed file, and its name, have not changed for long enough."""
         return path in self._files and self._age(self._files[path]) >= self._older_than
 
     def unnamed(self, listed: Sequence[str], kept: Sequence[Manifest], dropped: Sequence[int]) -> list[Garbage]:
-        """Return the files of our names that no kept generation has."""
         needed = {"manifest.json", *self.parts.named}.union(*map(_names, kept))
         known = set[str]().union(*(_names_of_dropped(self._storage.root, number, self.parts) for number in dropped))
         known |= self.parts.named
@@ -244,10 +240,7 @@ class _Search:
         return found
 
     def remove_files(self, found: Sequence[Garbage]) -> list[Garbage]:
-        """Remove files; return those that are gone. Manifests go first, for good: none is left that names what is not.
-
-        A name that is another file's by now stays: it was published meanwhile.
-        """
+        """Remove files; return those that are gone. Manifests go first: none is left that names what is not."""
         gone = self._removed(item.path for item in found if _MANIFEST.fullmatch(item.path))
         if gone:
             self._storage.sync("manifests")
@@ -274,7 +267,6 @@ class _Search:
         return gone
 
     def _named_since(self) -> set[str]:
-        """Return the parts that generations name which have come since the first look."""
         new = set(list_generations(self._storage.root)) - self.generations
         documents = (self._storage.read(generation_file("manifests", number, "json")) for number in new)
         return set[str]().union(*map(parts_named_in, documents))
@@ -290,7 +282,6 @@ class _Search:
         return gone
 
     def staged(self, name: str, *, delete: bool) -> list[Garbage]:
-        """Return an entry of the staging folder if it may go, after its removal if that is asked for."""
         path, run_id = f"{STAGING_FOLDER}/{name}", name.removesuffix(".lock")
         status = self._status(path)
         if status is None:  # its run ended

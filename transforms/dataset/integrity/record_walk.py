@@ -303,10 +303,7 @@ class RecordWalk:
         return None
 
     def _headers(self, start: int, end: int | None = None) -> Iterator[int]:
-        """Yield where headers are from `start` on, those before `end` (None: the end of the file).
-
-        Without an end, what is before the place that was reached need not be kept.
-        """
+        """Yield where headers are from `start` on, those before `end` (None: the end of the file)."""
         step = _FIRST_STEP
         while (end is None or start + HEADER_BYTES <= end) and self._need(start + HEADER_BYTES):
             self._need(start + step + HEADER_BYTES)
@@ -367,7 +364,6 @@ def is_compressed(path: Path) -> bool:
 
 
 def _tell_form(file: FileIO, name: bytes) -> Form | None:
-    """Return how a file is compressed, of which the first bytes may be damaged."""
     form = tell_form(file, 0)
     if name.endswith(b".gz"):
         return form or (None if is_record_header(file.read(HEADER_BYTES)) else "gzip")

@@ -150,7 +150,6 @@ def _goes_on(last: DamagedRange, damage: DamagedRange) -> bool:
 
 
 def _stated_records(path: str) -> int | None:
-    """Return how many records the manifest of the folder states for a file; None if there is none, or it is damaged."""
     root, name = os.path.split(path)
     try:
         manifest = read_manifest(root or ".")

@@ -171,7 +171,6 @@ def _needed(manifests: Iterable[Manifest]) -> set[int]:
 
 
 def _lineage(latest: Manifest, manifests: Iterable[Manifest]) -> Iterator[Manifest]:
-    """Yield the latest generation and those that it was made from, as far as their manifests can be read."""
     known = {manifest.generation: manifest for manifest in manifests}
     manifest: Manifest | None = latest
     while manifest is not None:
@@ -186,10 +185,7 @@ def _gaps(known: Sequence[int]) -> list[int]:
 
 
 def _shard_checks(root: str, manifest: Manifest, *, quick: bool) -> tuple[list[ShardCheck], list[Finding]]:
-    """Return what to verify of each shard, and those that are not there.
-
-    For a quick look at a store, what its lists tell is asked no more, and checksums that they do not tell many at once.
-    """
+    """Return what to verify of each shard, and those that are not there."""
     storage = storage_at(root)
     entries = {shard: split.unit_bytes for split in manifest.splits.values() for shard in split.shards}
     places = list(locate_shards(root, manifest, entries))
@@ -269,10 +265,7 @@ def _image_formats(manifest: Manifest, facts: dict[str, ShardFacts]) -> frozense
 
 
 def size_breaches(shards: Sequence[ShardEntry], shard_size: int, unit_bytes: int) -> Iterator[tuple[str, str]]:
-    """Yield the path of each shard whose size breaks the promise, and how; all of one split and generation, in order.
-
-    `unit_bytes` is the split's, as the manifest states it.
-    """
+    """Yield the path of each shard whose size breaks the promise, and how; all are of one split and generation."""
     unit = max(unit_bytes, -(-shard_size // 256))
     least = shard_size - unit
     oversize = unit > shard_size or any(shard.records == 1 and shard.bytes > shard_size for shard in shards)
@@ -358,10 +351,7 @@ def manifest_findings(root: str, manifests: Sequence[Manifest]) -> Iterator[Find
 def stray_findings(
     root: str, manifests: Sequence[Manifest], parts: Collection[str] = ()
 ) -> tuple[list[Finding], list[str]]:
-    """Return the files that no generation names: those that pass for a part of the dataset, and notes on others.
-
-    `parts` are those of all the generations' manifests.
-    """
+    """Return the files that no generation names: those that pass for a part of the dataset, and notes on others."""
     named = _named_files(root, manifests).union(parts)
     findings, notes = [], []
     storage = storage_at(root)
@@ -416,7 +406,6 @@ def _same(root: str, path: str, expected: Collection[bytes]) -> Iterator[str]:
 
 
 def _statistics(root: str, path: str, manifest: Manifest) -> Iterator[str]:
-    """Check that the figures are of the records that the manifest states, and follow from what was counted."""
     check_regular(root, path)
     try:
         tally = read_tally(root, manifest)

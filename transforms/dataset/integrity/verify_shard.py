@@ -292,7 +292,6 @@ class _Shard:
         self.add(reason, run.first_record + row, int(run.offsets[row]))
 
     def check_indexes(self) -> None:
-        """Check the indexes against the records, if all of these can be found."""
         if not self.check.indexes or self.torn:
             return
         offsets = np.concatenate([np.zeros(1, np.int64), *self.ends])

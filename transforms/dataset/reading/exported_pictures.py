@@ -93,7 +93,6 @@ class PictureFolder:
         ]
 
     def _folder(self, picture: Picture, name: str | None, facts: Mapping[str, Any]) -> str | None:
-        """Return the folder of a picture that does not stay in its own: that of its class, or of its feature."""
         if picture != self.plan.pictures[0]:
             return None if name is not None and "/" in name else safe_name(picture.stem)
         of_class = None if self.plan.class_name is None else facts[self.plan.class_name]

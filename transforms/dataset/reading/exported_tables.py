@@ -190,7 +190,6 @@ def _has_times(kind: pa.DataType) -> bool:
 
 
 def _holds(kind: pa.DataType, *tests: Callable[[pa.DataType], bool]) -> bool:
-    """Return whether a type, or one within it, passes a test."""
     kind = stored_type(kind)
     children = (kind.field(index).type for index in range(kind.num_fields))
     return any(test(kind) for test in tests) or any(_holds(child, *tests) for child in children)
@@ -245,10 +244,7 @@ def write_parquet(rows: ExportedRows, file: BinaryIO) -> None:
 
 
 def _for_parquet(field: pa.Field) -> pa.Field:
-    """Return a field whose values pyarrow itself reads back: it refuses lists of a fixed size where some are null.
-
-    Within lists there are no nulls.
-    """
+    """Return a field whose values pyarrow itself reads back: it refuses lists of a fixed size where some are null."""
     if types.is_fixed_size_list(field.type) and field.nullable:
         return field.with_type(pa.list_(field.type.value_field))
     if types.is_struct(field.type):

@@ -220,7 +220,6 @@ def _masked(values: pa.Array, mask: pa.Array) -> pa.Array:
 
 
 def _named(values: pa.Array, part: _Part, where: str) -> pa.Array:
-    """Return the numbers of classes with their names: as a dictionary, of which they are the indices."""
     numbers = values.values if pa.types.is_list(values.type) else values
     assert part.names is not None
     if part.field.nullable and numbers is values:
@@ -416,7 +415,7 @@ def time_of(kind: pa.DataType) -> Callable[[int], Any] | None:
     (datetime.datetime(1970, 1, 2, 0, 0), datetime.date(1970, 1, 2), None)
     """
     if types.is_date32(kind):
-        return _day
+        return lambda number: date.fromordinal(_EPOCH_DAY + number)
     step = None if types.is_date64(kind) or types.is_interval(kind) else _STEPS.get(kind.unit)
     if step is None:
         return None
@@ -429,10 +428,6 @@ def time_of(kind: pa.DataType) -> Callable[[int], Any] | None:
     zone = pa.array(np.zeros(1, np.int64)).view(kind)[0].as_py().tzinfo
     epoch = _EPOCH.replace(tzinfo=UTC)
     return lambda number: (epoch + number * step).astimezone(zone)
-
-
-def _day(number: int) -> date:
-    return date.fromordinal(_EPOCH_DAY + number)
 
 
 def _time_of_day(since_midnight: timedelta) -> time:

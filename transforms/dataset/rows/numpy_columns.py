@@ -266,7 +266,6 @@ def _presents(name: str, column: pa.Array, *, may_be_null: bool) -> Iterator[tup
 
 
 def _fills(name: str, kind: pa.DataType) -> dict[str, object]:
-    """Return what stands for nulls among objects, by the names that `_converted` gives."""
     if types.is_map(kind):
         return _fills(f"{name}/key", kind.key_type) | _fills(f"{name}/value", kind.item_type)
     if types.is_struct(kind):

@@ -428,10 +428,7 @@ class RecordAccess:
         )
 
     def _indexed(self, entry: ShardEntry) -> tuple[str, I64 | None]:
-        """Return how an index of a shard is made again, and where the records begin by it; None where it has none.
-
-        An index that `shardmill index` has made is there, though the manifest does not name it.
-        """
+        """Return how an index of a shard is made again, and where the records begin by it; None where it has none."""
         storage = storage_at(self._path)
         for kind in ("binary", "text"):
             path = index_path(entry.path, kind)

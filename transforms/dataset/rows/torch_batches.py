@@ -152,7 +152,6 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         return EpochBatches(len(self._rows), one.batch_rows, one.rank, one.world, self._even, start)
 
     def _left(self) -> int:
-        """Return the batches of this rank from where the epoch began or goes on."""
         return len(self._batches(self._position.start))
 
     @property

@@ -75,7 +75,6 @@ class _Lists:
         self._final = dict(storage.entries(""))
 
     def place_of(self, entry: ShardEntry) -> ShardPlace | None:
-        """Return where a shard is; None where the lists do not tell."""
         final = self._final.get(entry.path)
         if entry.generation == self._manifest.generation or final is None or final.size != entry.bytes:
             staging, names = self._staged_by(entry.generation)

@@ -272,7 +272,6 @@ class ColumnSplits(Splitter):
         return bool(types.is_boolean(arrow_type_of(feature)))
 
     def _texts(self, given: Candidates) -> tuple[list[str], I64]:
-        """Return the values that occur, as text, and which of them each row has."""
         column, rows = given.columns[self.column], given.rows
         if column.kind == "int64":
             found, values = np.unique(column.values, return_inverse=True)

@@ -351,7 +351,6 @@ def _place(firsts: npt.NDArray[np.int64], mark: int) -> tuple[int, int]:
 
 
 def _nearest(marks: npt.NDArray[np.int64], first: int, start: int, end: int) -> int:
-    """Return the mark nearest the middle between start and end; of two as near, the earlier one."""
     above = max(int(np.searchsorted(marks, -(-(start + end) // 2))), first)
     if above > first and (start + end) - 2 * int(marks[above - 1]) <= 2 * int(marks[above]) - (start + end):
         return above - 1
@@ -359,7 +358,6 @@ def _nearest(marks: npt.NDArray[np.int64], first: int, start: int, end: int) -> 
 
 
 def _between(pool: Sequence[Part], first: tuple[int, int], stop: tuple[int, int]) -> PlannedShard:
-    """Return the shard that ends at the cut point `stop` and begins where the one before `first` ended."""
     part, index = first
     last_part, last_index = stop
     ranges: list[PartRange] = []

@@ -186,7 +186,6 @@ class _Sample:
 
 
 def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the bytes of output of each piece, and the rows of all of them."""
     if isinstance(survey.pieces, LazyPieces):
         return (survey.pieces.outputs * sample.growth).astype(np.int64), round(survey.pieces.rows * sample.kept)
     bytes_a_row, expansion = sample.bytes_a_row, sample.expansion
@@ -258,7 +257,6 @@ def amounts_of(block: Block, *, gzip: bool) -> dict[str, Amount]:
 
 
 def _sampled_pieces(survey: Survey) -> list[Piece]:
-    """Return the pieces to sample: none of a source that knows its sizes, but where these change some from all over."""
     pieces = survey.pieces
     if not isinstance(pieces, LazyPieces):
         return first_pieces(survey)
@@ -459,10 +457,7 @@ def entries_in_files(spec: DatasetSpec, limits: PlanLimits = _LIMITS) -> Dataset
 
 
 def tasks_in_files(spec: DatasetSpec, tasks: Sequence[Task], limits: PlanLimits = _LIMITS) -> tuple[Task, ...]:
-    """Return the tasks with their pieces in files, if they are much text; else as they are.
-
-    They are gone through once, a few files at a time.
-    """
+    """Return the tasks with their pieces in files, if they are much text; else as they are."""
     packed = ((task, encode_pieces(task.pieces)) for task in tasks)
     files = _filled(packed, limits.in_file)
     first = next(files, [])

@@ -191,7 +191,6 @@ def _of_fasttext(paths: Sequence[str], call: Call, pattern: str, splits: Sequenc
 
 
 def _of_lines(row: str, chosen: str, paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str]) -> Python:
-    """Return the call that converts a `row` of each `line` of some files, of their splits if they have some."""
     files, split, each = _files_and_splits(paths, pattern, splits)
     return call.of_data(
         f"({{{split}{row}}} {each}for line in fileinput.input({files}){chosen})",
@@ -200,7 +199,6 @@ def _of_lines(row: str, chosen: str, paths: Sequence[str], call: Call, pattern: 
 
 
 def _files_and_splits(paths: Sequence[str], pattern: str, splits: Sequence[str]) -> tuple[str, str, str]:
-    """Return the expression of some files, and where they have splits the cell and the loop that give these."""
     of_splits: dict[str, list[str]] = {}
     for one, path in zip(splits, paths, strict=bool(splits)):
         of_splits.setdefault(one, []).append(path)

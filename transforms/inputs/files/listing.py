@@ -366,10 +366,7 @@ def _add_some(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Found
 
 
 def _names_in(folder: bytes, name: str) -> tuple[list[bytes], dict[bytes, list[bytes]]]:
-    """Return the names of folders in a folder, and of files by what is behind their last dot; of all but skipped ones.
-
-    There may be a million.
-    """
+    """Return the names of folders in a folder, and of files by what is behind their last dot, without skipped ones."""
     folders, by_end = list[bytes](), defaultdict[bytes, list[bytes]](list)
     try:
         with os.scandir(folder) as scan:

@@ -238,10 +238,7 @@ def part_pattern(part: str) -> str:
 def _files_below(
     prefix: str, infos: Iterable[ObjectInfo], suffixes: tuple[str, ...], found: FoundObjects, begin: int
 ) -> Iterator[ObjectInfo]:
-    """Yield the objects below a folder that have a suffix; hidden names, datasets and others are counted.
-
-    Globs of what is ignored are of the keys from `begin` on.
-    """
+    """Yield the objects below a folder that have a suffix; hidden names, datasets and others are counted."""
     listed = [info for info in infos if not info.key.endswith("/")]
     datasets = dataset_folders(info.key for info in listed)
     passed: set[str] = set()

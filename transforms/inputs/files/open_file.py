@@ -119,10 +119,7 @@ def read_at(opened: OpenFile) -> ReadAt:
 
 
 def expect(opened: OpenFile, ranges: Iterable[tuple[int, int]], *, in_turn: bool = False) -> None:
-    """Announce what will be read: (start, stop) each, from front to back, or several of them `in_turn`.
-
-    The kernel reads local files ahead by itself.
-    """
+    """Announce what will be read: (start, stop) each, from front to back, or several of them `in_turn`."""
     if not isinstance(opened, _LOCAL):
         opened.expect(ranges, in_turn=in_turn)
 

@@ -161,7 +161,6 @@ def _read(entry: SourceEntry, only: str) -> tuple[BoxColumns, list[_Row], list[s
 
 
 def _numbers(row: Mapping[str, str | None], columns: BoxColumns) -> tuple[float, ...] | None:
-    """Return the numbers of a box, None where its cells are empty; fewer than four where they are none."""
     cells = [(row[name] or "").strip() for name in columns.box]
     if len(cells) == 1:
         cells = re.split(r"[\s,;]+", cells[0].strip("[]() "))
@@ -187,10 +186,7 @@ class _Pictures:
     names: dict[str, list[str]] = field(default_factory=dict)
 
     def named(self, value: str, table: str) -> str:
-        """Return the path of a picture that a row of a table names: below its folder, one of its name, or the root.
-
-        Without a folder it may be in any other one, but for that of another split.
-        """
+        """Return the path of a picture that a row of a table names: below its folder, one of its name, or the root."""
         value = value.replace("\\", "/").removeprefix("./")
         folder, stem = os.path.dirname(table), os.path.splitext(os.path.basename(table))[0]
         for start in dict.fromkeys((folder, os.path.join(folder, stem), stem, "")):

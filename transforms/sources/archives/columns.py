@@ -270,7 +270,6 @@ def _refuse_types(found: Found, wanted: Wanted, bytes_of_members: Iterable[str])
 
 
 def _names(found: Found, folders: Folders, texts: Iterable[str]) -> list[str]:
-    """Return the names of all columns: members, fields of JSON, the key, and the class that folders say."""
     named = [*(one for one, is_ in found.columns.items() if is_.form is not Form.JSON)]
     named += [one for one in texts if one not in found.columns or found.columns[one].form is Form.JSON]
     named += [] if found.pictures_alone else [KEY]
@@ -287,7 +286,6 @@ def _refuse_twins(names: Sequence[str], found: Found) -> None:
 
 
 def _class_numbers(one: ColumnEvidence | None, wanted: Wanted) -> tuple[str, ...]:
-    """Return the names of the classes that `.cls` members number from 0, none where they are no such numbers."""
     if one is None or CLASS in wanted.rules or wanted.infer == "none" or CLASS in wanted.numbers:
         return ()
     known = () if wanted.labels is None else wanted.labels.get(CLASS, ())
@@ -304,7 +302,6 @@ def _class_numbers(one: ColumnEvidence | None, wanted: Wanted) -> tuple[str, ...
 
 
 def _as_label(features: list[Feature], choices: list[Choice], names: Sequence[str], found: Found) -> None:
-    """Make classes of the numbers in `.cls` members."""
     index = next(i for i, one in enumerate(features) if one.name == CLASS)
     old = features[index]
     features[index] = Feature(CLASS, "int64", "label", nullable=old.nullable, labels=labels_file_name(CLASS))

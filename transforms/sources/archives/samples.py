@@ -147,10 +147,7 @@ class Naming:
         return {}
 
     def column_of(self, suffix: bytes) -> MemberColumn | None:
-        """Return the column of members with a suffix, in lower case and without its first dot; None if it is not UTF-8.
-
-        So many are remembered as an archive may have.
-        """
+        """Return the column of members with a suffix, in lower case, without its first dot; None if not UTF-8."""
         if suffix not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()

@@ -305,7 +305,6 @@ class ArchiveSource(FileSource):
         raise SourceError(entry.name, f"holds {what}, read from folders alone; unpack it first: {unpack}; {means}")
 
     def _unpacked(self, files: Sequence[str], archives: Sequence[ArchiveEvidence]) -> str:
-        """Return the commands that unpack archives, into one folder where they hold different folders, and read it."""
         stems = [os.path.join(os.path.dirname(one), os.path.basename(one).partition(".")[0]) for one in files]
         root = stems[0] if len(stems) == 1 else os.path.join(os.path.dirname(files[0]), "unpacked")
         said = [{one.export[1].rpartition(b"/")[0]} if one.export else one.folders or () for one in archives]
@@ -414,7 +413,6 @@ def _no_sample(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidenc
 
 
 def _warnings(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence], found: Found) -> tuple[str, ...]:
-    """Return what a user should know of archives: what is damaged, empty, passed over, or lacks members."""
     warnings = []
     for entry, one in zip(entries, archives, strict=True):
         if one.damage is not None:

@@ -111,7 +111,6 @@ class ImageSource(FileSource):
 
     @property
     def _labels(self) -> list[str] | None:
-        """The classes in their order, None for those that folders name."""
         return self.options.labels if isinstance(self.options.labels, list) else None
 
     @property
@@ -268,7 +267,6 @@ class ImageSource(FileSource):
         return ImageCheck(level, formats, self.settings.limits.pixels, loads_others=kept)
 
     def _class_names(self, classes: Sequence[str]) -> tuple[str, ...]:
-        """Return the name of each label, from 0: names that no folder can have are below the offset."""
         known = self.known_classes
         if known is None:
             known = tuple(f"{_UNUSED}{i}" for i in range(self.options.label_offset))

@@ -242,7 +242,6 @@ def _shapes(shapes: list[tuple[int, ...]], rank: int) -> pa.Array:
 
 
 def _binary(blobs: list[memoryview]) -> pa.Array:
-    """Return byte strings as a column; one alone is referred to, several are copied together."""
     offsets = np.cumsum([0, *(len(data) for data in blobs)], dtype=np.int64)
     data = pa.py_buffer(blobs[0] if len(blobs) == 1 else b"".join(blobs))
     return pa.Array.from_buffers(pa.large_binary(), len(blobs), [None, pa.py_buffer(offsets), data])
@@ -388,7 +387,6 @@ def rows_warning(entry: SourceEntry, others: int, headers: Headers, call: Call) 
 
 
 def _by_split(path: bytes, headers: Headers, call: Call) -> str:
-    """Return the calls that convert arrays, each into the split that its name says; empty where the splits differ."""
     splits, others = defaultdict[str, dict[str, str]](dict), list[str]()
     for name in headers:
         if split := split_in_words(name):
@@ -436,7 +434,6 @@ def _sizes(tables: Mapping[int, Sequence[str]], shown: Mapping[str, str]) -> str
 
 
 def _by_rows(headers: Headers) -> dict[int, list[str]]:
-    """Return the arrays by their number of rows, the most first."""
     groups: dict[int, list[str]] = {}
     for name, header in headers.items():
         if header.shape:

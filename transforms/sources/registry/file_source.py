@@ -197,10 +197,7 @@ def _recipe_under(source: RecipeSource, listing: Listing, run: ParallelMap, data
 
 
 def _with_nested_types(survey: Survey, columns: Sequence[Column], dataset: DatasetSchema, *, union: bool) -> Survey:
-    """Return the survey whose nested columns are of the dataset's types, where these hold their values.
-
-    Fields of structs are then in the dataset's order, and with `union` those that the source lacks are null.
-    """
+    """Return the survey whose nested columns are of the dataset's types, where these hold their values."""
     wanted = {one.name: type_of_document(one.type) for one in dataset.columns if isinstance(one.type, dict)}
     types = {one.origin: wanted[one.name] for one in columns if one.origin is not None and one.name in wanted}
     common = promoted_type if union else common_type
@@ -293,7 +290,6 @@ def _with_columns(survey: Survey, features: Sequence[Feature]) -> Survey:
 
 
 def _refuse_other_types(dataset: DatasetSchema, columns: Sequence[ColumnEntry]) -> None:
-    """Raise `SchemaError` for nested columns or decimals of other types: one feature says too little of them."""
     found = {column.name: column.type for column in columns}
     for column in dataset.columns:
         if column.features == (column.name,) and not str(column.type).startswith("decimal"):
@@ -307,7 +303,6 @@ def _refuse_other_types(dataset: DatasetSchema, columns: Sequence[ColumnEntry]) 
 
 
 def _shown(document: Any) -> str:
-    """Return a type of the manifest as Arrow writes it; a decimal as the manifest does."""
     return document if isinstance(document, str) else printable(str(type_of_document(document)))
 
 

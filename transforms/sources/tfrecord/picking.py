@@ -176,7 +176,6 @@ def read_keys(path: str, file: str, columns: pa.Schema) -> Keys:
 
 
 def _rows_of(path: str, file: str, known: Sequence[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Return the header of a CSV file and its rows, each with the number of its line."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as opened:
             lines = opened.readlines()

@@ -352,7 +352,6 @@ class PieceReader:
         )  # fmt: skip
 
     def _end(self, task: int, ordinal: int, read: ReadRange) -> FramedRows:
-        """Return a batch without records, which states the checksum of all that was read."""
         nothing = Payloads.from_bytes([])
         return FramedRows(
             task, ordinal, self.piece.entry, empty_batch(0), RowOrigin(self.piece.name, 1), split=self.piece.split,

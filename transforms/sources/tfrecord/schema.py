@@ -547,8 +547,7 @@ def agree_on_schema(datasets: Sequence[Stated], *, unite: bool | None = None) ->
         if marked:
             raise _differ(datasets[0].name, agreed, dataset.name, other, marked, unites=unite is not None)
         agreed, other = united(agreed, other), united(other, agreed)
-        agreed = _with_nullable(agreed, {feature.name for feature in other if feature.nullable})
-        agreed = Schema(tuple(map(_with_pixels_of_both, agreed, other)))
+        agreed = Schema(tuple(map(_of_both, agreed, other)))
     return agreed
 
 
@@ -698,15 +697,9 @@ def _schema_of(dataset: Stated) -> Schema:
     return dataset.schema
 
 
-def _with_nullable(schema: Schema, names: set[str]) -> Schema:
-    def widened(feature: Feature) -> Feature:
-        return replace(feature, nullable=True) if feature.name in names else feature
-
-    return Schema(tuple(map(widened, schema)))
-
-
-def _with_pixels_of_both(one: Feature, other: Feature) -> Feature:
-    return one if one.pixels is None else replace(one, pixels=one.pixels.joined(other.pixels))
+def _of_both(one: Feature, other: Feature) -> Feature:
+    pixels = None if one.pixels is None else one.pixels.joined(other.pixels)
+    return replace(one, nullable=one.nullable or other.nullable, pixels=pixels)
 
 
 def _differ(
