@@ -77,7 +77,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     ", and around numbers without these whole words, like `kg`",
     "schema.columns.<name>.negative": "`brackets`: `(268.75)` is -268.75",
     "schema.columns.<name>.null_values": "words that are null in this column, in quotes or not, beside those of "
-    "`input.null_values`; like `[NA, -999]`",
+    "`input.null_values`, and in all members of a nested column; like `[NA, -999]`",
     "schema.columns.<name>.true_values": "words that are true, beside `true`, like `[yes, Y]`; the column is a bool",
     "schema.columns.<name>.false_values": "words that are false, beside `false`, like `[no, N]`",
     "schema.columns.<name>.decimal": 'the sign before the fraction of numbers that are written as text, like `","`',

@@ -132,19 +132,15 @@ def convert(
         return run_convert(conversion, beam_options=options, watch=session.watch)
 
     def body(session: Session) -> None:
+        from .first_look.second_try import Typed, after_stop, with_command
+
+        typed = Typed(sources, set_values or (), given, like, writes=not dry_run)
         try:
             ended = run(session)
         except ShardmillError as error:
-            if not as_json:
-                from .first_look.second_try import Typed, after_stop
-
-                session.next = after_stop(error, Typed(sources, set_values or (), given, like, writes=not dry_run))
+            session.next = () if as_json else after_stop(error, typed)
             raise
-        if not as_json and not quiet:
-            from .first_look.second_try import Typed, with_command
-
-            ended = with_command(ended, Typed(sources, set_values or (), given, like, writes=not dry_run))
-        session.screen.ended(ended)
+        session.screen.ended(ended if as_json or quiet else with_command(ended, typed))
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 

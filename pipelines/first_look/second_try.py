@@ -122,7 +122,9 @@ def after_stop(error: ShardmillError, typed: Typed) -> tuple[str, ...]:
     keys = _keys_in(str(error).splitlines(), of_stop=True)
     tried, lines = _of_files(keys, typed) if keys and typed.is_here else ({}, ())
     shown = [f"Then detected: {line}" for line in lines]
-    return (*shown, f"{_IN_ONE}{typed.command(tried, written=False)}") if tried.keys() - keys.keys() else ()
+    if tried.keys() - keys.keys():
+        return (*shown, f"{_IN_ONE}{typed.command(tried, written=False)}")
+    return tuple(one for one in shown if not _keys_in([one]))
 
 
 def with_command(ended: Ended, typed: Typed) -> Ended:
@@ -158,7 +160,8 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
             with WorkerProcesses(1, asked=False) as workers:
                 prepared = prepare(conversion, workers)
             survey = prepared.plan.survey
-            proposed = lines_of_proposals(prepared.source, first_of(prepared.plan), conversion.named, _MOST_LINES)
+            first, tried = first_of(prepared.plan), {*map(_column_of, keys)}
+            proposed = lines_of_proposals(prepared.source, first, conversion.named, _MOST_LINES, tried)
             lines = (*(one for one in survey.detected if _keys_in([one])), *proposed)
             more = _keys_in([*lines, *(one for one in survey.warnings if _TITLE in one)])
         except ShardmillError as error:

@@ -176,11 +176,16 @@ def _with_proposals(text: str, schema: Mapping[str, Any], proposals: Sequence[Pr
     """Return a config with a comment for each proposal, which is a key of its column once the sign is taken away."""
     lines, columns = text.splitlines(), schema.get("columns", {})
     at = next((at for at, line in enumerate(lines) if line.startswith("  columns:")), None)
-    proposals = [one for one in proposals if one.column not in columns]
-    if at is None or not proposals or "schema:" not in lines[:at]:
+    of_columns: dict[str, Proposal] = {}
+    for one in proposals:
+        if one.column not in columns:
+            of_columns[one.column] = of_columns[one.column].plus(one) if one.column in of_columns else one
+    if at is None or not of_columns or "schema:" not in lines[:at]:
         return text
     own = [f"    {_flow(name)}: {_flow(rule)}" for name, rule in columns.items()]
-    proposed = [f"    # {_flow(one.column)}: {_flow(dict(one.keys))}  # {escaped(one.evidence)}" for one in proposals]
+    proposed = [
+        f"    # {_flow(one.column)}: {_flow(dict(one.keys))}  # {escaped(one.evidence)}" for one in of_columns.values()
+    ]
     head = "  columns:                    # take the # of a line away to read its column so"
     return "\n".join([*lines[:at], head, *own, *proposed, *lines[at + 1 :]]) + "\n"
 

@@ -17,12 +17,14 @@ from typing import Any, Final
 from unicodedata import category
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...transforms.errors import ShardmillError
 from ...transforms.format.batches.arrow_memory import binary_array
-from ...transforms.format.schema.arrow_types import feature_of
+from ...transforms.format.columns.feature_column import item_for_null
+from ...transforms.format.schema.arrow_types import feature_of, is_list
 from ...transforms.format.wording.hints import Add, Set, set_column
-from ...transforms.format.wording.printable import more, printable
+from ...transforms.format.wording.printable import counted, more, printable
 from ...transforms.inputs.contract.source import Source, Survey
 from ...transforms.inputs.contract.tasks import Plan, batches_of, first_pieces
 from ...transforms.recipe.step import as_text
@@ -86,6 +88,7 @@ _ODD_WORDS: Final = 4
 _ODD_SHARE: Final = 0.3
 """Words without a digit may mean null: so few of them, and so small a share of values that are read otherwise."""
 
+_EPOCH: Final = re.compile(r"1[0-9]{9}(\.[0-9]+)?|1[0-9]{12}")
 _UNIT: Final = re.compile(r"\s*([$£€¥])?\s*-?[0-9][0-9.,]*(\s*[^\W\d_]{2,}|\s+[^\W\d_]|\s*[$£€¥])?\s*")
 """A number with a currency on one side, or a unit behind it."""
 
@@ -98,6 +101,12 @@ class Proposal:
     keys: Mapping[str, Any]
     evidence: str
 
+    def plus(self, more: Proposal) -> Proposal:
+        keys = {**more.keys, **self.keys}
+        nulls = [word for one in (self, more) for word in one.keys.get("null_values", ())]
+        keys |= {"null_values": [*dict.fromkeys(nulls)]} if nulls else {}
+        return Proposal(self.column, keys, f"{self.evidence}; {more.evidence}")
+
     def __str__(self) -> str:
         options = Add(*(set_column(self.column, key, value) for key, value in self.keys.items()))
         how = f"; to read it so: {options}" if self.keys else ""
@@ -109,14 +118,16 @@ class Looked:
     """What the first rows of some files hold: `texts` are the values of columns of text, `key` is one to split by.
 
     `places` says where the first of each text is; `numbers` are numbers, and were text in the file
-    if it is not `typed`. Text that is declared to be numbers or dates is cast if `casts`.
+    if it is not `typed`, those of a nested column with the name of the member. `items` are those of lists. Text that is
+    declared to be numbers or dates is cast if `casts`.
     """
 
     casts: bool
     texts: Mapping[str, Sequence[str]]
     places: Mapping[tuple[str, str], str]
     key: str | None
-    numbers: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    numbers: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
+    items: Mapping[str, Sequence[pa.Array]] = field(default_factory=dict)
     typed: bool = False
 
 
@@ -140,9 +151,9 @@ def first_of(plan: Plan) -> Plan:
 def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
     """Return what the first rows of up to eight files hold, at most a thousand; of so many columns at `most`."""
     survey = plan.survey
-    columns = columns_of(survey)[:most]
+    columns = dict.fromkeys(columns_of(survey)[:most])
     texts: dict[str, list[str]] = {name: [] for name in columns}
-    numbers: dict[str, list[float]] = {name: [] for name in columns}
+    numbers, items = dict[tuple[str, str], list[float]](), dict[str, list[pa.Array]]()
     places, counts, rows_seen = dict[tuple[str, str], str](), dict[str, Counter[Any]](), 0
     firsts = {piece.entry for piece in first_pieces(survey)}
     pieces = (piece for piece in survey.pieces if piece.entry in firsts and piece.rows != 0)
@@ -152,16 +163,19 @@ def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
             break
         batch = rows.batch.slice(0, _MOST_VALUES - rows_seen)
         rows_seen += batch.num_rows
-        for name in set(columns) & set(batch.schema.names):
-            kind, values = batch.schema.field(name).type, batch.column(name)
-            if values.nbytes > _LARGE_CELL * len(values):
+        for path in batch.schema.names:
+            name, member = (path, "") if path in columns else (path.partition("/")[::2])
+            kind, values = batch.schema.field(path).type, batch.column(path)
+            if name not in columns or values.nbytes > _LARGE_CELL * len(values):
                 continue
-            is_text = _is_text(kind)
-            if is_text or pa.types.is_integer(kind):
+            is_text = _is_text(kind) and not member
+            if is_text or (pa.types.is_integer(kind) and not member):
                 listed = _texts_of(values) if is_text else values.to_pylist()
                 counts.setdefault(name, Counter()).update(one for one in listed if one is not None)
             if not is_text and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-                numbers[name] += values.drop_null().to_pylist()
+                numbers.setdefault((name, member), []).extend(values.drop_null().to_pylist())
+            if is_list(kind) and not member:
+                items.setdefault(name, []).append(pc.list_flatten(values))
             if is_text:
                 for row, text in enumerate(listed):
                     if text is not None:
@@ -172,7 +186,7 @@ def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
     key = next((one for one in columns if one in counts and _is_entity(one, counts[one], rows_seen)), None)
     casts = plan.listing.format in ("csv", "jsonl")
     held = {name: found for name, found in texts.items() if found}
-    return Looked(casts, held, places, key, numbers, typed=plan.listing.format != "csv")
+    return Looked(casts, held, places, key, numbers, items, typed=plan.listing.format != "csv")
 
 
 def _texts_of(values: pa.Array) -> list[str | None]:
@@ -186,9 +200,11 @@ def _is_entity(name: str, counts: Counter[Any], rows: int) -> bool:
 
 
 def lines_of_proposals(
-    source: Source, plan: Plan, declared: Collection[str], most: int | None = None
+    source: Source, plan: Plan, declared: Collection[str], most: int | None = None, tried: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Return a line for each column that may be read otherwise, but for those that the user declares.
+
+    Of those whose keys are `tried`, it says what no key reads.
 
     After `most` lines, one says how many are left; of many columns the first are looked at. A file that cannot be read
     again has no proposals.
@@ -201,7 +217,8 @@ def lines_of_proposals(
         found = [*totals_of(source, plan)]
     except (ShardmillError, OSError):
         found = []
-    found += [str(one) for one in proposals_of(looked, plan.survey.detected) if one.column not in declared]
+    proposed = [*proposals_of(looked, plan.survey.detected)]
+    found += [str(one) for one in proposed if one.column not in declared or (one.column in tried and not one.keys)]
     left = len(found) - most if most is not None else 0
     last = [f"{more(left, 'column')} may be read otherwise; to see all: {Add('--overwrite', '--dry-run')}"]
     return (*found[:most], *(last if left > 0 else []))
@@ -287,16 +304,24 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     told = [line for line in detected if not line.startswith(NULLS_MADE)]
     if any("input.repeated_header" in line for line in told):  # whose words are in all columns
         return
-    for name in dict.fromkeys((*looked.texts, *looked.numbers)):
+    for name in dict.fromkeys((*looked.texts, *(name for name, _ in looked.numbers))):
         said = (f"schema.columns.{name}.", f'schema.columns."{name}".', f'column "{printable(name)}" stays text')
         if lines := [line for line in told if any(key in line for key in said)]:
-            if any(f"{said[0]}decimal=," in line or f"{said[1]}decimal=," in line for line in lines):
-                yield from filter(None, [_null_numbers_with_comma(name, looked.texts.get(name, ()))])
+            comma = any(f"{key}decimal=," in line for line in lines for key in said)
+            if comma or any(f"{key}null_values" in line for line in lines for key in said):
+                yield from filter(None, [_null_numbers_of_text(name, looked.texts.get(name, ()), comma=comma)])
             continue
         if len(texts := looked.texts.get(name, ())) >= _FEWEST:
             yield from filter(None, [_proposal(name, texts, looked)])
-        elif len(numbers := looked.numbers.get(name, ())) >= _FEWEST:
+        elif len(numbers := looked.numbers.get((name, ""), ())) >= _FEWEST:
             yield from filter(None, [_of_numbers(name, numbers, typed=looked.typed)])
+    for (name, member), numbers in looked.numbers.items():
+        if member and (found := _of_numbers(name, numbers, typed=True)):
+            yield replace(found, evidence=f'"{printable(member)}": {found.evidence}')
+    for name, items in looked.items.items():
+        count, item = sum(one.null_count for one in items), item_for_null(items[0].type)
+        if count and item is not None:
+            yield Proposal(name, {"null_item": item}, f"{counted(count, 'null')} in its lists, where records hold none")
 
 
 def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:
@@ -322,6 +347,13 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
         other, why = _of_values(name, rest, shown(rest[0]), casts=looked.casts)
         if other.keys() - {"label"}:
             keys, evidence, values, nulls = other, why, rest, [*nulls, *odd]
+    epochs = [text for text in values if _EPOCH.fullmatch(text)] if not keys.keys() - {"label"} else []
+    if epochs and (rest := [text for text in values if text not in {*epochs}]):
+        found = re.search(r" are (times|dates)", _of_values(name, rest, "", casts=looked.casts)[1])
+        if found:
+            sides = ((rest, found[1]), (epochs, "seconds or milliseconds since 1970"))
+            both = " and ".join(f"{len(some):,} are {what}, the first {shown(some[0])}" for some, what in sides)
+            keys, evidence = {}, f"{both}: no key reads both forms, so the column stays text"
     count = len(texts) - len(values)
     if nulls and (keys or (count > 1 and not evidence)):
         keys = {"null_values": nulls, **keys}
@@ -349,22 +381,22 @@ def _of_numbers(name: str, numbers: Sequence[float], *, typed: bool) -> Proposal
     return Proposal(name, {"null_values": words}, f"{shown}, {far}, as numbers that mean null are")
 
 
-def _null_numbers_with_comma(name: str, texts: Sequence[str]) -> Proposal | None:
-    """Return the key for numbers that mean null among others that have a decimal comma."""
-    found = {text: float(number) for text in {*texts} if _is_number(number := text.replace(".", "").replace(",", "."))}
+def _null_numbers_of_text(name: str, texts: Sequence[str], *, comma: bool) -> Proposal | None:
+    """Return the key for numbers that mean null among others that have a decimal `comma`, or words for null."""
+    plain = {text: text.replace(".", "").replace(",", ".") if comma else text for text in {*texts}}
+    found = {text: float(one) for text, one in plain.items() if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", one)}
     nulls = null_numbers([found[text] for text in texts if text in found])
     words = sorted(text for text, number in found.items() if number in nulls)
+    if not words:
+        return None
     shown = ", ".join(f"{word} {texts.count(word):,} times" for word in words)
-    return (
-        Proposal(name, {"null_values": words}, f"{shown}, far from all others, as numbers that mean null are")
-        if words
-        else None
-    )
+    words += [] if comma else sorted(filter(means_null, plain))
+    return Proposal(name, {"null_values": words}, f"{shown}, far from all others, as numbers that mean null are")
 
 
 def _forms(number: float) -> list[str]:
-    """Return how a file may have written a whole number among decimal ones."""
-    return [f"{number:.{digits}f}" for digits in range(4)]
+    """Return how a file may have written a number among decimal ones."""
+    return [form for digits in range(4) if float(form := f"{number:.{digits}f}") == number]
 
 
 def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> tuple[dict[str, Any], str]:
@@ -386,7 +418,9 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
     for target, noun in _TYPES[2 if _has_codes(values) else 1 :]:
         feature, _ = feature_of(pa.field(name, target))
         ways = [*islice((way for way in ways_to_read(values, feature) if way and _is_clear(way, values)), 2)]
+        ways.sort(key=lambda way: "%p" in way.get("format", "") and not way["format"].startswith("%m"))  # American
         if ways:
+            ways[0] = _of_whole_numbers(ways[0], values)
             unit = ways[0].get("strip", "")
             noun += f' with "{unit}"' if unit != "true" and any(map(str.isalpha, unit)) else ""
             noun += ", and those in brackets are less than zero" if "negative" in ways[0] else ""
@@ -412,7 +446,8 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
 def _of_forms(name: str, values: Sequence[str]) -> tuple[dict[str, Any], str] | None:
     """Return the keys that read times in forms of a list; those without an offset are of the zone of the others."""
     offsets = Counter(found[0].strip() for value in values if (found := OFFSET.search(value)))
-    zone = next((one for one, _ in offsets.most_common() if re.fullmatch(r"[+-](?!00:00)..:..", one)), "UTC")
+    zone = next(iter(offsets), "") if len(offsets) == 1 else "UTC"
+    zone = zone if re.fullmatch(r"[+-](?!00:00)..:..", zone) else "UTC"
     target = pa.timestamp("us", zone if offsets else None)
     feature = feature_of(pa.field(name, target))[0]
     forms = forms_together(values, feature)
@@ -426,6 +461,15 @@ def _of_forms(name: str, values: Sequence[str]) -> tuple[dict[str, Any], str] | 
     said += f", and the {local:,} without an offset are taken for local times of {zone}" if local else ""
     keys = {"format": [*forms] if len(forms) > 1 else next(iter(forms)), "type": feature.type, "timezone": zone}
     return keys, said
+
+
+def _of_whole_numbers(way: dict[str, str], values: Sequence[str]) -> dict[str, str]:
+    """Return the keys with the type of whole numbers, where signs of thousands are the only ones in them."""
+    point = way.get("decimal", ".")
+    if "thousands" not in way or any(re.search(rf"{re.escape(point)}|(?i:nan|inf)", value) for value in values):
+        return way
+    kept = {key: value for key, value in way.items() if key != "decimal" or way["thousands"] == "."}
+    return kept | {"type": "int64"}
 
 
 def _is_clear(way: Mapping[str, str], values: Sequence[str]) -> bool:

@@ -224,19 +224,42 @@ def test_an_export_of_qualtrics_is_read_without_the_rows_of_its_questions(shardm
     texts = 'Start Date,Progress,"How old are you?\n - in years"'
     rows = [f"2024-03-0{day} 10:00:00,100,{20 + day}" for day in range(1, 4)]
     Path("a.csv").write_text("\n".join(["StartDate,Progress,Q1", texts, ids, *rows, ""]), encoding="utf-8-sig")
-    stop = shardmill("convert", "a.csv", "-o", "out")
+    stop = shardmill("convert", "a.csv", "-o", "out/q")
     found = re.search(r"in Python: (.*); then: shardmill (.*)", stop.err)
     assert stop.code != 0, stop.out
     assert found, stop.err
     subprocess.run([sys.executable, "-c", found[1]], check=True)
     assert shardmill(*found[2].split()).code == 0
-    assert open_dataset("out")["train"].to_arrow()["Q1"].to_pylist() == [21, 22, 23]
+    assert open_dataset("out/q")["train"].to_arrow()["Q1"].to_pylist() == [21, 22, 23]
 
 
 def test_a_text_with_tabs_and_line_breaks_behind_backslashes_is_said_to_be_a_table(shardmill: Shardmill) -> None:
     Path("a.txt").write_text("1\tAda\tline one\\\nline two\t1.5\n2\tBob\t\\N\t2\n3\tEve\tx\t3\n")
     screen = shardmill("convert", "a.txt", "-o", "out")
     assert "look like a table with tabs, with line breaks behind a backslash" in screen.out, screen.out
+
+
+@pytest.mark.parametrize("suffix", ["txt", "csv"])
+@pytest.mark.parametrize("names", ["row names", "no row names"])
+def test_times_that_r_wrote_without_quotes_are_no_two_columns(suffix: str, names: str, shardmill: Shardmill) -> None:
+    begin = [f'"{n}" ' if names == "row names" else "" for n in range(1, 5)]
+    rows = [f'{begin[n]}"Pier" {n}.5 {("2026-09-28 10:27:00", "NA")[n % 2]} TRUE' for n in range(4)]
+    Path(f"a.{suffix}").write_text("\n".join(['"site" "biomass" "at" "juvenile"', *rows, ""]))
+    screen = shardmill("convert", f"a.{suffix}", "-o", "out")
+    shown = screen.out + screen.err
+    assert "R wrote with times without quotes, such as 2026-09-28 10:27:00" in shown, shown
+    assert 'write.csv(x, "x.csv", row.names = FALSE)' in shown
+    assert (suffix == "txt") is (screen.code == 0)
+
+
+def test_days_and_times_of_two_columns_of_r_stay_two(shardmill: Shardmill) -> None:
+    rows = [f'"{n}" {n}.5 2026-09-28 10:27:00' for n in range(1, 5)]
+    Path("a.csv").write_text("\n".join(['"biomass" "date" "time"', *rows, ""]))
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    found = re.search(r"to cut there: (.*); to read each line", screen.err)
+    assert found, screen.err
+    assert shardmill("convert", "a.csv", "-o", "out", *shlex.split(found[1])).code == 0
+    assert {*open_dataset("out")["train"].to_arrow().column_names} == {"row", "biomass", "date", "time"}
 
 
 def test_a_table_of_r_with_tabs_and_row_names_is_read_by_the_command_on_the_screen(shardmill: Shardmill) -> None:

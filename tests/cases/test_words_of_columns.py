@@ -110,7 +110,7 @@ def test_a_word_for_null_that_no_line_had_that_was_looked_at_is_named_for_its_co
     monkeypatch.setattr("shardmill.transforms.sources.text.lines.LineSizes", partial(LineSizes, auto_bytes=0))
     Path("a.jsonl").write_text('{"n": 1}\n{"n": "NA"}\n')
     refused = shardmill("convert", "a.jsonl", "-o", "out")
-    options = proposed(refused.err, "or, if it means null: ")
+    options = proposed(refused.err, "if it means null, ")
     assert shardmill("convert", "a.jsonl", "-o", "out", *options).code == 0
     assert columns_of("out") == {"n": [1, None]}
 
@@ -159,7 +159,7 @@ def test_a_word_for_null_in_a_bool_is_named_for_its_column(shardmill: Shardmill)
     Path("a.csv").write_text("b,c\nja,k.A.\nnein,-\n-,x\n")
     given = ["--set", "schema.columns.b.true_values=[ja]", "--set", "schema.columns.b.false_values=[nein]"]
     refused = shardmill("convert", "a.csv", "-o", "out", *given)
-    options = proposed(refused.err, "if it means null: ")
+    options = proposed(refused.err, "if it means null, ")
     assert shardmill("convert", "a.csv", "-o", "out", *given, *options).code == 0
     assert columns_of("out") == {"b": [True, False, None], "c": ["k.A.", "-", "x"]}
 

@@ -230,7 +230,10 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         b"a\n1.5\nnan(1)\n",
         declare("a", "float64"),
         "1 of 2 rows was rejected (BAD_TYPE 1)",
-        ['a.csv row 2: column "a": BAD_TYPE: "nan(1)" is not a float; declare it: --set schema.columns.a.type=string'],
+        [
+            'a.csv row 2: column "a": BAD_TYPE: "nan(1)" is not a float; fix the cell, or declare it: '
+            "--set schema.columns.a.type=string"
+        ],
         [{"a": 1.5}],
     ),
     "NA in a column of numbers": (
@@ -283,8 +286,10 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [*declare("a", "int64"), *declare("b", "int64")],
         "1 of 2 rows was rejected (BAD_TYPE 1)",
         [
-            'a.csv row 2: column "a": BAD_TYPE: "x" is not an int64; declare it: --set schema.columns.a.type=string',
-            'a.csv row 2: column "b": BAD_TYPE: "y" is not an int64; declare it: --set schema.columns.b.type=string',
+            'a.csv row 2: column "a": BAD_TYPE: "x" is not an int64; fix the cell, or declare it: '
+            "--set schema.columns.a.type=string",
+            'a.csv row 2: column "b": BAD_TYPE: "y" is not an int64; fix the cell, or declare it: '
+            "--set schema.columns.b.type=string",
         ],
         [{"a": 1, "b": 2}],
     ),
@@ -293,7 +298,7 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         declare("a", "int64"),
         "1 of 2 rows was rejected (BAD_TYPE 1)",
         [
-            'a.csv row 2: column "a": BAD_TYPE: "\\x1b[2Jx" is not an int64; declare it: '
+            'a.csv row 2: column "a": BAD_TYPE: "\\x1b[2Jx" is not an int64; fix the cell, or declare it: '
             "--set schema.columns.a.type=string"
         ],
         [{"a": 1, "b": 2}],
@@ -323,7 +328,7 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         declare("n", "int64"),
         "1 of 300001 rows was rejected (BAD_TYPE 1)",
         [
-            'a.csv row 300001: column "n": BAD_TYPE: "abc" is not an int64; declare it: '
+            'a.csv row 300001: column "n": BAD_TYPE: "abc" is not an int64; fix the cell, or declare it: '
             "--set schema.columns.n.type=string"
         ],
         None,

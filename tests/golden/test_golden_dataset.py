@@ -51,8 +51,8 @@ MANIFEST = """\
 
 REJECTS = (
     '{"source": "a.csv", "split": null, "row": 3, "line": 3, "offset": 34, "errors": [{"column": "price", '
-    '"code": "BAD_TYPE", "value": "x", "expected": "float", "message": "\\"x\\" is not a float; declare it: '
-    '--set schema.columns.price.type=string"}]}\n'
+    '"code": "BAD_TYPE", "value": "x", "expected": "float", "message": "\\"x\\" is not a float; fix the cell, '
+    'or declare it: --set schema.columns.price.type=string"}]}\n'
 )
 
 

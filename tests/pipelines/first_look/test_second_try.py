@@ -126,12 +126,20 @@ JSON_LINES = Export(
                 "id": n if n % 2 else f"S{n}",
                 "at": f"{day}T00:00:00Z",
                 "v": [n / 4, None],
+                "w": ["a", None],
                 "t": -999 if n % 3 == 0 else n,
+                "sub": {"of": {"t": -999 if n % 3 == 0 else n}, "b": n},
             }
         )
         for n, day in enumerate(days("%Y-%m-%d"))
     ],
-    {"id": "S0", "at": dt.datetime(2025, 4, 1, tzinfo=UTC), "t": None},
+    {
+        "id": "S0",
+        "at": dt.datetime(2025, 4, 1, tzinfo=UTC),
+        "t": None,
+        "w": ["a", "unknown"],
+        "sub": {"of": {"t": None}, "b": 0},
+    },
     2,
 )
 R = Export(
@@ -217,6 +225,13 @@ def test_a_note_below_the_rows_is_left_out_by_the_option_of_its_reject(
     assert found == ["--max-rejects 1"]
     assert shardmill("convert", "a.csv", "-o", "out", *shlex.split(found[0])).code == 0
     assert open_dataset("out")["train"].to_arrow()["a"].to_pylist() == [1, 4, 7]
+
+
+def test_nulls_in_lists_and_numbers_in_nested_values_have_a_line_of_their_own(shardmill: Shardmill) -> None:
+    Path("a.jsonl").write_text("\n".join(JSON_LINES.lines) + "\n")
+    stop = shardmill("convert", "a.jsonl", "-o", "out").err
+    assert re.search(r'"w": 30 nulls in its lists, .*: --set schema.columns.w.null_item=unknown\n', stop), stop
+    assert re.search(r'"sub": "of/t": -999 10 times, .*: --set .schema.columns.sub.null_values=\["-999"\]', stop), stop
 
 
 def test_a_table_below_comments_with_null_numbers_among_decimal_commas_is_read_by_one_command(

@@ -12,7 +12,7 @@ from shardmill.pipelines.outcomes.reject_groups import RejectedRun, group_reject
 
 from ...command_line import Shardmill
 
-FIX = "; declare it: --set schema.columns.price.type=string"
+FIX = "; fix the cell, or declare it: --set schema.columns.price.type=string"
 
 
 def reject(row: int, *cells: tuple[str | None, str], source: str = "a.csv") -> dict[str, Any]:
@@ -134,7 +134,9 @@ def test_a_dry_run_says_which_of_the_rows_that_it_looked_at_will_be_rejected(
     lines = text.splitlines()
     at = lines.index("Would reject 3 rows of the 4 that were looked at:")
     assert lines[at + 1] == "  BAD_TYPE 2, BAD_WIDTH 1"
-    assert lines[at + 2].startswith('  2 rows, a.csv rows 2, 4: column "n": BAD_TYPE: "x" is not an int64; declare it')
+    assert lines[at + 2].startswith(
+        '  2 rows, a.csv rows 2, 4: column "n": BAD_TYPE: "x" is not an int64; fix the cell'
+    )
     assert lines[at + 3].startswith("  a.csv row 3: BAD_WIDTH: ")
     sample = json.loads("{" + document)["sample"]
     assert (sample["rows"], [group["rows"] for group in sample["rejects"]]) == (4, [2, 1])
@@ -180,7 +182,7 @@ def test_the_screen_counts_all_rejects_and_is_the_same_however_the_run_is_cut_in
     assert tasks[0] < tasks[1]
     assert screens[0] == screens[1]
     fix = "declare it: --set schema.columns.price.type=string"
-    assert [line.replace(f"; {fix}", "") for line in screens[0]] == [
+    assert [line.replace(f"; fix the cell, or {fix}", "") for line in screens[0]] == [
         '  5,715 rows, first a.csv rows 2, 9, 16: column "price": BAD_TYPE: "x" is not an int64',
         '  5,714 rows, first a.csv rows 3, 10, 17: column "price": BAD_TYPE: "n/a" is not an int64'
         f"; if it means null, --set 'schema.columns.price.null_values=[\"n/a\"]'; or {fix}",

@@ -187,6 +187,7 @@ def test_the_classes_that_are_not_shown_are_counted(shardmill: Shardmill) -> Non
 NULLS: dict[str, tuple[list[str], list[Any]]] = {
     "age": (["19", "-99", "79", "-98"], [19, None, 79, None]),
     "income": (["2100.00", "-99.00", "900.50", "-98.00"], [2100.0, None, 900.5, None]),
+    "sensor": (["21.5", "-888.88", "19.0", "-888.88"], [21.5, None, 19.0, None]),
     "temp": (["-12.5", "9999", "31.0", "4"], [-12.5, None, 31.0, 4.0]),
     "smoker": (["ja", "-99", "nein", "ja"], [True, None, False, True]),
     "water": (["river", ".", ".a", "well"], ["river", None, None, "well"]),
@@ -215,6 +216,26 @@ def test_what_means_null_in_a_column_is_proposed_with_the_type_of_its_other_valu
         1
     ]
     assert name != "note" or rows[-1][name] is None
+
+
+def test_numbers_that_mean_null_are_proposed_beside_the_words_for_it(shardmill: Shardmill) -> None:
+    write("csv", {"income": ["5179", "-99", ".r", "1223", "."]})
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    found = re.findall(r'column "income": -99 8 times, .*; to read it so: (.*)', screen)
+    assert found, screen
+    assert shardmill("convert", "a.csv", "-o", "out", "--overwrite", *shlex.split(found[0])).code == 0
+    assert open_dataset("out")["train"].to_arrow()["income"].to_pylist()[:5] == [5179, None, None, 1223, None]
+    assert shardmill("init", "a.csv", "-o", "c.yaml").code == 0
+    assert Path("c.yaml").read_text().count("    # income: ") == 1, "a key is once in a config"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_times_beside_seconds_since_1970_are_counted_and_have_no_key(kind: str, shardmill: Shardmill) -> None:
+    write(kind, {"at": ["2026-11-03T01:02:03Z", "1793700000", "2026-11-03T03:02:03+02:00", "2026-11-04T00:00:00Z"]})
+    screen = shardmill("convert", f"a.{kind}", "-o", "out").out
+    assert re.search(
+        r'"at": 30 are times, the first "2026.*Z" \(row 1\) and 10 are seconds .* \(row 2\): no key', screen
+    ), screen
 
 
 @pytest.mark.parametrize("values", [["-120", "-98", "-71"], ["0", "1"], [str(n) for n in range(9980, 10000)]])
@@ -251,7 +272,7 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "real": (["R$ 1.234,50", "R$ 99,90"], 1234.5),
     "złoty": (["12,50 zł", "1 300,00 zł"], 12.5),
     "franc": (["CHF 1'200.50", "CHF 90.00"], 1200.5),
-    "yen": (["¥1,200", "¥12,000"], 1200.0),
+    "yen": (["¥1,200", "¥12,000"], 1200),
     "celsius": (["-0.7℃", "16.4℃"], -0.7),
     "pieces": (["8個", "12個"], 8.0),
     "portuguese": (["Sim", "Não"], True),
@@ -262,6 +283,12 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "switch": (["on", "off"], True),
     "american": (["11/13/2026 10:00:00 PM", "11/14/2026 09:30:00 AM"], dt.datetime(2026, 11, 13, 22)),
     "logger": (["11/13/26 09:15:00 AM", "11/14/26 09:30:00 PM"], dt.datetime(2026, 11, 13, 9, 15)),
+    "no day above 12": (["11/03/26 09:15:00 AM", "11/04/26 09:30:00 PM"], dt.datetime(2026, 11, 3, 9, 15)),
+    "halves": (["오전 10:41", "오후 1:40"], dt.time(10, 41)),
+    "mañana": (["1:40 p. m.", "10:41 a. m."], dt.time(13, 40)),
+    "stock": (["1\u00a0234", "12\u00a0345"], 1234),
+    "won": (["25,800원", "1,380,000원"], 25800),
+    "offsets": (["03.11.2026 01:00 +01:00", "03.11.2026 02:00 +02:00"], dt.datetime(2026, 11, 3, tzinfo=dt.UTC)),
     "day of words": (["02mar2021", "07apr2021"], dt.date(2021, 3, 2)),
     "moment of words": (["05-Sep-2022 09:00:00", "06-Sep-2022 16:00:00"], dt.datetime(2022, 9, 5, 9)),
     "日付": (["2024年4月1日", "2024年12月31日"], dt.date(2024, 4, 1)),
@@ -284,6 +311,7 @@ def test_values_as_several_languages_write_them_are_read_by_the_keys_that_are_pr
     assert done.code == 0, done.err
     found = open_dataset("out")["train"].to_arrow()[name].to_pylist()
     assert (round(found[0], 4) if isinstance(first, float) else found[0]) == first
+    assert type(found[0]) is type(first)
     assert (None in found) is (name in ("infinite", "refused"))
 
 

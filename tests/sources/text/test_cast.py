@@ -184,13 +184,23 @@ def test_no_row_at_all_is_no_problem(target: pa.DataType) -> None:
     assert outcome(target, None, None) == ([None, None], [])
 
 
+@pytest.mark.parametrize("word", ["-999", "-999.9", "k. A."])
+def test_a_word_or_a_number_for_null_is_named_before_another_type(word: str) -> None:
+    _, (problem,) = cast_column(cells(b"2024-01-31", word.encode()), pa.date32(), "day", nulls=("NA",))
+    null = f'--set \'schema.columns.day.null_values=["NA", "{word}"]\''
+    assert problem.error.message == (
+        f'"{word}" is not a date; if it means null, {null}; or declare it: --set schema.columns.day.type=string'
+    )
+
+
 def test_a_message_says_the_value_and_the_mend() -> None:
     _, (problem,) = cast_column(cells(b"1.5", b"12,50"), pa.float64(), "price")
     assert problem.row == 1
     assert problem.error.column == "price"
     assert problem.error.value == "12,50"
     assert problem.error.expected == "float"
-    assert problem.error.message == '"12,50" is not a float; declare it: --set schema.columns.price.type=string'
+    message = '"12,50" is not a float; fix the cell, or declare it: --set schema.columns.price.type=string'
+    assert problem.error.message == message
 
 
 def test_an_overflow_says_the_bounds() -> None:

@@ -109,6 +109,8 @@ class Nulls(ColumnStep):
 class NullWords(ColumnStep):
     """Make some values of a column null: `schema.columns.NAME.null_values`, of numbers and times those they say.
 
+    Those of a nested column are values of its members.
+
     Words that `may_be_text` beside other values need not be values of the column's type: the source made them null.
     """
 
@@ -120,10 +122,11 @@ class NullWords(ColumnStep):
         if self.column not in known:
             return columns
         column = known[self.column]
-        kind = _plain(empty_array(column.field.type)).type
-        if not len(self._values(kind)):
+        if not self._fit(column.field.type):
             return columns
-        field, said = column.field.with_type(kind).with_nullable(True), ", ".join(map(printable, self.words))
+        kind = self._without(empty_array(column.field.type)).type
+        nullable = column.field.nullable or not types.is_struct(kind)
+        field, said = column.field.with_type(kind).with_nullable(nullable), ", ".join(map(printable, self.words))
         reason, form = f"null where it is {said}", column.origin or column.form
         made = replace(column, field=field, origin=None, form=form, reason=reason)
         return [made if one is column else one for one in columns]
@@ -131,25 +134,40 @@ class NullWords(ColumnStep):
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
         if self.column not in batch.schema.names:
             return Stepped(batch)
-        values = _plain(batch[self.column])
-        words = self._values(values.type)
-        if not len(words):
-            return Stepped(batch)
-        found = pc.is_in(values, value_set=words)
-        return Stepped(with_column(batch, self.column, pc.if_else(found, pa.scalar(None, values.type), values)))
+        values = batch[self.column]
+        return Stepped(with_column(batch, self.column, self._without(values)) if self._fit(values.type) else batch)
 
-    def _values(self, kind: pa.DataType) -> pa.Array:
-        """Return the words as values of a type. Raises `SchemaError` where none of them is one."""
-        words = pa.array(self.words, pa.string())
-        values = [_cast(words[i], kind) for i in range(len(words))] if is_flat(kind) and not is_list(kind) else []
-        found = [one for one in values if one is not None]
+    def _without(self, values: pa.Array) -> pa.Array:
+        values = _plain(values)
+        if types.is_struct(values.type):
+            members = [self._without(values.field(i)) for i in range(values.type.num_fields)]
+            fields = [pa.field(one.name, member.type) for one, member in zip(values.type, members, strict=True)]
+            return pa.StructArray.from_arrays(members, fields=fields, mask=values.is_null())
+        words = self._values(values.type)
+        found = pc.is_in(values, value_set=words) if len(words) else None
+        return values if found is None else pc.if_else(found, pa.scalar(None, values.type), values)
+
+    def _fit(self, kind: pa.DataType) -> bool:
+        """Return whether words are values of a type or of its members. Raises `SchemaError` where they have to be."""
+        kind = _plain(empty_array(kind)).type
+        found = any(len(self._values(one)) for one in _members(kind))
         if not found and not self.may_be_text:
             said = ", ".join(map(quoted, self.words))
             raise SchemaError(
                 f'column "{printable(self.column)}": null_values: {said}: no value of its type, '
                 f"{printable(str(kind))}; leave the key out"
             )
+        return found
+
+    def _values(self, kind: pa.DataType) -> pa.Array:
+        words = pa.array(self.words, pa.string())
+        values = [_cast(words[i], kind) for i in range(len(words))] if is_flat(kind) and not is_list(kind) else []
+        found = [one for one in values if one is not None]
         return pa.array(found, kind if found else None)
+
+
+def _members(kind: pa.DataType) -> list[pa.DataType]:
+    return [found for one in kind for found in _members(one.type)] if types.is_struct(kind) else [kind]
 
 
 def _cast(word: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:

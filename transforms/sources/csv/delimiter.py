@@ -149,6 +149,8 @@ def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
         )
     if not likely:  # of ragged records, what the header says
         likely = [sign for sign in SIGNS if widths[sign] and widths[sign][0] > 1][:1]
+    if not likely and (told := split_times(text, options)):
+        raise AmbiguousDelimiter(f"{name}: is {told}; to read each line as one column: {_COMMA}")
     if not likely and (found := aligned_columns(text, options)) is not None:
         return _blanks(name, found, options)
     if not likely or likely == [","]:
@@ -200,6 +202,27 @@ def aligned_columns(text: str, options: SampleOptions) -> Aligned | None:
     if lacks and widths[-1] == 2 and not _have_names([row[0] for row in rows[1:]], usual):
         return None
     return Aligned(widths[-1], len(rows), before, lacks and options.row_names is None, numbers)
+
+
+_SPLIT_TIME: Final = re.compile(r"(?<= )(\d{4}-\d\d-\d\d) (\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(?= |\r?$)", re.MULTILINE)
+
+
+def split_times(text: str, options: SampleOptions) -> str:
+    """Return what is wrong with a table of R whose times are two cells each, as it puts no quotes around them."""
+    joined = _SPLIT_TIME.sub(r"\1T\2", text)
+    if joined == text or (found := aligned_columns(joined, replace(options, row_names=None))) is None:
+        return ""
+    plain = aligned_columns(text, options)
+    first = [line.split(" ", 1)[0] for line in text.splitlines()[1:] if line]
+    named = first == [f'"{number}"' for number in range(1, len(first) + 1)]
+    if plain is not None and (not plain.lacks or (named and not found.lacks)):  # days and times are columns
+        return ""
+    example = _SPLIT_TIME.search(text)
+    assert example is not None
+    return (
+        f"a table that R wrote with times without quotes, such as {example[0]}: blanks cut each into two cells; "
+        'write it in R with commas: write.csv(x, "x.csv", row.names = FALSE)'
+    )
 
 
 def _have_names(first: Sequence[str], text: str) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
-from ...format.wording.hints import Add, Command, Set
+from ...format.wording.hints import Add, Set
 from ...format.wording.printable import counted, printable
 from ...inputs.contract.selection import UNITE, Call, as_one_column, same_but_capitals
 from ...inputs.contract.source import SourceEntry
@@ -88,8 +88,8 @@ class FileHead:
     sep: str = ""
 
 
-def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileHead:
-    """Read a file up to its first record, and name its columns."""
+def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits, call: Call = Call()) -> FileHead:  # noqa: B008
+    """Read a file up to its first record, and name its columns; `call` is what the user typed."""
     form, dialect = sniff_text(entry, options.encoding), dialect_of(options)
     blocks = stream_text(entry, options.encoding, form, whole=False)
     skip, skipped, blocks = skip_lines(blocks, options.skip_lines)
@@ -111,7 +111,7 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits) -> FileH
         block = text
         if text.startswith((b"#", b"StartDate")):  # logs of the W3C and exports of Qualtrics are known by lines below
             block = next(stream_text(entry, options.encoding, form, whole=False), text)
-        _refuse_foreign_text(text, entry.name, block.splitlines()[:_COMMENTED])
+        _refuse_foreign_text(text, entry.name, block.splitlines()[:_COMMENTED], call)
     if options.names is not None and len(cells) < len(options.names):
         refuse_odd_first_line(entry, cells, options, limits, len(options.names), "input.names has")
     names, warnings = _name_columns(cells, entry.name, options.names, header=options.header)
@@ -394,13 +394,10 @@ def _refuse_json(text: bytes, file: str) -> None:
         )
 
 
-def _refuse_foreign_text(text: bytes, file: str, lines: Sequence[bytes]) -> None:
-    told = told_of_text(lines, [file], Call())
+def _refuse_foreign_text(text: bytes, file: str, lines: Sequence[bytes], call: Call) -> None:
+    told = told_of_text(lines, [file], call)
     if told and LIBSVM.match(text):
-        told += (
-            f"; to read each line as text: {Command('convert', file, '-o', 'out', '--format', 'txt')}; as one column: "
-            f"{NO_HEADER}"
-        )
+        told += f"; to read each line as text: {call.plain([file], Add('--format', 'txt'))}; as one column: {NO_HEADER}"
     if told:
         raise SourceError(file, told)
 

@@ -94,18 +94,23 @@ class GivenNulls(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commas:
-    """Values with commas: one of them and its place, and whether all may be decimals, thousands; if dots precede."""
+    """Values with commas: one of them and its place, and whether all may be decimals, thousands; if dots precede.
+
+    All numbers of the column may be `whole`.
+    """
 
     shown: str
     decimal: bool
     thousands: bool
     dots: bool
+    whole: bool = False
 
     def plus(self, more: Self | None) -> Self:
         if more is None:
             return self
         both = self.decimal and more.decimal, self.thousands and more.thousands
-        return replace(self, decimal=both[0], thousands=both[1], dots=self.dots or more.dots)
+        whole = self.whole and more.whole
+        return replace(self, decimal=both[0], thousands=both[1], dots=self.dots or more.dots, whole=whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +153,12 @@ def find_obstacles(cells: pa.Array, place: Callable[[int], str]) -> tuple[npt.ND
     if len(counts) > _MOST_WORDS or any(len(word) > _LONGEST or not _is_text(word) for word in counts):
         return None
     firsts = {word: rows[~comma][pc.index(others, binary_array([word])[0]).as_py()] for word in counts}
+    commas = _commas(odd.filter(array_of(comma)), lambda row: place(int(rows[comma][row])))
+    if commas is not None and commas.thousands:
+        commas = replace(commas, whole=not _count(_match(cells, r"(?i)^[^a-z]*[.]|nan|inf|[0-9]e[0-9+-]")))
     return rows, Obstacles(
         {word.decode(): place(int(row)) for word, row in firsts.items()},
-        _commas(odd.filter(array_of(comma)), lambda row: place(int(rows[comma][row]))),
+        commas,
         sum(count for word, count in counts.items() if not means_null(word.decode())),
     )
 
@@ -205,6 +213,7 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], nulls
     for name, one, commas in found[:_SHOWN]:
         options.append(set_column(name, sign, ","))
         options += [set_column(name, "thousands", ".")] if sign == "decimal" and commas.dots else []
+        options += [set_column(name, "type", "int64")] if sign == "thousands" and commas.whole else []
         options += nulls.options([(name, one.words)])
     first = f"fix {typos} in the file, then " if typos else ""
     more = "; the other columns alike" if len(found) > _SHOWN else ""

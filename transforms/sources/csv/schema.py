@@ -168,10 +168,6 @@ def taken_note(taken: Counter[tuple[str, str]], *, whole: bool) -> tuple[str, ..
     return (f"input.null_values made cells null{rows}: {shown}{more}; to name a word for one column alone: {own}",)
 
 
-def _also_utf8(text: bytes, *, before: bool | None) -> bool | None:
-    return before if text.isascii() else before is not False and is_utf8(text)
-
-
 def _header_again(parser: Parser, cells: CsvCells) -> str:
     """Return the place of the first row that is the header again, as far as its columns are read."""
     wanted = [name.encode() for name in parser.kept]

@@ -107,7 +107,8 @@ class CsvSource(TableSource):
             raise with_encodings(error, listing.entries) from error
 
     def _survey(self, listing: Listing, run: ParallelMap) -> Survey:
-        heads = run(partial(read_head, options=self.options, limits=self.limits), listing.entries)
+        read = partial(read_head, options=self.options, limits=self.limits, call=self.settings.call)
+        heads = run(read, listing.entries)
         self._check_names(heads)
         for number, widest in narrower(heads):
             entry, cells, width = listing.entries[number], heads[number].cells, len(widest.cells)

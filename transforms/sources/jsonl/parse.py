@@ -17,7 +17,7 @@ from ...format.batches.arrow_memory import array_of, binary_array, bitmap_of, ra
 from ...format.batches.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
-from ..text.cast import cast_column, holds_integer, means_null, without_words
+from ..text.cast import cast_column, holds_integer, null_fix, without_words
 from ..text.lines import I64, LineOrigin, Lines, origin_of
 from .lanes import both_lanes, is_sparse, parts_by_cells, run_arrow
 from .values import (
@@ -481,24 +481,23 @@ class _Builder:
             found = noun(type_of(value))
         except MixedTypes:
             found = "a list of several types"
-        null = ""
-        if kind == self.column.wire and _is_text(value) and means_null(value):
-            null = f", or, if it means null: {set_column(self.column.name, 'null_values', [*self.column.nulls, value])}"
+        is_cell = kind == self.column.wire and _is_text(value)
+        null = null_fix(value, self.column.name, self.column.nulls) if is_cell else ""
         return self._problem(
-            row, value, "BAD_TYPE", f"is {found}, and not {noun(kind)}", expected=noun(kind), also=null
+            row, value, "BAD_TYPE", f"is {found}, and not {noun(kind)}", expected=noun(kind), null=null
         )
 
     def _problem(
-        self, row: int, value: Any, code: str, text: str, fix: str | None = None, expected: str = "", also: str = ""
+        self, row: int, value: Any, code: str, text: str, fix: str | None = None, expected: str = "", null: str = ""
     ) -> CellProblem:
         shown = printable(value if isinstance(value, str) else _as_json(value))
         declare = f"declare it: {set_column(self.column.name, 'type', 'string')}"
-        message = f'"{shown}" {text}'
+        message, lead, also = f'"{shown}" {text}', f"{null}; or " if null else "", f", or, {null}" if null else ""
         return CellProblem(
             row,
             CellError(
                 self.column.name, code, shown, expected or noun(self.column.wire),
-                f"{message}; {fix or f'{declare}, which keeps the text of values'}{also}",
+                f"{message}; {fix or f'{lead}{declare}, which keeps the text of values'}",
                 f"{message}; {fix or TYPE_IS_THE_DATASETS}{also}",
             ),
         )  # fmt: skip

@@ -457,8 +457,7 @@ def _cell_problem(
         how = set_column(column, "unit", "ns")
     elif code == "BAD_UTF8":
         how, also = f"{set_column(column, 'type', 'binary')}, or input.encoding", ", or set input.encoding"
-    elif may_be_named and means_null(shown):
-        null = f"if it means null, {set_column(column, 'null_values', [*(nulls or ()), shown])}"
+    elif nulls is not None and (null := null_fix(shown, column, nulls) if is_bad else ""):
         lead, also = f"{null}; or ", f", or, {null}"
     elif may_be_named and pa.types.is_boolean(target) and (words := bool_words([shown])):
         named = zip(("true_values", "false_values"), words, strict=True)
@@ -479,11 +478,20 @@ def _cell_problem(
         how = set_column(column, "type", "float64")
     elif is_bad and (options := number_options(shown, target, column, keys)):
         how, also = options, f", or read it: {options}"
+    elif is_bad:
+        lead = "fix the cell, or "
     message = f'"{value}" {text}'
     in_append = f"{message}; {TYPE_IS_THE_DATASETS}{also}"
     return CellProblem(
         row, CellError(column, code, value, type_noun(target), f"{message}; {lead}declare it: {how}", in_append)
     )
+
+
+def null_fix(cell: str, column: str, nulls: Sequence[str]) -> str:
+    """Return how a cell becomes null that looks like a word or a number for it; empty for others."""
+    if not means_null(cell) and not is_null_number(cell):
+        return ""
+    return f"if it means null, {set_column(column, 'null_values', [*nulls, cell])}"
 
 
 def _zone_of(cell: bytes) -> str | None:
@@ -596,12 +604,17 @@ def means_null(word: str) -> bool:
     return len(word) <= _LONGEST_NULL and word.lower() in _NULLS
 
 
-_NULL_NUMBERS: Final = frozenset((-99, -98, -97, -89, -88, -77, -999, -998, -997, -9999, -99999, 9999, 99999))
+_NULL_NUMBERS: Final = frozenset((
+    -99, -98, -97, -89, -88, -77, -999, -998, -997, -888, -777, -9999, -8888, -99999, 9999, 99999,
+    -99.9, -99.99, -999.9, -999.99, -9999.9, -9999.99, -888.8, -888.88, -777.7, -777.77,
+))  # fmt: skip
 
 
 def is_null_number(text: str) -> bool:
-    """Return whether text is a number that surveys and loggers write for null, however many zeros follow its point."""
-    return re.fullmatch(r"-?[0-9]{2,5}([.,]0+)?", text) is not None and int(re.split("[.,]", text)[0]) in _NULL_NUMBERS
+    """Return whether text is a number that surveys and loggers write for null, however many zeros follow it."""
+    return (
+        re.fullmatch(r"-?[0-9]{2,5}([.,][0-9]+)?", text) is not None and float(text.replace(",", ".")) in _NULL_NUMBERS
+    )
 
 
 def null_numbers(values: Iterable[float]) -> list[float]:

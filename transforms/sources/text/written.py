@@ -47,7 +47,7 @@ from .cast import (
     TRUE,
     cast_column,
     declared_type,
-    means_null,
+    null_fix,
     number_options,
     problem_of,
     turned_clock,
@@ -205,7 +205,8 @@ class Written(ColumnStep):
         example = f"1{self.thousands}234{self.decimal}5" if types.is_floating(target) else f"1{self.thousands}234"
         for row in bad.tolist():
             options = number_options(held[row].as_py(), target, self.column, self.keys)
-            fix = f"declare it: {options}" if options else "fix the cell"
+            null = null_fix(held[row].as_py(), self.column, self.rule.nulls)
+            fix = null or (f"declare it: {options}" if options else "fix the cell")
             said = f"is not a number that is written like {example}; {fix}"
             problems += self._problems(shown, np.array([row]), said)
         return values, sorted(problems, key=lambda problem: problem.row)
@@ -226,9 +227,9 @@ class Written(ColumnStep):
         for key, words in zip(("true_values", "false_values"), self.bools, strict=True):
             if cell.strip().lower() in {word.lower() for word in words}:
                 return f"add it: {set_column(self.column, key, [*words, cell])}"
-        if means_null(cell):
-            return f"if it means null: {set_column(self.column, 'null_values', [*self.rule.nulls, cell])}"
-        return f"add it to one of them (schema.columns.{printable(self.column)})"
+        return null_fix(cell, self.column, self.rule.nulls) or (
+            f"add it to one of them (schema.columns.{printable(self.column)})"
+        )
 
     def _form(self) -> str:
         """Return what a number looks like, as a regular expression: with all its groups, or with none."""
@@ -252,8 +253,11 @@ class Written(ColumnStep):
             problems += self._problems(text, np.array([row]), said)
         missing = np.flatnonzero(true_mask(pc.and_(found.is_null(), text.is_valid())))
         forms = " or ".join(self.formats)
-        said = f"is not a {type_noun(target)} in the form {forms}; add its form to schema.columns.{self.column}.format"
-        problems += self._problems(text, missing, said)
+        said = f"is not a {type_noun(target)} in the form {forms}"
+        other = f"add its form to schema.columns.{self.column}.format"
+        for row in missing.tolist():
+            fix = null_fix(text[row].as_py(), self.column, self.rule.nulls) or other
+            problems += self._problems(text, np.array([row]), f"{said}; {fix}")
         if types.is_timestamp(target) and target.tz is not None:
             with_offset = [one.is_valid() for form, one in read.items() if "%z" in form]
             found, more = self._in_zone(text, found, target, with_offset)
@@ -294,6 +298,8 @@ class Written(ColumnStep):
 
         Arrow takes February 31st for March 2nd: what it read must come back as the same text.
         """
+        for word, half in _HALVES.items() if "%p" in form else ():
+            text = pc.replace_substring(text, word, half)
         if any(part in form for part in _ONLY_PYTHON):
             return pa.array([_moment(cell, form) for cell in text.to_pylist()], pa.timestamp(unit))
         found = pc.strptime(text.cast(pa.string()), format=form, unit=unit, error_is_null=True)
@@ -354,10 +360,22 @@ def _moment(cell: Any, form: str) -> datetime | None:
     if cell is None:
         return None
     try:
-        found = datetime.strptime(cell, form)
+        found = datetime.strptime(_with_am_pm(cell, form), form)
     except ValueError:
         return None
     return found if found.utcoffset() is None else (found - found.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
+
+
+_HALVES: Final = {
+    "오전": "AM", "오후": "PM", "午前": "AM", "午後": "PM", "上午": "AM", "下午": "PM",
+    "a. m.": "AM", "p. m.": "PM", "a.m.": "AM", "p.m.": "PM",
+}  # fmt: skip
+"""Words for the halves of a day, beside those that Python reads as `%p`."""
+
+
+def _with_am_pm(cell: str, form: str) -> str:
+    found = next((word for word in _HALVES if word in cell), "") if "%p" in form else ""
+    return cell.replace(found, _HALVES[found]) if found else cell
 
 
 def _shape(form: str) -> str:
@@ -401,11 +419,14 @@ _BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", 
 _DAYS: Final = (
     *(f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd", "dmy", "mdy")),
     *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
-    "%Y年%m月%d日",
+    "%Y年%m月%d日", "%Y. %m. %d.",
 )  # fmt: skip
 """Names of months are English: neither Arrow nor Python reads others without a locale."""
 
-_TIMES: Final = ("%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分")
+_TIMES: Final = (
+    "%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分", "%p %I:%M",
+    "%p %I:%M:%S",
+)  # fmt: skip
 _MOST_FORMS: Final = 4
 
 
@@ -536,7 +557,7 @@ def _may_read(way: Written, cells: Sequence[str]) -> bool:
 
 def _may_be(cell: str, form: str) -> bool:
     """Return whether a cell has the signs of a form: Python compiles each form that it tries."""
-    shown = OFFSET.sub("", cell) if "%z" in form else cell
+    shown = OFFSET.sub("", cell) if "%z" in form else _with_am_pm(cell, form)
     return len(cell) <= _LONGEST_MOMENT and any(map(str.isdigit, cell)) and _signs_of(shown) == _signs_of_form(form)
 
 

@@ -25,7 +25,7 @@ from ...format.wording.printable import printable
 from ...inputs.contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ...inputs.files.foreign_texts import told_of_text
 from ...inputs.files.open_file import files_of
-from ..csv.delimiter import SampleOptions, aligned_columns
+from ..csv.delimiter import SampleOptions, aligned_columns, split_times
 from ..registry.file_source import FileSource
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
 from ..text.open_text import TextPiece, is_utf8, rewritten_as_utf8
@@ -166,6 +166,8 @@ def _looks_like(
     if len(lines) > 1 and _RULED.fullmatch(lines[1]):
         return (f"{said}, though the first lines look like a table of aligned columns; write it with a delimiter",)
     text = b"\n".join(lines).decode("utf-8", "replace")
+    if told := split_times(text, SampleOptions()):
+        return (f"{said}, though the file is {told}",)
     aligned = aligned_columns(text, SampleOptions())
     if aligned is None and '\\"' in text and aligned_columns(text, SampleOptions(escape="\\")) is not None:
         again = 'write it with "" for it, in R by qmethod = "double"'
