@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import typer
@@ -328,6 +329,28 @@ _OF_ALL_COMMANDS: Final = ("as_json", "quiet", "debug", "help")
 
 def answer(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
     raise typer.Exit(run(body, as_json=as_json, quiet=quiet, debug=debug))
+
+
+def answered(*, may_be_quiet: bool = True) -> Callable[[Callable[..., int | None]], Callable[..., NoReturn]]:
+    """Return a decorator that makes a command of its body, which takes a session; options that all have come last."""
+
+    def decorate(body: Callable[..., int | None]) -> Callable[..., NoReturn]:
+        shared = {"as_json": Json, **({"quiet": Quiet} if may_be_quiet else {}), "debug": Debug}
+        own = list(inspect.signature(body, eval_str=True).parameters.values())[1:]
+        parameters = own + [
+            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=kind)
+            for name, kind in shared.items()
+        ]
+
+        @wraps(body)
+        def command(*, as_json: bool, debug: bool, quiet: bool = False, **given: object) -> NoReturn:
+            answer(lambda session: body(session, **given), as_json=as_json, quiet=quiet, debug=debug)
+
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        return command
+
+    return decorate
 
 
 class Command(TyperCommand):

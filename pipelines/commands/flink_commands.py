@@ -1,6 +1,5 @@
 """The commands `flink install`, `flink up` and `flink down`."""
 
-# ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
 from __future__ import annotations
 
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from ...transforms.format.wording.hints import Add, Set
-from .flags import Command, Debug, Json, answer
+from .flags import Command, answered
 from .session import Session
 
 if TYPE_CHECKING:
@@ -29,68 +28,58 @@ _Folder: TypeAlias = Annotated[
 
 
 @app.command(cls=Command, epilog="Example: shardmill flink install")
-def install(as_json: Json = False, debug: Debug = False) -> None:
+@answered(may_be_quiet=False)
+def install(session: Session) -> None:
     """Fetch Flink's jars with Maven, once, and check them."""
+    from ..engines.flink.jars import install as fetch
+    from ..engines.flink.jars import jars_folder, pinned
+    from ..screens.terminal import shown_path
 
-    def body(session: Session) -> None:
-        from ..engines.flink.jars import install as fetch
-        from ..engines.flink.jars import jars_folder, pinned
-        from ..screens.terminal import shown_path
-
-        is_new = fetch(session.screen.note)
-        if as_json:
-            session.screen.data({"flink": pinned().version, "folder": str(jars_folder()), "fetched": is_new})
-        else:
-            what = "Installed" if is_new else "Nothing to do: installed before is"
-            session.screen.text(f"{what} Flink {pinned().version} in {shown_path(str(jars_folder()))}")
-
-    answer(body, as_json=as_json, quiet=False, debug=debug)
+    is_new = fetch(session.screen.note)
+    if session.screen.as_json:
+        session.screen.data({"flink": pinned().version, "folder": str(jars_folder()), "fetched": is_new})
+    else:
+        what = "Installed" if is_new else "Nothing to do: installed before is"
+        session.screen.text(f"{what} Flink {pinned().version} in {shown_path(str(jars_folder()))}")
 
 
 @app.command(cls=Command, epilog="Example: shardmill flink up --task-managers 2")
+@answered(may_be_quiet=False)
 def up(
+    session: Session,
     task_managers: Annotated[int, typer.Option("--task-managers", metavar="N", min=1, max=_MOST)] = 1,
     slots: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="Task slots in each task manager.")] = 2,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of its REST interface; 0: a free one.")] = 8081,
     pool_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of its worker pool; 0: a free one.")] = 50000,
     folder: _Folder = None,
-    as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Start a cluster on this machine.
 
     A job manager, task managers, and a pool of Python workers, on the loopback.
     """
+    from ..engines.flink.cluster import default_folder
+    from ..engines.flink.cluster import up as start
 
-    def body(session: Session) -> None:
-        from ..engines.flink.cluster import default_folder
-        from ..engines.flink.cluster import up as start
-
-        where = Path(folder).absolute() if folder is not None else default_folder()
-        cluster = start(where, task_managers, slots, port, pool_port)
-        if as_json:
-            session.screen.data(cluster.to_json())
-        else:
-            session.screen.text(_is_up(cluster))
-
-    answer(body, as_json=as_json, quiet=False, debug=debug)
+    where = Path(folder).absolute() if folder is not None else default_folder()
+    cluster = start(where, task_managers, slots, port, pool_port)
+    if session.screen.as_json:
+        session.screen.data(cluster.to_json())
+    else:
+        session.screen.text(_is_up(cluster))
 
 
 @app.command(cls=Command, epilog="Example: shardmill flink down")
-def down(folder: _Folder = None, as_json: Json = False, debug: Debug = False) -> None:
+@answered(may_be_quiet=False)
+def down(session: Session, folder: _Folder = None) -> None:
     """Stop the cluster that `up` started."""
+    from ..engines.flink.cluster import default_folder
+    from ..engines.flink.cluster import down as stop
 
-    def body(session: Session) -> None:
-        from ..engines.flink.cluster import default_folder
-        from ..engines.flink.cluster import down as stop
-
-        cluster = stop(Path(folder).absolute() if folder is not None else default_folder())
-        if as_json:
-            session.screen.data({"stopped": None if cluster is None else cluster.master})
-        else:
-            session.screen.text("No cluster is up." if cluster is None else f"Stopped the cluster at {cluster.master}.")
-
-    answer(body, as_json=as_json, quiet=False, debug=debug)
+    cluster = stop(Path(folder).absolute() if folder is not None else default_folder())
+    if session.screen.as_json:
+        session.screen.data({"stopped": None if cluster is None else cluster.master})
+    else:
+        session.screen.text("No cluster is up." if cluster is None else f"Stopped the cluster at {cluster.master}.")
 
 
 def _is_up(cluster: Cluster) -> str:
