@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
-from ..batches.arrow_memory import I64, array_of, ends_of, valid_mask
+from ..batches.arrow_memory import I64, array_of, ends_of, raw_values, valid_mask
 from ..batches.rejects import CellError, CellProblem
 from ..schema.arrow_types import has_unit, run_values
 from ..schema.column_types import Test, is_string, natural_type
@@ -415,7 +415,9 @@ def _scalars(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def list_ends(lists: pa.Array) -> I64:
     """Return 0, and where the values of each list end in those of all; a null has none."""
-    return ends_of(np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64))
+    sizes, valid = pc.list_value_length(lists), valid_mask(lists)
+    lengths = raw_values(sizes, np.int32 if types.is_int32(sizes.type) else np.int64).astype(np.int64)
+    return ends_of(lengths if valid is None else np.where(valid, lengths, 0))
 
 
 def _absent(present: pa.Array) -> pa.Array:
