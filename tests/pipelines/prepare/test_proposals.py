@@ -244,6 +244,24 @@ def test_numbers_that_are_like_the_others_have_no_proposal(values: list[str], sh
     assert "to read it so" not in shardmill("convert", "a.csv", "-o", "out").out
 
 
+def test_null_numbers_of_a_struct_are_null_in_its_members_and_it_stays_whole(shardmill: Shardmill) -> None:
+    inner = pa.struct([pa.field("t", pa.float64(), nullable=False), pa.field("n", pa.int64())])
+    kind = pa.struct([pa.field("in", inner, nullable=False), pa.field("s", pa.string())])
+    rows = [{"in": {"t": -999.0 if n % 4 == 0 else n / 2, "n": n}, "s": "x"} for n in range(20)]
+    pq.write_table(pa.table({"meta": pa.array(rows, kind)}), "a.parquet")
+    screen = shardmill("convert", "a.parquet", "-o", "out").out
+    found = re.findall(r'column "meta": "in/t": -999 5 times, .*; to read it so: (.*)', screen)
+    assert found, screen
+    done = shardmill("convert", "a.parquet", "-o", "out", "--overwrite", *shlex.split(found[0]))
+    assert done.code == 0, done.err
+    assert [line.split()[:2] for line in done.out.splitlines() if "meta/" in line and "64" in line] == [
+        line.split()[:2] for line in screen.splitlines() if "meta/" in line and "64" in line
+    ], "no member has become another one"
+    read = open_dataset("out")["train"].to_arrow()["meta"].to_pylist()
+    assert [row["in"]["t"] for row in read[:3]] == [None, 0.5, 1.0]
+    assert [row["in"]["n"] for row in read] == [*range(20)]
+
+
 def test_a_column_that_names_its_nulls_by_the_config_has_the_other_proposals(shardmill: Shardmill) -> None:
     write("csv", {"paid": ["t", "f", "\\N", "f"]})
     done = shardmill("convert", "a.csv", "-o", "out", "--set", 'input.null_values=["\\\\N"]')
@@ -285,6 +303,7 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "logger": (["11/13/26 09:15:00 AM", "11/14/26 09:30:00 PM"], dt.datetime(2026, 11, 13, 9, 15)),
     "no day above 12": (["11/03/26 09:15:00 AM", "11/04/26 09:30:00 PM"], dt.datetime(2026, 11, 3, 9, 15)),
     "halves": (["오전 10:41", "오후 1:40"], dt.time(10, 41)),
+    "날짜": (["2026. 11. 13. 오후 3:20:00", "2026. 11. 14. 오전 9:05:10"], dt.datetime(2026, 11, 13, 15, 20)),
     "mañana": (["1:40 p. m.", "10:41 a. m."], dt.time(13, 40)),
     "stock": (["1\u00a0234", "12\u00a0345"], 1234),
     "won": (["25,800원", "1,380,000원"], 25800),

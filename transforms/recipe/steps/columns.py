@@ -141,7 +141,8 @@ class NullWords(ColumnStep):
         values = _plain(values)
         if types.is_struct(values.type):
             members = [self._without(values.field(i)) for i in range(values.type.num_fields)]
-            fields = [pa.field(one.name, member.type) for one, member in zip(values.type, members, strict=True)]
+            pairs = zip(values.type, members, strict=True)
+            fields = [pa.field(one.name, to.type, one.nullable or not types.is_struct(to.type)) for one, to in pairs]
             return pa.StructArray.from_arrays(members, fields=fields, mask=values.is_null())
         words = self._values(values.type)
         found = pc.is_in(values, value_set=words) if len(words) else None
