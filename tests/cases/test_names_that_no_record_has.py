@@ -111,7 +111,6 @@ NAMES = {
     "classes below splits": (["train/sports.jsonl", "train/politics.jsonl", "test/sports.jsonl"], "politics, sports"),
     "devices": (["sensor_01_Küche.csv", "sensor_02_Küche.csv"], "sensor_01, sensor_02"),
     "a word at the end": (["full_numpy_bitmap_cat.npy", "full_numpy_bitmap_dog.npy"], "cat, dog"),
-    "languages": (["corpus.en", "corpus.de"], "de, en"),
     "polarity": (["neg.txt", "pos.txt"], "neg, pos"),
     "words beside a number": (["AAPL_2024.csv", "MSFT_2023.csv"], "AAPL, MSFT"),
     "a letter among words": (["a.csv", "aapl.csv", "msft.csv"], "a, aapl, msft"),

@@ -268,3 +268,89 @@ def test_tables_of_splits_beside_their_folders_are_read_where_both_have_the_same
     assert "schema.files_root=d/train" in found[names[0]]
     assert "schema.files_root=d/test --set output.split=test" in found[names[1]]
     assert all(shardmill(*shlex.split(command)).code == 0 for command in found.values())
+
+
+TABLES_IN_TEXTS: dict[str, tuple[list[str], int]] = {
+    "semicolons, with a word for null": (["Date;Time;Power", "1/2/2007;17:24;4.2", "1/2/2007;17:25;?"], 3),
+    "texts and a word": (["I feel low;sadness", "I am so glad;joy", "It hurts;sadness"], 2),
+    "tabs, with quotes in texts": (['1\tVila "V\tVila "V', "2\tSoldeu\tSoldeu", '3\tXixe "r\tXixe'], 3),
+    "tabs": (["id\tname\tplace", "1\ta\tb", "2\tc\td"], 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", TABLES_IN_TEXTS)
+def test_a_table_in_a_text_is_said_to_be_one_with_the_command_that_reads_it(form: str, shardmill: Shardmill) -> None:
+    lines, width = TABLES_IN_TEXTS[form]
+    put({"d/a.txt": "\n".join([*lines, ""])})
+    screen = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"look like a table with .*; if it is one: shardmill (.*)", screen.out)
+    assert found, screen.out
+    assert shardmill(*shlex.split(found[1])).code == 0
+    dataset = open_dataset("out")
+    names = "--no-header" not in found[1]
+    assert (len(dataset["train"]), dataset["train"].to_arrow().num_columns) == (len(lines) - names, width)
+
+
+def test_of_several_tables_in_texts_each_is_said_to_be_one(shardmill: Shardmill) -> None:
+    put({"d/occurrence.txt": "id\tplace\tday\n1\ta\t2\n2\tb\t3\n", "d/multimedia.txt": "id\turl\n1\thttp://a\n"})
+    put({"d/citations.txt": "Cite all of these.\n", "d/rights.txt": "CC BY\nfor all\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    found = re.findall(r"table with tabs; if it is one: shardmill (.*)", screen.out)
+    assert [command.split()[1] for command in found] == ["d/multimedia.txt", "d/occurrence.txt"], screen.out
+    assert shardmill(*shlex.split(found[1])).code == 0
+    assert open_dataset("out")["train"].to_arrow()["place"].to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["I came, saw.\nHe went, so.\nShe left, yes.\n", "a;b\nc\nd;e;f\n"])
+def test_lines_of_text_are_not_said_to_be_a_table(text: str, shardmill: Shardmill) -> None:
+    put({"d/a.txt": text})
+    assert "table" not in shardmill("convert", "d", "-o", "out").out
+
+
+def test_labels_in_two_documents_of_splits_keep_these_by_the_line_that_is_printed(shardmill: Shardmill) -> None:
+    put({f"d/images/{number}.jpg": "" for number in range(5)})
+    for split, numbers in (("train", range(3)), ("validation", range(3, 5))):
+        rows = [{"image_url": f"azureml://paths/images/{number}.jpg", "label": "can"} for number in numbers]
+        put({f"d/{split}_annotations.jsonl": "".join(f"{json.dumps(row)}\n" for row in rows)})
+    screen = shardmill("convert", "d", "-o", "out", "--set", "input.format=images", "--set", "input.layout=flat")
+    found = re.search(r"metadata.jsonl in Python: (.*); then: shardmill (.*)", screen.out)
+    assert found, screen.out
+    subprocess.run([sys.executable, "-c", found[1]], check=True)
+    done = shardmill(*shlex.split(found[2]))
+    assert done.code == 0, done.err
+    dataset = open_dataset("out")
+    assert {split: len(dataset[split]) for split in dataset.splits} == {"train": 3, "validation": 2}
+
+
+def test_classes_far_below_splits_are_read_with_these_by_the_option_that_is_printed(shardmill: Shardmill) -> None:
+    kinds = ("study1_negative", "study1_positive")
+    put({f"d/{split}/ELBOW/p{n}/{kind}/1.png": "" for split in ("train", "valid") for kind in kinds for n in (1, 2)})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(
+        r"innermost folders as classes: (--set input.layout=inner_label --set input.splits=names)\n", stop.err
+    )
+    assert found, stop.err
+    assert shardmill("convert", "d", "-o", "out", *found[1].split()).code == 0
+    dataset = open_dataset("out")
+    assert {split: len(dataset[split]) for split in dataset.splits} == {"train": 4, "valid": 4}
+    assert dataset.manifest.labels == {"image/class/label": kinds}
+
+
+def test_a_copy_below_classes_of_patients_is_named_with_the_command_that_reads_it_alone(shardmill: Shardmill) -> None:
+    patients = {f"{patient}/{kind}/{patient}_{kind}.png": "" for patient in ("1", "2", "3") for kind in ("0", "1")}
+    put({f"d/{one}": "" for one in patients if not one.startswith("3")} | {f"d/IDC/{one}": "" for one in patients})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"as a copy does; to read it alone: shardmill (.*)", stop.err)
+    assert found, stop.err
+    assert found[1] == "convert d/IDC -o out"
+
+
+def test_a_folder_of_one_split_beside_files_of_others_is_read_with_them(shardmill: Shardmill) -> None:
+    rows = {"train/00": [1, 2], "train/01": [3], "val": [4], "test": [5]}
+    put({f"d/{name}.jsonl": "".join(f'{{"n": {n}}}\n' for n in some) for name, some in rows.items()})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"  train, test, val: +shardmill (.*)", stop.err)
+    assert found, stop.err
+    assert shardmill(*shlex.split(found[1])).code == 0
+    dataset = open_dataset("out")
+    assert {split: len(dataset[split]) for split in dataset.splits} == {"test": 1, "train": 3, "val": 1}

@@ -39,7 +39,7 @@ _PLACES: Final = 16
 
 _PIECE_BYTES: Final = 1 << 20
 _FIRST: Final = 1000
-_DEEPEST: Final = 4
+_DEEPEST: Final = 7
 """Levels of folders in which a message looks for the files that it proposes to name."""
 
 _KINDS: Final = (

@@ -15,7 +15,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, product
 from typing import Any, Final
@@ -55,6 +55,7 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
     if around.form != "images":
         return
     alike, boxes = defaultdict[tuple[str, str, str], list[str]](list), list[str]()
+    several = defaultdict[tuple[str, str], list[tuple[str, str, str]]](list)
     all_tables = [one for one in notable if os.fsdecode(one).lower().endswith(_TABLES)]
     if forms := [one for one in all_tables if is_form_for_answers(os.path.basename(os.fsdecode(one)))]:
         yield f"{first_names([*map(shown_path, forms)], MOST)}: a form for answers, whose rows are no data; not read"
@@ -73,11 +74,12 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         columns = box_columns(rows_in(path)[0])
         if columns is not None and columns.picture == column and around.root:
             boxes.append(table)
-        elif how := _in_several_folders(path, column, root, suffix, around):
-            what = f'{printable_path(table)} names pictures of several folders in its column "{printable(column)}"'
-            yield f"{what}, and is not read; {how}"
+        elif found_frame := _in_several_folders(path, column, root, suffix, around):
+            top, frame, picture = found_frame
+            several[top, column].append((table, frame, picture))
         else:
             alike[column, "" if root == os.path.dirname(os.fsdecode(path)) else typed_path(root), suffix].append(table)
+    yield from _of_several_folders(several, around)
     if boxes:
         option = Set("input.annotations.boxes", boxes[0] if len(boxes) == 1 else boxes)
         names, are = ("names", "is") if len(boxes) == 1 else ("name", "are")
@@ -205,28 +207,51 @@ def _beside_table(table: bytes, value: bytes) -> bytes:
     return b""
 
 
-def _in_several_folders(path: bytes, column: str, root: str, suffix: str, around: Around) -> str:
-    """Return how a table is read whose pictures are in several folders, or in those of splits; empty for others."""
+def _of_several_folders(
+    tables: Mapping[tuple[str, str], Sequence[tuple[str, str, str]]], around: Around
+) -> Iterator[str]:
+    """Yield how tables are read whose pictures are in several folders: those of one place as one table of it."""
+    for (top, column), some in tables.items():
+        names, frames, pictures = zip(*some, strict=True)
+        splits = [split_in_words(os.path.splitext(os.path.basename(name))[0]) for name in names]
+        of_splits = all(splits) and len({*splits}) == len(splits) > 1
+        parts = [
+            f"{frame}.assign(split={split!r})" if of_splits else frame
+            for frame, split in zip(frames, splits, strict=True)
+        ]
+        frame = parts[0] if len(parts) == 1 else f"pandas.concat([{', '.join(parts)}])"
+        how = as_metadata(around.call, top, frame, [*written_as(pictures[0]), *([BY_SPLIT] if of_splits else [])])
+        name, its, are = ("names", "its", "is") if len(names) == 1 else ("name", "their", "are")
+        what = f'{first_names(names, MOST)} {name} pictures of several folders in {its} column "{printable(column)}"'
+        yield f"{what}, and {are} not read; {how}"
+
+
+def _in_several_folders(
+    path: bytes, column: str, root: str, suffix: str, around: Around
+) -> tuple[str, str, str] | None:
+    """Return how a table is read whose pictures are in several folders, or in those of splits; None for others.
+
+    It is the place of a table of them, its expression in pandas, and one of the pictures.
+    """
     header, *rows = rows_in(path, whole=True)
     names = {row[header.index(column)] + suffix for row in rows if len(row) == len(header)}
     above = any("/" in one for one in names)
     of_splits = in_splits(names) and len({one.partition("/")[0] for one in names}) > 1
     folders = [one for one in around.below if one == root or _has_more_of(one, names, root)]
     if not around.root or "://" in around.root:
-        return ""
+        return None
     if of_splits:
-        top, value = root, f"rows[{column!r}]" + (f" + {suffix!r}" if suffix else "")
+        top, value = root, "rows['file_name']" + (f" + {suffix!r}" if suffix else "")
     elif len(folders) > 1 and not above:
         top, key = around.root, "stem" if suffix else "name"
         value = (
-            f"rows[{column!r}].map({{path.{key}: str(path.relative_to({typed_path(around.root)!r})) for folder in "
+            f"rows['file_name'].map({{path.{key}: str(path.relative_to({typed_path(around.root)!r})) for folder in "
             f"{[*map(typed_path, folders)]} for path in sorted(pathlib.Path(folder).glob('*{suffix}'))}})"
         )
     else:
-        return ""
-    read = _texts_of(path)
-    frame = f"{read}.assign(file_name=lambda rows: {value})"
-    return as_metadata(around.call, top, frame, written_as(suffix or next(iter(names))))
+        return None
+    read = f"{_texts_of(path)}.rename(columns={{{column!r}: 'file_name'}})"
+    return top, f"{read}.assign(file_name=lambda rows: {value})", suffix or next(iter(names))
 
 
 def _has_more_of(folder: str, names: Container[str], root: str) -> bool:
@@ -373,16 +398,21 @@ def _as_lines(group: Sequence[bytes], found: _Names, its: str, around: Around) -
         return ""  # one would replace another, or have the pictures of another
     name = f"name + {found.suffix!r}" if found.suffix else "name"
     name = f"where.get(({name}).rpartition('/')[2], name)" if found.last else name
-    line = f"json.dumps({{'file_name': {name}, **row}}) + '\\n'"
+    splits = {one: split_in_words(os.path.splitext(os.path.basename(one))[0]) for one in files}
+    of_splits = together and all(splits.values()) and len({*splits.values()}) > 1
+    own = ", 'split': split" if of_splits else ""
+    line = f"json.dumps({{'file_name': {name}, **row{own}}}) + '\\n'"
     text = f"''.join({line} for name, row in {found.pairs})"
     where = f" for where in [{_places_below(folder)}]" if found.last else ""
     each = f"for path in map(pathlib.Path, {files}){where}"
+    if of_splits:
+        each = f"for split, path in zip({[*splits.values()]}, map(pathlib.Path, {files})){where}"
     write = runnable(f"[{target}.write_text({text}) {each}]")
     if together:
         rows = f"''.join({line} {each} for name, row in {found.pairs})"
         write = runnable(f"pathlib.Path({os.path.join(folder, _LINES_OF)!r}).write_text({rows})")
     split = split_of_folder(os.path.basename(os.path.abspath(place)))
-    options = [Set("output.split", split)] if split not in (None, "train") else []
+    options = [BY_SPLIT] if of_splits else [Set("output.split", split)] if split not in (None, "train") else []
     read = around.call.plain([place], Set("input.format", "images"), *options)
     return f"; to read {its} rows, write them to {_LINES_OF} in Python: {write}; then: {read}"
 

@@ -170,6 +170,9 @@ def choose_layout(
     if others or depth not in found:
         if command is not None and 0 not in by_depth and not (len(tops) == 1 and 1 in by_depth):
             first = _reading(tops, command, mixed=bool(others) and not strange and _are_even(folders)) + first
+        if strange is None and not others:
+            inner = f"{Set('input.layout', 'inner_label')} {Set('input.splits', 'names')}"
+            first = f"to read these splits, with the innermost folders as classes: {inner}\nor {first}"
         raise UsageError(
             f"it is unclear what the folders mean: {_why_unclear(by_depth, tops, strange)}; {first}"
             f"{_choices(splits=splits)}"

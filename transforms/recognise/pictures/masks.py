@@ -39,6 +39,7 @@ _OF_PICTURES: Final = re.compile(
 _MOST_FOLDERS: Final = 16
 _MOST_NAMES: Final = 1 << 14
 _COMPARED: Final = 64
+_MOST_COPIES: Final = 4
 _HEADERS: Final = 16
 _LEAST: Final = 3
 _LARGEST: Final = 1 << 26
@@ -121,18 +122,20 @@ def refuse_versions(below: Sequence[bytes], paths: Sequence[bytes], names_in: Na
 
 def _refuse_copy_below(parts: Sequence[Sequence[str]], paths: Sequence[bytes], names_in: NamesIn, call: Call) -> None:
     """Raise `UsageError` for classes of which a folder beside them holds the same again, as archives have them."""
-    above, inner = ({one[-1]: at for at, one in enumerate(parts) if len(one) == level} for level in (1, 2))
-    tops = {one[0] for one in parts if len(one) > 1}
-    if len(above) < 2 or above.keys() != inner.keys() or len(tops) != 1 or len(parts) != 2 * len(above):
-        return
-    name = min(above)
-    first, second = ({*names_in(at[name], _COMPARED)} for at in (above, inner))
-    if first == second:
-        top = typed_path(os.fsdecode(_above(paths[inner[name]], 1)))
-        raise UsageError(
-            f"it is unclear what the folders mean: {printable(min(tops))} holds the same folders as the folder above "
-            f"it, with files of the same names, as a copy does; to read it alone: {call.reading([top])}"
-        )
+    deepest = max(map(len, parts), default=0)
+    for top in sorted({one[0] for one in parts if len(one) == deepest > 1})[:_MOST_COPIES]:
+        above = {tuple(one): at for at, one in enumerate(parts) if one[0] != top}
+        inner = {tuple(one[1:]): at for at, one in enumerate(parts) if one[0] == top}
+        if len(above) < 2 or not above.keys() <= inner.keys():
+            continue
+        name = min(above)
+        first, second = ({*names_in(at[name], _COMPARED)} for at in (above, inner))
+        if first == second:
+            whole = typed_path(os.fsdecode(_above(paths[inner[name]], len(name))))
+            raise UsageError(
+                f"it is unclear what the folders mean: {printable(top)} holds the same folders as the folder above "
+                f"it, with files of the same names, as a copy does; to read it alone: {call.reading([whole])}"
+            )
 
 
 def _of_first(paths: Sequence[bytes]) -> list[int]:

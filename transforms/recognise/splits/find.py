@@ -380,6 +380,11 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     choices = [(", ".join(ordered), _command(how, both, Set("input.splits", "names"), *union))]
     if any(split and _word_in_path(one) != split for one, split in zip(seen.below, mixed.splits, strict=True)):
         choices = []  # words in names say something else
+    words = [*map(_word_in_path, seen.below)] if others else []
+    if words and all(words):  # the folders of the others are of splits
+        in_words = sorted({*map(str, words)}, key=lambda split: (kind_of(split) != "train", split))
+        every = (", ".join(in_words), _command(how, seen.typed, Set("input.splits", "names"), *union))
+        return _choice(f"{what}: {shown}{beside}", every, ("all files in one split", _as_one(seen, how)))
     folders = {} if others else alike_inside(zip(seen.folders, mixed.splits, strict=True), seen.root)
     if folders:
         named = first_names(sorted(folders), SHOWN)

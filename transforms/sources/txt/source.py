@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,10 +35,12 @@ FIELD: Final = pa.field("text", pa.string(), nullable=False)
 _SHOWN: Final = 400
 _LOOKED_AT: Final = 20
 _NAMED: Final = 3
+_MOST_FILES: Final = 8
 _SIGNS: Final = {b"\t": "tabs", b"|": '"|"', b";": '";"', b",": "commas"}
+_PLAIN_QUOTES: Final = "tabs, and quotes in its texts"
 _FEWEST: Final = 3
 _IN_TEXT: Final = (b";", b",")
-"""Signs that lines of text may have alike by chance: a column of numbers makes a table of them."""
+"""Signs that lines of text may have alike by chance: a column of numbers, or no blank behind any, makes a table."""
 
 _QUOTED: Final = re.compile(rb'"[^"]*"')
 _NUMBER: Final = re.compile(rb"\s*[+-]?[0-9]+(?:\.[0-9]+)?\s*")
@@ -67,9 +70,27 @@ class TextSource(FileSource):
         names, splits = [one.name for one in listing.entries], [one.split or "" for one in listing.entries]
         own = splits if all(splits) and len({*splits}) > 1 else []
         told = partial(told_of_text, paths=names, call=self.settings.call.afterwards, splits=own)
-        first = listing.entries[pieces[0].entry].name
-        detected = _looks_like(pieces[0], first, partial(self._read_as, listing), told, self.sizes)
+        detected = self._looks(listing, pieces, told)
         return Survey(Frozen(Schema((feature,))), (choice,), pieces, empty, detected=detected, fields=(FIELD,))
+
+    def _looks(
+        self, listing: Listing, pieces: Sequence[TextPiece], told_of: Callable[[Sequence[bytes]], str]
+    ) -> tuple[str, ...]:
+        """Return what is to be said of the first files, of those together that look alike."""
+        heads: dict[int, TextPiece] = {}
+        for piece in pieces:
+            if len(heads) < _MOST_FILES:
+                heads.setdefault(piece.entry, piece)
+        looks = defaultdict[_Look | None, list[str]](list)
+        for at, piece in heads.items():
+            looks[_look_of(piece, told_of, self.sizes)].append(listing.entries[at].name)
+        reading = self.settings.call.afterwards.reading
+        each = [
+            look.told(names[0], partial(self._read_as, listing) if len(looks) == 1 else partial(reading, names))
+            for look, names in looks.items()
+            if look is not None
+        ]
+        return tuple(each)
 
     def _read_as(self, listing: Listing, *options: Add) -> Add:
         """Return the options that read the files otherwise, or the whole command where a folder was given."""
@@ -133,68 +154,76 @@ def _error(text: bytes, name: str, large: tuple[str, str] | None) -> CellError |
     return None
 
 
-def _looks_like(
-    piece: TextPiece,
-    name: str,
-    read_as: Callable[..., Add],
-    told_of: Callable[[Sequence[bytes]], str],
-    sizes: LineSizes,
-) -> tuple[str, ...]:
-    """Return what is to be said of a file whose first lines look like a table, or like JSON."""
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the first lines of a file look like, and the options that read it so; `width` cells are in each line."""
+
+    what: str
+    options: tuple[Add, ...] = ()
+    width: int = 0
+    doubt: str = "if it is one"
+
+    def told(self, name: str, read_as: Callable[..., object]) -> str:
+        fix = f"; {self.doubt}: {read_as(*self.options)}" if self.options else ""
+        return f"{name}: each line is a record of text, though {self.what}{fix}"
+
+
+def _look_of(piece: TextPiece, told_of: Callable[[Sequence[bytes]], str], sizes: LineSizes) -> _Look | None:
+    """Return how a file is read whose first lines look like a table, or like JSON."""
     found = next((lines for _, lines in read_lines([piece], sizes, blank_rows=True)), None)
     if found is None or found.large is not None:
-        return ()
+        return None
     spans = zip(found.starts, found.ends, strict=True)
     lines = [found.text[start:end] for start, end in islice(spans, _LOOKED_AT)]
-    said = f"{name}: each line is a record of text"
-    csv = Set("input.format", "csv")
+    csv, like = Set("input.format", "csv"), "the first lines look like a table"
     if told := told_of([bytes(line) for line in lines if line.strip()]):
-        return (f"{said}, though the file {told}",)
+        return _Look(f"the file {told}")
     rows = [line for line in lines if line.strip()]
     if found_table := _table_between(rows):
-        signs, named = found_table
-        fix = read_as(csv) if named else read_as(csv, Add("--no-header"))
-        return (f"{said}, though the first lines look like a table with {signs}; if it is one: {fix}",)
+        signs, named, width = found_table
+        quotes = [Set("input.quote", None)] if signs == _PLAIN_QUOTES else []
+        return _Look(f"{like} with {signs}", (csv, *([] if named else [Add("--no-header")]), *quotes), width)
     short = _table_between([b"\t" + rows[0], *rows[1:]]) if len(rows) >= _FEWEST else None
     if short is not None and short[0] == _SIGNS[b"\t"]:  # R names no column of row names
-        fix = read_as(csv, Set("input.row_names", "row"))
-        return (f"{said}, though the first lines look like a table of R with tabs; if it is one: {fix}",)
+        return _Look(f"{like} of R with tabs", (csv, Set("input.row_names", "row")), short[2])
     whole = re.split(rb"(?<!\\)\n", b"\n".join(lines))
     if len(whole) < len(lines) and (found_table := _table_between([line for line in whole if line.strip()])):
         also = "with line breaks behind a backslash, as dumps of databases have them; export it as CSV"
-        return (f"{said}, though the first lines look like a table with {found_table[0]}, {also}",)
+        return _Look(f"{like} with {found_table[0]}, {also}")
     if len(lines) > 1 and _RULED.fullmatch(lines[1]):
-        return (f"{said}, though the first lines look like a table of aligned columns; write it with a delimiter",)
+        return _Look(f"{like} of aligned columns; write it with a delimiter")
     text = b"\n".join(lines).decode("utf-8", "replace")
     if told := split_times(text, SampleOptions()):
         return (f"{said}, though the file is {told}",)
     aligned = aligned_columns(text, SampleOptions())
     if aligned is None and '\\"' in text and aligned_columns(text, SampleOptions(escape="\\")) is not None:
-        again = 'write it with "" for it, in R by qmethod = "double"'
-        return (f'{said}, though the first lines look like a table of R, with \\" for a quote; {again}',)
+        return _Look(f'{like} of R, with \\" for a quote; write it with "" for it, in R by qmethod = "double"')
     words = zip(*map(bytes.split, lines), strict=False)
     same = any(len({*column}) == 1 and not _NUMBER.fullmatch(column[0]) for column in words)
     if aligned is not None and aligned.numbers and not same and not any(b":" in line for line in lines):
-        fix = read_as(csv, aligned.keys)
-        return (f"{said}, though the first lines look like a table that blanks align; if it is one: {fix}",)
+        return _Look(f"{like} that blanks align", (csv, aligned.keys))
     if lines[0].startswith(b"{") and _is_json(lines[0]):
-        fix = read_as(Set("input.format", "jsonl"))
-        return (f"{said}, though the first one is a JSON object; if all are: {fix}",)
-    return ()
+        return _Look("the first one is a JSON object", (Set("input.format", "jsonl"),), doubt="if all are")
+    return None
 
 
-def _table_between(lines: Sequence[bytes]) -> tuple[str, bool] | None:
-    """Return the signs that cut lines into as many cells each, and whether the first line may be a header."""
+def _table_between(lines: Sequence[bytes]) -> tuple[str, bool, int] | None:
+    """Return the signs that cut lines into as many cells each, whether the first may be a header, and how many."""
     for sign, called in _SIGNS.items():
         rows = [_QUOTED.sub(b'""', line).split(sign) for line in lines]
+        if sign == b"\t" and len({*map(len, rows)}) > 1:  # quotes may be part of the texts
+            rows, called = [line.split(sign) for line in lines], _PLAIN_QUOTES
         if len(rows) < 2 or len(rows[0]) < 2 or len({len(row) for row in rows}) > 1 or lines[0].startswith(b"|"):
             continue
         numbers = [all(map(_NUMBER.fullmatch, column)) for column in zip(*rows[1:], strict=True)]
-        if sign in _IN_TEXT and (len(rows) < _FEWEST or not any(numbers)):
+        spaced = any(cell[:1].isspace() for row in rows for cell in row[1:])
+        if sign in _IN_TEXT and (len(rows) < _FEWEST or (spaced and not any(numbers))):
             continue
         data = [cell for cell, is_one in zip(rows[0], numbers, strict=True) if is_one and _NUMBER.fullmatch(cell)]
-        no_names = any(_SENTENCE.search(cell.strip()) for cell in rows[0])
-        return called, not rows[0][0] or (all(map(_YEAR.fullmatch, data)) and not no_names)
+        is_data = any(
+            _SENTENCE.search(name.strip()) or (name and name in below) for name, *below in zip(*rows, strict=True)
+        )
+        return called, not rows[0][0] or (all(map(_YEAR.fullmatch, data)) and not is_data), len(rows[0])
     return None
 
 
