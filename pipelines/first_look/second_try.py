@@ -21,6 +21,7 @@ from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import shell_words
 from ...transforms.inputs.contract.selection import Call, typed_path
+from ...transforms.sources.text.cast import means_null
 from ...transforms.stores.store_url import is_store_url
 from ..config.errors import dotted
 from ..config.load import load_config, split_set, split_sources
@@ -101,6 +102,9 @@ _UNLESS: Final = re.compile(
 )
 """Words before keys that undo or repeat what is right as far as can be seen."""
 
+_IN_DOUBT: Final = re.compile(r"if the first lines? (?:is|are) data[^;]*\Z")
+_OF_FIRST_ROW: Final = re.compile(r'"([^"]*)" \(row 1\)')
+
 _TITLE: Final = "looks like a title"
 _IN_ONE: Final = "all of this in one command: "
 _MOST_STOPS: Final = 4
@@ -167,6 +171,8 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
         except ShardmillError as error:
             lines, stops = tuple(str(error).splitlines()), True
             more = _keys_in(lines, of_stop=True)
+        if keys.get("input.header") == "false" and any(map(_has_name_as_null, lines)):
+            break
         new = {key: value for key, value in more.items() if key in _KEYS_OF_FILES and key not in keys}
         if stops and not more.keys() - keys.keys():
             break
@@ -175,6 +181,12 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
         keys = _joined(keys, new or more)
         before += [line for line in lines if (new or more).keys() & _keys_in([line], of_stop=stops).keys()]
     return {}, ()
+
+
+def _has_name_as_null(line: str) -> bool:
+    """Return whether a word of the first row would be null that is none elsewhere: some file has a header."""
+    words = _OF_FIRST_ROW.findall(line.partition("; null: ")[2])
+    return not all(map(means_null, words))
 
 
 def _tried(keys: Keys, typed: Typed) -> Keys:
@@ -244,6 +256,8 @@ def _runs(text: str, *, of_stop: bool) -> Iterator[Keys]:
         several = text[one.end() :].startswith(" or --") or re.search("is unclear|by itself", text[: one.start()])
         if several:  # ways, or files: the user knows which is right
             return
+        if _IN_DOUBT.search(text[: one.start()]):
+            continue
         undone = _UNLESS.search(text[: one.start()]) is not None or any(
             key.endswith((".nullable", ".type")) and value in ("false", "string") for key, value in pairs
         )

@@ -85,7 +85,7 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
         [],
         'a.csv: columns 1 and 3 are both named "a": one would overwrite the other; if the first line is data: '
         "--no-header; if it is a header, rename one, or replace it by names of your own: "
-        "--set 'input.names=[a, b, ...]'",
+        '--set \'input.names=["a", "b", "a_2"]\'',
     ),
     "all files empty": (
         {"a.csv": b"", "b.csv": b"\n\n"},

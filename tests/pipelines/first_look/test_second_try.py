@@ -246,3 +246,24 @@ def test_a_table_below_comments_with_null_numbers_among_decimal_commas_is_read_b
     done = shardmill(*shlex.split(found[0]))
     assert done.code == 0, done.err
     assert open_dataset("out")["train"].to_arrow()["Temp"].to_pylist() == [8.5, 10.25, None, 11.5, None, 9.0]
+
+
+def test_no_command_takes_the_headers_of_some_files_for_rows(shardmill: Shardmill) -> None:
+    Path("d").mkdir()
+    for name, first in (("dev", "Quality\tindex"), ("dev_ids", "702885\t2986"), ("train", "Quality\tindex")):
+        Path(f"d/{name}.tsv").write_text("\n".join([first, *(f"{n % 2}\t{n}" for n in range(20)), ""]))
+    stop = shardmill("convert", "d", "-o", "out", "--set", "input.splits=names")
+    assert stop.code != 0
+    assert re.search("first lines? looks? like data", stop.err)
+    assert "in one command" not in stop.err, stop.err
+
+
+def test_columns_of_one_name_are_numbered_by_the_command_of_the_stop(shardmill: Shardmill) -> None:
+    rows = [f"{n},{n % 3},{n % 4},{n},03.04.20{10 + n}" for n in range(20)]
+    Path("a.csv").write_text("\n".join(["id,Labels,Labels,Labels,day", *rows, ""]))
+    stop = shardmill("convert", "a.csv", "-o", "out")
+    found = re.search(r"in one command: shardmill (.*)", stop.err)
+    assert found, stop.err
+    assert shardmill(*shlex.split(found[1])).code == 0
+    (first, *_) = open_dataset("out")["train"]
+    assert [*first] == ["Labels", "Labels_2", "Labels_3", "day", "id"]

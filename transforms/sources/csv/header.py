@@ -468,9 +468,25 @@ def _refuse_twins(names: Sequence[str], file: str) -> None:
                 file,
                 f'columns {seen[name]} and {i} are both named "{printable(name)}": one would overwrite the other; '
                 f"if the first line is data: {NO_HEADER}; if it is a header, rename one, or replace it by names of "
-                f"your own: {Set('input.names', '[a, b, ...]')}",
+                f"your own: {Set('input.names', _numbered(names) if len(names) <= _FEW_NAMES else '[a, b, ...]')}",
             )
         seen[name] = i
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Return names of which each that comes again has a number: a, a_2.
+
+    >>> _numbered(["a", "b", "a", "a_2", "a"])
+    ['a', 'b', 'a_2', 'a_2_2', 'a_3']
+    """
+    found = list[str]()
+    for name in names:
+        numbered = (f"{name}_{number}" for number in itertools.count(2))
+        found.append(next(one for one in itertools.chain([name], numbered) if one not in found))
+    return found
+
+
+_FEW_NAMES: Final = 24
 
 
 def _delimiter_warning(cells: Sequence[str], file: str, delimiter: str) -> tuple[str, ...]:

@@ -194,7 +194,7 @@ def _look_of(piece: TextPiece, told_of: Callable[[Sequence[bytes]], str], sizes:
         return _Look(f"{like} of aligned columns; write it with a delimiter")
     text = b"\n".join(lines).decode("utf-8", "replace")
     if told := split_times(text, SampleOptions()):
-        return (f"{said}, though the file is {told}",)
+        return _Look(f"the file is {told}")
     aligned = aligned_columns(text, SampleOptions())
     if aligned is None and '\\"' in text and aligned_columns(text, SampleOptions(escape="\\")) is not None:
         return _Look(f'{like} of R, with \\" for a quote; write it with "" for it, in R by qmethod = "double"')
