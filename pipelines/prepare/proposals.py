@@ -24,10 +24,11 @@ from ...transforms.format.batches.arrow_memory import binary_array
 from ...transforms.format.columns.feature_column import item_for_null
 from ...transforms.format.schema.arrow_types import feature_of, is_list
 from ...transforms.format.wording.hints import Add, Set, set_column
-from ...transforms.format.wording.printable import counted, more, printable
+from ...transforms.format.wording.printable import counted, first_names, more, printable
 from ...transforms.inputs.contract.source import Source, Survey
 from ...transforms.inputs.contract.tasks import Plan, batches_of, first_pieces
 from ...transforms.recipe.step import as_text
+from ...transforms.sources.csv.header import CsvPiece
 from ...transforms.sources.text.cast import (
     CLEAR_BOOLS,
     bool_words,
@@ -61,7 +62,9 @@ _ENTITY: Final = re.compile(
 """The name of a column whose equal values belong to one split: rows of one person are alike."""
 
 _YES_OR_NO: Final = re.compile(
-    r"(?i:is|has|czy|ist|hat|est)(?:[_ .-]|(?<=[a-z])[A-Z])|(?i:(?:.*[_ .-])?(?:in)?(?:active|flag|enabled|deleted)$)"
+    r"(?i:is|has|czy|ist|hat|est)(?:[_ .-]|(?<=[a-z])[A-Z])"
+    r"|(?i:(?:.*[_ .-])?(?:in)?(?:active|flag|enabled|deleted|aktiv|actif|"
+    r"activo|ativo|attivo|actief|aktywny|newsletter)$)"
     r"|.*(?:異常|フラグ|有無|済)$"
 )
 """The name of a column in which 0 and 1 are no and yes."""
@@ -84,6 +87,8 @@ _CURRENCIES: Final = frozenset((
 ))  # fmt: skip
 """Currencies before amounts; the last is how the yen of Shift JIS is decoded."""
 
+_TYPE: Final = re.compile(r"(?:Nullable\()?(?:u?int|float|datetime|decimal|date)[0-9]+(?:\([^)]*\))?\)?", re.IGNORECASE)
+_MOST_NAMES: Final = 64
 _ODD_WORDS: Final = 4
 _ODD_SHARE: Final = 0.3
 """Words without a digit may mean null: so few of them, and so small a share of values that are read otherwise."""
@@ -218,6 +223,9 @@ def lines_of_proposals(
     except (ShardmillError, OSError):
         found = []
     proposed = [*proposals_of(looked, plan.survey.detected)]
+    if units := _units_of(proposed, looked, plan):
+        found.append(units)
+        proposed = [one for one in proposed if "row 1" not in _nulls_at(one, looked).values()]
     found += [str(one) for one in proposed if one.column not in declared or (one.column in tried and not one.keys)]
     left = len(found) - most if most is not None else 0
     last = [f"{more(left, 'column')} may be read otherwise; to see all: {Add('--overwrite', '--dry-run')}"]
@@ -242,10 +250,12 @@ def totals_of(source: Source, plan: Plan) -> Iterator[str]:
             continue
         number = rows.origin.number(len(above))[1] or len(above) + 1
         column = _in_expression(name)
+        numbers = all(text is None or _is_number(text) for text in above) and any(above)
+        nulls = [set_column(name, "null_values", words)] if numbers else []
         if other := _null_from(rows.batch, len(above)):
-            options = Add(Set("input.where", f"not is_null({_in_expression(other)})"))
-        elif all(text is None or _is_number(text) for text in above) and any(above):
-            options = Add(set_column(name, "null_values", words), Set("input.where", f"not is_null({column})"))
+            options = Add(*nulls, Set("input.where", f"not is_null({_in_expression(other)})"))
+        elif numbers:
+            options = Add(*nulls, Set("input.where", f"not is_null({column})"))
         else:
             kept = " and ".join(f"{column} != {_quoted(word)}" for word in words)
             kept = f"is_null({column}) or ({kept})" if None in above else kept
@@ -254,6 +264,29 @@ def totals_of(source: Source, plan: Plan) -> Iterator[str]:
         what = f"below the other rows, as a total is (from row {number} on); to leave it out"
         yield f'column "{printable(name)}": {shown} is {what}: {options}'
         return
+
+
+def _units_of(proposed: Sequence[Proposal], looked: Looked, plan: Plan) -> str:
+    """Return what leaves a first row out that has units, or types, of several columns; empty if there is none."""
+    pieces = [one for one in first_pieces(plan.survey) if isinstance(one, CsvPiece)]
+    words = [word for one in proposed for word, place in _nulls_at(one, looked).items() if place == "row 1"]
+    words = [word for word in words if word.strip("-=_ ")]  # a line of dashes has a line of its own
+    heads = {(one.columns, one.header_lines) for one in pieces}
+    if len(words) < 2 or len(heads) != 1:
+        return ""
+    names, lines = heads.pop()
+    if not lines or len(names) > _MOST_NAMES:
+        return ""
+    shown = first_names([f'"{printable(word)}"' for word in words], _SHOWN)
+    options = Add(Set("input.skip_lines", lines), Set("input.names", names))  # that row is the header, then
+    what = f"row 1 ({shown}) is text in columns of numbers or times, as units and types are"
+    return f"{what}; to leave it out: {options}"
+
+
+def _nulls_at(proposal: Proposal, looked: Looked) -> dict[str, str]:
+    """Return where words come first that would be null in a column, and in no other way are."""
+    words = proposal.keys.get("null_values", ())
+    return {word: looked.places.get((proposal.column, word), "") for word in words if not means_null(word)}
 
 
 def _in_expression(name: str) -> str:
@@ -341,7 +374,7 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
         return f'"{printable(word)}" ({looked.places[name, word]})'
 
     keys, evidence = _of_values(name, values, shown(values[0]), casts=looked.casts)
-    odd = [word for word in dict.fromkeys(values) if not any(map(str.isdigit, word))]
+    odd = [word for word in dict.fromkeys(values) if not any(map(str.isdigit, word)) or _TYPE.fullmatch(word)]
     rest = [text for text in values if text not in odd]
     if not keys.keys() - {"label"} and odd and len(odd) <= _ODD_WORDS and len(rest) >= (1 - _ODD_SHARE) * len(values):
         other, why = _of_values(name, rest, shown(rest[0]), casts=looked.casts)

@@ -29,7 +29,7 @@ from ...errors import UsageError
 from ...format.wording.hints import Foreign, Set, runnable, set_column
 from ...format.wording.printable import first_names, printable, printable_path
 from ...inputs.contract.selection import shown_path, typed_path
-from ...inputs.files.file_names import format_of_name, why_skipped
+from ...inputs.files.file_names import SPLITS, format_of_name, why_skipped
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
 from ...pictures.facts import ImageProblem
@@ -60,6 +60,7 @@ _OF_PICTURES: Final = re.compile(rb"images?|imgs?|jpegimages|image_[0-9]", re.IG
 _FEW: Final = 8
 """A command that helps lists no more classes."""
 
+_SPLIT_AT_END: Final = re.compile(rf"[-_ ]?(?:trainval|{'|'.join(SPLITS)})$")
 _SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -468,6 +469,11 @@ def class_warnings(names: Sequence[str], layout: Layout) -> tuple[str, ...]:
             all_are = len(splits) == len(names)
             fix = f"{Set('input.layout', right)}" if all_are else "keep them in a folder of their own"
             warnings.append(f"classes are named like splits: {listed}; if they are splits: {fix}")
+        elif len({_SPLIT_AT_END.sub("", name.lower()) for name in names}) == 1 < len(names):
+            listed = first_names(names, _FEW)
+            warnings.append(
+                f"classes are named like splits: {listed}; if they are splits: name them as such (train, test)"
+            )
     return tuple(warnings)
 
 

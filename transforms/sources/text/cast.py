@@ -579,7 +579,8 @@ _NULLS: Final = frozenset((
     "ne sait pas", "no sabe", "no contesta", "sin datos", "não sabe", "não informado", "recusou", "sem dados", "brak",
     "brak danych", "nie wiem", "nie dotyczy", "odmowa", "onbekend", "geen antwoord", "don't know", "refused",
     "not available", "не знаю", "нет данных", "不明", "欠測", "欠損", "無回答", "未回答", "データなし", "无", "缺失",
-    "不详", "없음", "#div/0!", "#¡div/0!", "#nv", "#n/v", "#value!", "#¡valor!", "#valor!", "#wert!", "#ref!", "#num!",
+    "不详", "暂无", "없음", "#div/0!", "#¡div/0!", "#nv", "#n/v", "#value!", "#¡valor!", "#valor!", "#wert!", "#ref!",
+    "#num!", "#null!", "0000-00-00", "0000-00-00 00:00:00",
     *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),  # Stata and SAS
 ))  # fmt: skip
 """Words, in lowercase, that mostly mean null: also where they are many."""

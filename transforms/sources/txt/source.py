@@ -45,6 +45,7 @@ _IN_TEXT: Final = (b";", b",")
 _QUOTED: Final = re.compile(rb'"[^"]*"')
 _NUMBER: Final = re.compile(rb"\s*[+-]?[0-9]+(?:\.[0-9]+)?\s*")
 _YEAR: Final = re.compile(rb"\s*(?:1[89]|20)[0-9]{2}\s*")
+_KEYED: Final = re.compile(rb":(?:\s|$)")
 _SENTENCE: Final = re.compile(rb"[.!]$|\s(?:\S+\s+){7}")
 _RULED: Final = re.compile(rb"-+(?: +-+)+\s*")
 """The line between a header and rows that sqlite3 and psql align."""
@@ -200,7 +201,7 @@ def _look_of(piece: TextPiece, told_of: Callable[[Sequence[bytes]], str], sizes:
         return _Look(f'{like} of R, with \\" for a quote; write it with "" for it, in R by qmethod = "double"')
     words = zip(*map(bytes.split, lines), strict=False)
     same = any(len({*column}) == 1 and not _NUMBER.fullmatch(column[0]) for column in words)
-    if aligned is not None and aligned.numbers and not same and not any(b":" in line for line in lines):
+    if aligned is not None and aligned.numbers and not same and not any(map(_KEYED.search, lines)):
         return _Look(f"{like} that blanks align", (csv, aligned.keys))
     if lines[0].startswith(b"{") and _is_json(lines[0]):
         return _Look("the first one is a JSON object", (Set("input.format", "jsonl"),), doubt="if all are")
