@@ -76,6 +76,7 @@ MONEY = [
 @pytest.mark.parametrize(
     ("strip", "cells", "wanted"),
     [
+        ("m²", ["5 m²", "m² 6", "5²", "5 m", "-7"], [5.0, 6.0, "BAD_TYPE", "BAD_TYPE", -7.0]),
         ("m", ["5 m", "-5m", "m 5", "5 mm", "5 km", "5"], [5.0, -5.0, 5.0, "BAD_TYPE", "BAD_TYPE", 5.0]),
         ("EUR/kg", ["5 EUR/kg", "EUR 5", "5 g"], [5.0, 5.0, "BAD_TYPE"]),
         ("US$", ["US$5", "-US$ 5", "5 $US", "SU$5"], [5.0, -5.0, 5.0, "BAD_TYPE"]),

@@ -63,7 +63,8 @@ _SIGNS: Final = "+-\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0b\uff0d()"
 
 _BOOLS: Final = ([word.decode() for word in TRUE], [word.decode() for word in FALSE])
 _NO_FRACTION: Final = re.compile(r"\.0+$")
-_WORD: Final = re.compile(r"[^\W\d_]+")
+_WORD: Final = re.compile(r"[^\W\d_]+[²³]?")
+_POWER: Final = re.compile(r"(?<=[^\W\d_])[²³]")
 _HOURS: Final = ("%H", "%I", "%M", "%S", "%p")
 _YEARS: Final = ("%Y", "%y")
 
@@ -140,7 +141,7 @@ class Written(ColumnStep):
     def _check_strip(self) -> None:
         """Raise `SchemaError` where `strip` makes another number: it has a sign, a digit or the decimal sign."""
         given = self.strip if isinstance(self.strip, str) else ""
-        bad = [sign for sign in given if sign in _SIGNS or sign == self.decimal or sign.isnumeric()]
+        bad = [sign for sign in _POWER.sub("", given) if sign in _SIGNS or sign == self.decimal or sign.isnumeric()]
         if not bad:
             return
         left = "".join(sign for sign in given if sign not in bad)
@@ -411,7 +412,7 @@ _FEW_VALUES: Final = 5
 """Values that most ways do not read, before all are looked at."""
 
 _AROUND: Final = re.compile(r"([^0-9]*)[0-9].*?([^0-9]*)", re.DOTALL)
-_SIGN: Final = re.compile(r"[^\W\d_]+|[^\w\s.+-]")
+_SIGN: Final = re.compile(r"[^\W\d_]+[²³]?|[^\w\s.+-]")
 _MOST_UNITS: Final = 4
 _BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"))
 """The decimal sign and that of thousands; `1,234` has thousands, where all values look so."""
@@ -514,17 +515,19 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
         brackets = 0 < in_brackets < len(cells)  # if all are, they are notes: (1), (2)
         signs = [sign for sign in signs if not (brackets and sign in "()")]
         gap = " " if sum(map(str.isalpha, signs)) > 1 else ""
-        strip = gap.join(signs) or any(cell != cell.strip() for cell in cells)
+        ends = {one[2].strip() for one in around if not one[1].strip()}
+        unit = next(iter(ends)) if len(ends) == 1 and len(around) == len(cells) and len(signs) > 1 else ""
+        strip = unit or gap.join(signs) or any(cell != cell.strip() for cell in cells)
         if len(signs) <= _MOST_UNITS and all(map(_is_unit, signs)):
             yield from (Written(name, rule, strip, *both, brackets=brackets) for both in _BOTH)
 
 
 def _is_unit(sign: str) -> bool:
     """Return whether a sign is of percent, degrees or a currency, or letters; a backslash is the yen of Shift JIS."""
-    return sign in _UNIT_SIGNS or sign.isalpha() or category(sign) == "Sc"
+    return sign in _UNIT_SIGNS or sign.rstrip("²³").isalpha() or (len(sign) == 1 and category(sign) == "Sc")
 
 
-_UNIT_SIGNS: Final = "%°℃℉\\"
+_UNIT_SIGNS: Final = "%°℃℉/\\"
 
 
 def forms_together(cells: Sequence[str], feature: Feature) -> dict[str, int]:
