@@ -84,18 +84,14 @@ def told_of_text(
     if lines and lines[0].startswith(b'"TOA5"') and len(lines) > 1:
         return f"is TOA5 of a data logger (four lines of heads); to read it: {_of_logger(lines[1], paths, call)}"
     if lines and lines[0].startswith(b"StartDate") and any(_IMPORTED in line for line in lines):
-        made = f"rows-{os.path.basename(paths[0])}"
-        rows = f"pandas.read_csv({paths[0]!r}, dtype=str, keep_default_na=False).drop(index=[0, 1])"
-        write, read = runnable(f"{rows}.to_csv({made!r}, index=False)"), call.reading([typed_path(made)])
+        rows = f"{read_csv(repr(paths[0]))}.drop(index=[0, 1])"
         what = "is an export of Qualtrics, whose first two rows are texts and ids of its questions"
-        return f"{what}; to leave them out, in Python: {write}; then: {read}"
+        return f"{what}; to leave them out, in Python: {_written_first(rows, paths[0], call)}"
     if lines and _ANNOTATED.match(lines[0]):
         parts = rf"re.sub(r'(?m)^#.*\n', '', pathlib.Path({paths[0]!r}).read_text('utf-8-sig')).split('\n\n')"
         rows = f"pandas.concat([{read_csv('io.StringIO(part)')} for part in {parts} if part.strip()])"
-        made = f"rows-{os.path.basename(paths[0])}"
-        write, read = runnable(f"{rows}.iloc[:, 1:].to_csv({made!r}, index=False)"), call.reading([typed_path(made)])
         what = "is annotated CSV of InfluxDB (lines of types, then a header and rows, maybe several times)"
-        return f"{what}; to read its rows, in Python: {write}; then: {read}"
+        return f"{what}; to read its rows, in Python: {_written_first(f'{rows}.iloc[:, 1:]', paths[0], call)}"
     if fields := next((line for line in lines if line.startswith(_FIELDS)), b""):
         return f"is a log in the W3C's extended form; to read it: {_of_w3c(fields, paths, call)}"
     if lines and all(map(_CLF.match, lines)):
@@ -103,6 +99,12 @@ def told_of_text(
     if any(map(_SQL.match, starts[:1])):
         return f"is a dump of a database (SQL), not a table{_of_sql(starts[0], paths[0], call)}"
     return ""
+
+
+def _written_first(rows: str, path: str, call: Call) -> str:
+    """Return what writes the rows of an expression of pandas into the working folder, and what reads them there."""
+    made = f"rows-{os.path.basename(path)}"
+    return f"{runnable(f'{rows}.to_csv({made!r}, index=False)')}; then: {call.reading([typed_path(made)])}"
 
 
 def is_libsvm(lines: Sequence[bytes]) -> bool:
