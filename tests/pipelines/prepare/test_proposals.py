@@ -104,8 +104,25 @@ def test_the_line_names_the_first_value_its_row_and_how_many_are_alike(shardmill
         ["(1)", "(2)"],
         ["12A", "13A"],
         ["2024", "5"] + ["x" * n for n in range(1, 10)],
+        ["0 a.png", "1 a.png"],
+        ["1a.png", "2a.png", "13 b.png"],
+        ["10.0.0.1", "10.0.0.2"],
+        ["3-day", "5-day"],
     ],
-    ids=["names", "codes", "words", "units", "fractions", "notes", "seats", "mixed"],
+    ids=[
+        "names",
+        "codes",
+        "words",
+        "units",
+        "fractions",
+        "notes",
+        "seats",
+        "mixed",
+        "files",
+        "more files",
+        "hosts",
+        "durations",
+    ],
 )
 def test_text_that_is_none_of_these_has_no_proposal(values: list[str], shardmill: Shardmill) -> None:
     write("csv", {"x": values})

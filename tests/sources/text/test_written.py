@@ -20,7 +20,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.recipe.step import Column, Stepped
-from shardmill.transforms.sources.text.written import Written, missing_keys
+from shardmill.transforms.sources.text.written import Written, missing_keys, ways_to_read
 
 from ...command_line import Shardmill
 from ...tiers import examples
@@ -401,3 +401,22 @@ def test_keys_are_named_that_read_all_values_and_none_where_the_values_do_not_te
     found = missing_keys({"x": values}, {"x": Feature("x", kind, type_, unit=unit)})
     shown = " ".join(str(one).removeprefix("--set ").strip("'").removeprefix("schema.columns.x.") for one in found)
     assert shown == (keys or "")
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.lists(st.text("0123 .,-+()%²³€$/·°_:'mKgz", max_size=3), min_size=2, max_size=2),
+    st.lists(st.from_regex(r"-?[0-9]{1,3}(\.[0-9])?", fullmatch=True), min_size=1, max_size=4),
+    st.sampled_from(["int64", "float64"]),
+)
+def test_a_way_is_found_for_no_number_that_it_would_be_refused_for(
+    around: list[str], numbers: list[str], kind: str
+) -> None:
+    cells = [f"{around[0]}{number}{around[1]}" for number in numbers]
+    for keys in ways_to_read(cells, Feature("x", "float" if kind == "float64" else "int64", kind)):
+        brackets = keys.get("negative") == "brackets"
+        own = {key: keys[key] for key in ("decimal", "thousands") if key in keys}
+        strip = keys.get("strip", False)
+        step = Written("x", ColumnRule(kind), True if strip == "true" else strip, **own, brackets=brackets)
+        step.plan([Column(pa.field("x", pa.string()))])
+        assert not [one for one in read(step, *cells) if isinstance(one, str)], keys

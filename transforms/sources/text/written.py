@@ -140,10 +140,10 @@ class Written(ColumnStep):
 
     def _check_strip(self) -> None:
         """Raise `SchemaError` where `strip` makes another number: it has a sign, a digit or the decimal sign."""
-        given = self.strip if isinstance(self.strip, str) else ""
-        bad = [sign for sign in _POWER.sub("", given) if sign in _SIGNS or sign == self.decimal or sign.isnumeric()]
+        bad = self._parts_of_numbers
         if not bad:
             return
+        given = str(self.strip)
         left = "".join(sign for sign in given if sign not in bad)
         keys = [("strip", left if left.strip() else "true")]
         keys += [("negative", "brackets")] if {"(", ")"} & set(bad) else []
@@ -153,6 +153,12 @@ class Written(ColumnStep):
             "makes other numbers of them; what strip names is taken off on both sides of a minus: "
             f"{Add(*(set_column(self.column, *key) for key in keys))}"
         )
+
+    @property
+    def _parts_of_numbers(self) -> list[str]:
+        """The signs, digits and decimal signs in `strip`."""
+        given = self.strip if isinstance(self.strip, str) else ""
+        return [sign for sign in _POWER.sub("", given) if sign in _SIGNS or sign == self.decimal or sign.isnumeric()]
 
     def _stripped(self, text: pa.Array) -> pa.Array:
         if self.strip is False:
@@ -413,6 +419,7 @@ _FEW_VALUES: Final = 5
 
 _AROUND: Final = re.compile(r"([^0-9]*)[0-9].*?([^0-9]*)", re.DOTALL)
 _SIGN: Final = re.compile(r"[^\W\d_]+[²³]?|[^\w\s.+-]")
+_IN_A_NAME: Final = re.compile(r"[^\W\d_][.:_-][^\W\d_]")
 _MOST_UNITS: Final = 4
 _BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"))
 """The decimal sign and that of thousands; `1,234` has thousands, where all values look so."""
@@ -517,9 +524,12 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
         gap = " " if sum(map(str.isalpha, signs)) > 1 else ""
         ends = {one[2].strip() for one in around if not one[1].strip()}
         unit = next(iter(ends)) if len(ends) == 1 and len(around) == len(cells) and len(signs) > 1 else ""
+        if _IN_A_NAME.search(unit):  # of `1a.png`
+            return
         strip = unit or gap.join(signs) or any(cell != cell.strip() for cell in cells)
         if len(signs) <= _MOST_UNITS and all(map(_is_unit, signs)):
-            yield from (Written(name, rule, strip, *both, brackets=brackets) for both in _BOTH)
+            ways = (Written(name, rule, strip, *both, brackets=brackets) for both in _BOTH)
+            yield from (way for way in ways if not way._parts_of_numbers)
 
 
 def _is_unit(sign: str) -> bool:
