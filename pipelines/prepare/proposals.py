@@ -27,6 +27,7 @@ from ...transforms.format.wording.hints import Add, Set, set_column
 from ...transforms.format.wording.printable import counted, first_names, more, printable
 from ...transforms.inputs.contract.source import Source, Survey
 from ...transforms.inputs.contract.tasks import Plan, batches_of, first_pieces
+from ...transforms.inputs.files.file_names import SPLITS
 from ...transforms.recipe.step import as_text
 from ...transforms.sources.csv.header import CsvPiece
 from ...transforms.sources.text.cast import (
@@ -508,10 +509,10 @@ def _of_whole_numbers(way: dict[str, str], values: Sequence[str]) -> dict[str, s
 def _is_clear(way: Mapping[str, str], values: Sequence[str]) -> bool:
     """Return whether signs around numbers mean percent or a currency, or are the unit behind each of them.
 
-    The `N` of `N1`, and the `A` of `12A`, are part of a name, and `+34 600 123 456` is a number to call.
+    The `N` of `N1`, the `A` of `12A` and the `test` of `2012test` are parts of names; `+34 600 123 456` is to call.
     """
     strip = way.get("strip", "")
-    if way.get("thousands") == " " and any(value.startswith("+") for value in values):
+    if (way.get("thousands") == " " and any(value.startswith("+") for value in values)) or strip in SPLITS:
         return False
     if strip in ("true", "%", "") or strip in _CURRENCIES or (len(strip) == 1 and category(strip) == "Sc"):
         return True

@@ -291,3 +291,23 @@ def test_a_text_with_tabs_whose_first_line_has_sentences_is_a_table_without_a_he
     assert re.search(
         r"a table with tabs; if it is one: .*--set input.format=csv --no-header$", screen.out, re.MULTILINE
     )
+
+
+def test_a_log_of_zeek_is_read_with_the_names_of_its_fields_and_exact_times(shardmill: Shardmill) -> None:
+    head = [
+        "#separator \\x09",
+        "#set_separator\t,",
+        "#unset_field\t-",
+        "#path\tconn",
+        "#fields\tts\tuid\tid.orig_h\tbytes",
+    ]
+    rows = [f"1718000000.{n:06}\tC{n}\t10.0.0.{n}\t{n if n % 2 else '-'}" for n in range(20)]
+    Path("conn.log").write_text("\n".join([*head, "#types\ttime\tstring\taddr\tcount", *rows, "#close\t2024", ""]))
+    stop = shardmill("convert", "conn.log", "-o", "out")
+    found = re.search(r"is a log of Zeek; to read it: shardmill (.*)", stop.err)
+    assert found, stop.err
+    assert shardmill(*shlex.split(found[1])).code == 0
+    table = open_dataset("out")["train"].to_arrow()
+    assert table["id.orig_h"].to_pylist()[:2] == ["10.0.0.0", "10.0.0.1"]
+    assert table["bytes"].to_pylist()[:2] == [None, 1]
+    assert table["ts"].to_pylist()[1] == 1718000000.000001

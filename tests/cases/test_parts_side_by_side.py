@@ -354,3 +354,23 @@ def test_a_folder_of_one_split_beside_files_of_others_is_read_with_them(shardmil
     assert shardmill(*shlex.split(found[1])).code == 0
     dataset = open_dataset("out")
     assert {split: len(dataset[split]) for split in dataset.splits} == {"test": 1, "train": 3, "val": 1}
+
+
+def test_boxes_of_pictures_in_folders_of_classes_stop_a_run_with_the_option_that_keeps_splits_and_classes(
+    shardmill: Shardmill,
+) -> None:
+    places = [
+        (split, kind, n) for split in ("train", "validation") for kind in ("crazing", "inclusion") for n in (1, 2)
+    ]
+    put({f"d/{split}/images/{kind}/{split}_{kind}_{n}.jpg": "" for split, kind, n in places})
+    xml = "<annotation><filename>{0}.jpg</filename><object><name>x</name><bndbox><xmin>0</xmin><ymin>0</ymin>"
+    xml += "<xmax>2</xmax><ymax>2</ymax></bndbox></object></annotation>"
+    names = [(split, f"{split}_{kind}_{n}") for split, kind, n in places]
+    put({f"d/{split}/annotations/{name}.xml": xml.format(name) for split, name in names})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"innermost folders as classes: (.*)", stop.err)
+    assert found, stop.err
+    assert "has the name of Pascal VOC annotations" in stop.err
+    assert shardmill("convert", "d", "-o", "out", *found[1].split()).code == 0
+    dataset = open_dataset("out")
+    assert {split: len(dataset[split]) for split in dataset.splits} == {"train": 4, "validation": 4}

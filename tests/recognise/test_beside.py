@@ -277,6 +277,11 @@ LISTS: dict[str, tuple[list[str], dict[str, str], dict[str, list[tuple[object, .
         {"train.txt": "images/0.jpg  1\nimages/1.jpg -1\n"},
         {"train": [("images/0.jpg", "1"), ("images/1.jpg", "-1")]},
     ),
+    "names of classes before blanks": (
+        ["a/0.jpg", "b/1.jpg"],
+        {"train.txt": "a/0.jpg cat \nb/1.jpg dog \n"},
+        {"train": [("a/0.jpg", 0), ("b/1.jpg", 1)]},
+    ),
     "names of classes between tabs": (
         ["0.jpg", "1.jpg", "2 b.jpg"],
         {"train.txt": "0.jpg\tbig cat\n1.jpg\tdog\n2 b.jpg\tdog\n"},

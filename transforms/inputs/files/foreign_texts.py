@@ -9,6 +9,7 @@ EU NNP B-ORG                          CoNLL: a token in each line, with its tag;
 StartDate,EndDate,Status              surveys of Qualtrics: names, texts and ids of the questions, then rows
 #group,false,false,true               annotated CSV of InfluxDB: lines of types, then a header and rows, again and again
 #Fields: date time c-ip               extended logs of the W3C, as IIS writes them
+#fields ts uid                        logs of Zeek, with tabs
 ::1 - - [30/Mar/2025:01:50:01 +0100]  common and combined logs of web servers
 """
 
@@ -49,6 +50,7 @@ _SQL: Final = re.compile(
 _SQLITE: Final = re.compile(rb"\s*(?:pragma\s+foreign_keys|begin\s+transaction)", re.IGNORECASE)
 _TABLE: Final = re.compile(r"^create\s+table\s+(?:if\s+not\s+exists\s+)?(?P<name>\"[^\"]+\"|\w+)", re.I | re.M)
 _FIELDS: Final = b"#Fields:"
+_OF_ZEEK: Final = b"#fields\t"
 _ANNOTATED: Final = re.compile(rb"#(?:group|datatype|default),")
 _IMPORTED: Final = b'{""ImportId"":'
 _CLF: Final = re.compile(
@@ -94,6 +96,8 @@ def told_of_text(
         return f"{what}; to read its rows, in Python: {_written_first(f'{rows}.iloc[:, 1:]', paths[0], call)}"
     if fields := next((line for line in lines if line.startswith(_FIELDS)), b""):
         return f"is a log in the W3C's extended form; to read it: {_of_w3c(fields, paths, call)}"
+    if fields := next((line for line in lines if line.startswith(_OF_ZEEK)), b""):
+        return f"is a log of Zeek; to read it: {_of_zeek(fields, paths, call)}"
     if lines and all(map(_CLF.match, lines)):
         return f"is the log of a web server (common or combined): in Python: {_of_clf(paths, call, pattern, splits)}"
     if any(map(_SQL.match, starts[:1])):
@@ -269,6 +273,14 @@ def _of_w3c(fields: bytes, paths: Sequence[str], call: Call) -> Command:
     names = fields.removeprefix(_FIELDS).decode("utf-8", "replace").split()
     heads = [Add("--delimiter", " "), Set("input.comment", "#"), Set("input.quote", None), Set("input.names", names)]
     return call.reading(paths, Add("--format", "csv", "--no-header"), *heads, Set("input.null_values", ["", "-"]))
+
+
+def _of_zeek(fields: bytes, paths: Sequence[str], call: Call) -> Command:
+    names = fields.removeprefix(_OF_ZEEK).decode("utf-8", "replace").split("\t")
+    heads = [Add("--delimiter", "tab"), Set("input.comment", "#"), Set("input.quote", None), Set("input.names", names)]
+    exact = [set_column("ts", "as", "bytes")] if "ts" in names else []
+    nulls = Set("input.null_values", ["-", "(empty)"])
+    return call.reading(paths, Add("--format", "csv", "--no-header"), *heads, nulls, *exact)
 
 
 def _of_clf(paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str]) -> Python:

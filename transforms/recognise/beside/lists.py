@@ -270,7 +270,8 @@ def _list_in(path: bytes, around: Around) -> _List | None:
     """
     if b"partition" in os.path.basename(path).lower():
         return None
-    lines = [line.rstrip() for line in lines_of(path) if line.strip()]
+    whole = [line for line in lines_of(path) if line.strip()]
+    lines = [line.rstrip() for line in whole]
     counted = bool(lines) and lines[0].isdecimal()
     lines = lines[counted:]
     data = [line for line in lines if not line.startswith("#")][:LIST_LINES]
@@ -293,7 +294,7 @@ def _list_in(path: bytes, around: Around) -> _List | None:
                 numbers, boxes = _of_numbers([row[1:] for row in rows[header:]])
                 split = split_in_words(os.path.basename(os.fsdecode(path)))
                 comment = any(line[0] == "#" for line in lines)
-                aligned = sign == " " and any("  " in line for line in data)
+                aligned = sign == " " and any("  " in line or line.endswith(" ") for line in whole)
                 typed = {"\t": "tab"}.get(sign, sign)
                 picture = rows[header][0] + suffix
                 return _List(

@@ -326,7 +326,9 @@ def _in_folders(place: str) -> Iterator[Pair]:
     pictures = next((path for name in PICTURES if os.path.isdir(path := os.path.join(place, name))), None)
     for kind, folder in (("yolo", "labels"), ("voc", "Annotations"), ("voc", "annotations"), ("voc", "labels")):
         path = os.path.join(place, folder)
-        if pictures is not None and os.path.isdir(path) and _holds(kind, files_below(path)):
+        if pictures is None or not os.path.isdir(path) or not _holds(kind, files_below(path)):
+            continue
+        if kind == "yolo" or files_in(pictures):  # VOC's names of pictures are without the folders of classes
             yield Pair(kind, path, pictures)
 
 

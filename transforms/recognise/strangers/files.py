@@ -186,7 +186,7 @@ def _parts_of_others(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]
             yield one.name, other.name
 
 
-_HEAD_OF_ROWS: Final = 1 << 20
+_HEAD_OF_ROWS: Final = 1 << 18
 _FIRST_LINES: Final = 64
 _FEWEST_LINES: Final = 3
 _FEWEST_BYTES: Final = 12

@@ -548,12 +548,11 @@ def forms_together(cells: Sequence[str], feature: Feature) -> dict[str, int]:
     """
     left, found = [*cells], dict[str, int]()
     while left and len(found) < _MOST_FORMS:
-        forms = (
-            one for way in _candidates(feature.name, left, feature) for one in way.formats if _may_be(left[0], one)
-        )
-        read = {form: [cell for cell in left if _may_be(cell, form) and _moment(cell, form)] for form in forms}
-        if not any(read.values()):
+        forms = (form for way in _candidates(feature.name, left, feature) for form in way.formats)
+        of_first = [form for form in forms if _may_be(left[0], form) and _moment(left[0], form)]
+        if not of_first:
             return {}
+        read = {form: [cell for cell in left if _may_be(cell, form) and _moment(cell, form)] for form in of_first}
         best = max(read, key=lambda form: len(read[form]))
         found[best] = len(read[best])
         left = [cell for cell in left if cell not in {*read[best]}]
