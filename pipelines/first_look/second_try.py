@@ -258,8 +258,10 @@ def _runs(text: str, *, of_stop: bool) -> Iterator[Keys]:
             return
         if _IN_DOUBT.search(text[: one.start()]):
             continue
+        is_list = any(key.endswith(".as") for key in keys)  # the type is that of its items
         undone = _UNLESS.search(text[: one.start()]) is not None or any(
-            key.endswith((".nullable", ".type")) and value in ("false", "string") for key, value in pairs
+            key.endswith((".nullable", ".type")) and value in ("false", "string") and not is_list
+            for key, value in pairs
         )
         if of_stop or not undone:
             yield dict(pairs)

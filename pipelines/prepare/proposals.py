@@ -287,7 +287,11 @@ def _units_of(proposed: Sequence[Proposal], looked: Looked, plan: Plan) -> str:
 def _nulls_at(proposal: Proposal, looked: Looked) -> dict[str, str]:
     """Return where words come first that would be null in a column, and in no other way are."""
     words = proposal.keys.get("null_values", ())
-    return {word: looked.places.get((proposal.column, word), "") for word in words if not means_null(word)}
+    return {
+        word: looked.places.get((proposal.column, word), "")
+        for word in words
+        if not (means_null(word) or is_null_number(word))
+    }
 
 
 def _in_expression(name: str) -> str:
@@ -342,7 +346,7 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
         said = (f"schema.columns.{name}.", f'schema.columns."{name}".', f'column "{printable(name)}" stays text')
         if lines := [line for line in told if any(key in line for key in said)]:
             comma = any(f"{key}decimal=," in line for line in lines for key in said)
-            if comma or any(f"{key}null_values" in line for line in lines for key in said):
+            if comma or any("null_values=" in line for line in lines):
                 yield from filter(None, [_null_numbers_of_text(name, looked.texts.get(name, ()), comma=comma)])
             continue
         if len(texts := looked.texts.get(name, ())) >= _FEWEST:
@@ -402,9 +406,8 @@ def _is_number(text: str) -> bool:
 
 def _of_numbers(name: str, numbers: Sequence[float], *, typed: bool) -> Proposal | None:
     """Return the key for numbers that mean null, or for 0 and 1 in a column whose name says yes or no."""
-    if not typed and set(numbers) == {0, 1} and _YES_OR_NO.match(name):
-        shown = f"0 {numbers.count(0):,}, 1 {numbers.count(1):,} times, and nothing else"
-        return Proposal(name, {"true_values": ["1"], "false_values": ["0"]}, shown)
+    if not typed and (found := _yes_or_no(name, numbers)):
+        return found
     nulls = null_numbers(numbers)
     if not nulls:
         return None
@@ -415,8 +418,18 @@ def _of_numbers(name: str, numbers: Sequence[float], *, typed: bool) -> Proposal
     return Proposal(name, {"null_values": words}, f"{shown}, {far}, as numbers that mean null are")
 
 
+def _yes_or_no(name: str, numbers: Sequence[float]) -> Proposal | None:
+    if set(numbers) != {0, 1} or not _YES_OR_NO.match(name):
+        return None
+    shown = f"0 {numbers.count(0):,}, 1 {numbers.count(1):,} times, and nothing else"
+    return Proposal(name, {"true_values": ["1"], "false_values": ["0"]}, shown)
+
+
 def _null_numbers_of_text(name: str, texts: Sequence[str], *, comma: bool) -> Proposal | None:
     """Return the key for numbers that mean null among others that have a decimal `comma`, or words for null."""
+    values = [text for text in texts if not means_null(text)]
+    if {*values} == {"0", "1"} and (both := _yes_or_no(name, [*map(int, values)])):
+        return both
     plain = {text: text.replace(".", "").replace(",", ".") if comma else text for text in {*texts}}
     found = {text: float(one) for text, one in plain.items() if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", one)}
     nulls = null_numbers([found[text] for text in texts if text in found])
@@ -441,7 +454,7 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
         is_number = target in (pa.int64(), pa.float64())
         if prove_column(cells, target) is not None and not (is_number and _has_codes(values)):
             feature = feature_of(pa.field(name, target))[0]
-            extra: dict[str, Any] = {"unit": feature.unit} if target == pa.timestamp("ns") else {}
+            extra: dict[str, Any] = {"unit": feature.unit} if target in _IN_NS else {}
             extra |= {"timezone": feature.timezone} if feature.timezone else {}
             return {"type": feature.type} | extra, f"{seen} {noun}"
     different = Counter(values)
@@ -459,6 +472,7 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
             noun += f' with "{unit}"' if unit != "true" and any(map(str.isalpha, unit)) else ""
             noun += ", and those in brackets are less than zero" if "negative" in ways[0] else ""
             other = ways[1].get("format") if len(ways) > 1 and "format" in ways[0] else None
+            other = None if other == ways[0].get("format", "").replace("%b", "%B") else other  # all are May
             unclear = f" (no day is above 12: they may also be {other})" if other else ""
             return ways[0], f"{seen} {noun}{unclear}"
     if together := _of_forms(name, values):
@@ -531,5 +545,7 @@ _TYPES: Final = (
 )  # fmt: skip
 _CAST_ALONE: Final = (
     (pa.timestamp("ns"), "times in nanoseconds"), (pa.timestamp("us", "UTC"), "times with an offset from UTC"),
+    (pa.timestamp("ns", "UTC"), "times in nanoseconds with an offset from UTC"),
 )  # fmt: skip
+_IN_NS: Final = (pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
 """Types of times that are written as they are cast; none of another form is looked for."""

@@ -328,6 +328,15 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "halves": (["오전 10:41", "오후 1:40"], dt.time(10, 41)),
     "날짜": (["2026. 11. 13. 오후 3:20:00", "2026. 11. 14. 오전 9:05:10"], dt.datetime(2026, 11, 13, 15, 20)),
     "mañana": (["1:40 p. m.", "10:41 a. m."], dt.time(13, 40)),
+    "datum": (["5 maart 2024", "17 juli 2024"], dt.date(2024, 3, 5)),
+    "datum_kort": (["05-mrt-2024", "20-okt-2024"], dt.date(2024, 3, 5)),
+    "Datum": (["15. M\u00e4rz 2024", "3. Okt. 2024", "1. Mai 2024"], dt.date(2024, 3, 15)),
+    "le": (["5 ao\u00fbt 2024 10:30", "6 f\u00e9vr. 2024 11:00"], dt.datetime(2024, 8, 5, 10, 30)),
+    "fecha": (["1 de septiembre de 2024", "17 de marzo de 2024"], dt.date(2024, 9, 1)),
+    "dia": (["05/out/2023", "16/set/2023"], dt.date(2023, 10, 5)),
+    "data": (["6 pa\u017adziernika 2023", "1 maja 2024"], dt.date(2023, 10, 6)),
+    "heure": (["18h17", "8h05"], dt.time(18, 17)),
+    "ile": (["12 szt.", "3 szt."], 12.0),
     "stock": (["1\u00a0234", "12\u00a0345"], 1234),
     "won": (["25,800원", "1,380,000원"], 25800),
     "offsets": (["03.11.2026 01:00 +01:00", "03.11.2026 02:00 +02:00"], dt.datetime(2026, 11, 3, tzinfo=dt.UTC)),
@@ -399,3 +408,42 @@ def test_the_rows_of_totals_below_a_table_are_left_out_by_the_option_of_the_summ
 def test_a_name_that_begins_as_a_total_is_no_total(shardmill: Shardmill) -> None:
     Path("a.csv").write_text("company,n\nShell,1\nTotal,2\nTotal,3\n")
     assert "as a total is" not in shardmill("convert", "a.csv", "-o", "out").out
+
+
+def by_one_command(shardmill: Shardmill) -> pa.Table:
+    """Return the rows of `a.csv` as the command on the screen reads them."""
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    found = re.search(r"in one command: shardmill (.*)", screen.out + screen.err)
+    options = re.findall(r"to read .*?: (--set .*)", screen.out)
+    command = shlex.split(found[1]) if found else ["convert", "a.csv", "-o", "out", "--overwrite"]
+    assert found or len(options) == 1, screen
+    done = shardmill(*command, *([] if found else shlex.split(options[0])))
+    assert done.code == 0, done.err
+    return open_dataset("out")["train"].to_arrow()
+
+
+def test_times_with_seven_digits_and_a_blank_before_the_offset_are_read_exactly(shardmill: Shardmill) -> None:
+    write("csv", {"at": ["2024-03-11 20:10:27.9840001 +02:00", "2024-01-11 20:10:27.9840000 +01:00"]})
+    found = by_one_command(shardmill)["at"].cast(pa.int64()).to_pylist()
+    assert found[:2] == [1710180627984000100, 1705000227984000000]
+
+
+def test_arrays_of_postgresql_are_proposed_as_lists_and_what_is_in_braces_alone_is_not(shardmill: Shardmill) -> None:
+    arrays = ['{new,"two words"}', "{}", "{vip,NULL}", r'{"say \"hi\""}']
+    write("csv", {"tags": arrays, "guid": ["{6F9619FF-8B86-D011-B42D-00C04FC964FF}", "{a}"], "n": ["{1,2}", "{NULL}"]})
+    found = by_one_command(shardmill)
+    assert found["tags"].to_pylist()[:4] == [["new", "two words"], [], ["vip", "unknown"], ['say "hi"']]
+    assert found["n"].to_pylist()[:2] == [[1, 2], [-1]]
+    assert pa.types.is_string(found["guid"].type) or pa.types.is_dictionary(found["guid"].type), found["guid"].type
+
+
+def test_0_and_1_beside_the_null_of_dumps_are_no_and_yes(shardmill: Shardmill) -> None:
+    write("csv", {"newsletter": ["0", r"\N", "1"], "active": ["1", "0", "1"]})
+    assert by_one_command(shardmill)["newsletter"].to_pylist()[:3] == [False, None, True]
+
+
+def test_numbers_that_mean_null_in_the_first_row_are_no_line_of_units(shardmill: Shardmill) -> None:
+    rows = ["-999;-999", *(f"{n},5;{n}" for n in range(20)), "-999;-999"]
+    Path("a.csv").write_text("\n".join(["temp;humidity", *rows, ""]))
+    found = by_one_command(shardmill)
+    assert (found.num_rows, found["temp"].null_count, found["humidity"].null_count) == (22, 2, 2)

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.batches.arrow_memory import array_of, beginning_of, binary_array, raw_values, true_mask
+from ...format.columns.feature_column import item_for_null
 from ...format.wording.hints import Add, Set, set_column
 from ...format.wording.printable import printable
 from ..text.cast import NUMBER, cell_bytes, means_null
@@ -64,7 +65,7 @@ _PICTURE: Final = re.compile(
 _OBJECT: Final = re.compile(r"""\s*(\[\s*)?\{\s*("[^"]*"|'[^']*')\s*:.*\}(\s*\])?\s*""", re.DOTALL)
 _FIGURES: Final = re.compile(rb"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?")
 _QUOTES: Final = re.compile(r"""[ \t]+".*"[ \t]*""", re.DOTALL)
-_OTHER_BACKSLASH: Final = r"^(?:[^\\]|\\\\)*\\(?:[^nrt0bZN\\]|$)|\b[A-Za-z]:\\[^\\]"
+_OTHER_BACKSLASH: Final = r"""^(?:[^\\]|\\\\)*\\(?:[^nrt0bZN\\'"]|$)|\b[A-Za-z]:\\[^\\]"""
 """In the path of a drive, before another letter, or alone."""
 
 
@@ -295,12 +296,14 @@ def _count(flags: pa.Array) -> int:
 class Look:
     """What the cells of a column look like, one of them and its place.
 
-    `items` is the type of the items of lists, or the word that is null once a file's escape is taken out.
+    `items` is the type of the items of lists, or the word that is null once a file's escape is taken out; `nulls` are
+    among the items.
     """
 
     kind: str
     shown: str
     items: str = ""
+    nulls: bool = False
 
 
 def look_at_text(column: pa.Array, place: Callable[[int], str]) -> Look | None:
@@ -310,9 +313,11 @@ def look_at_text(column: pa.Array, place: Callable[[int], str]) -> Look | None:
         return None
     texts = [bytes(head[row].as_buffer()[: min(int(sizes[row]), _LONG)]).decode("utf-8", "replace") for row in rows]
     items = "" if sizes.max() > _LONG else look_of(texts)
+    nulls = not items and sizes.max() <= _LONG and any("NULL" in text for text in texts)
+    items = look_of(texts, nulls=True) if nulls else items
     kinds = {PICTURE: _PICTURE.match, OBJECT: _OBJECT.fullmatch, QUOTES: _QUOTES.fullmatch}
     found = LIST if items else next((kind for kind, match in kinds.items() if all(map(match, texts))), None)
-    return None if found is None else Look(found, f'"{printable(texts[0])}" ({place(rows[0])})', items)
+    return None if found is None else Look(found, f'"{printable(texts[0])}" ({place(rows[0])})', items, nulls)
 
 
 def look_at_rows(column: pa.Array, delimiter: int, columns: int, place: Callable[[int], str]) -> Look | None:
@@ -405,7 +410,7 @@ def look_notes(found: Sequence[tuple[str, Look]], nulls: GivenNulls) -> tuple[st
     """Return what is to be said of columns by what they look like, a line of each kind."""
     kinds = defaultdict[tuple[str, str], list[tuple[str, Look]]](list)
     for name, look in found:
-        kinds[look.kind, look.items].append((name, look))
+        kinds[look.kind, f"{look.items}{look.nulls}"].append((name, look))
     return tuple(_note(kind, group, nulls) for (kind, _), group in kinds.items())
 
 
@@ -414,7 +419,11 @@ def _note(kind: str, group: Sequence[tuple[str, Look]], nulls: GivenNulls) -> st
     one = len(names) == 1
     columns = f"column{'' if one else 's'} {_shown(names)}"
     keys = {LIST: ("as", "list"), PICTURE: ("image", "base64"), CODE: ("type", "string")}
-    fix = f"{set_column(first, *keys[kind]) if kind in keys else ''}{'' if one else '; the others alike'}"
+    options = [set_column(first, *keys[kind])] if kind in keys else []
+    if look.nulls:  # a value for null is one of the type of the items
+        more = {"type": look.items, "null_item": item_for_null(pa.type_for_alias(look.items))}
+        options += [set_column(first, *each) for each in more.items()]
+    fix = f"{Add(*options) if options else ''}{'' if one else '; the others alike'}"
     match kind:
         case "list":
             return (

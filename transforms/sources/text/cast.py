@@ -16,8 +16,8 @@ Text that is taken:
     floats       decimal digits with an optional sign, point and exponent; nan, inf, infinity in any case
     bool         true, True, TRUE, false, False, FALSE
     date         YYYY-MM-DD
-    timestamp    date, `T` or a space, HH:MM[:SS[.fraction]], and an offset (`Z`, `+01:00`) only if the column has a
-                 time zone: without an offset it is then a local time of that zone
+    timestamp    date, `T` or a space, HH:MM[:SS[.fraction]], and an offset (`Z`, `+01:00`, ` +01:00`) only if its
+                 column has a time zone: without an offset it is then a local time of that zone
     time         HH:MM[:SS[.fraction]]
 """
 
@@ -26,6 +26,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
 from unicodedata import category
@@ -290,6 +291,9 @@ def _prove_timestamps(cells: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return pc.cast(texts, target)
     except pa.ArrowInvalid:  # some cell has no offset: then none may have one, or the slow path sorts them out
+        texts = pc.replace_substring_regex(texts, r"([0-9]) ([+-][0-9]{2}:[0-9]{2})$", r"\1\2")  # of SQL Server
+        with suppress(pa.ArrowInvalid):
+            return pc.cast(texts, target)
         return pc.assume_timezone(pc.cast(texts, pa.timestamp(target.unit)), target.tz)
 
 
@@ -573,7 +577,8 @@ def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSche
 
 
 _NULLS: Final = frozenset((
-    "", "-", "--", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan", "null", "nil", "none", "missing",
+    "", "-", "--", "---", "----", "\u2013", "\u2014", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan",
+    "null", "nil", "none", "missing",
     "unknown", "(null)", "<na>", "<null>", "\\n", "n/d", "n.d.", "s/d", "s.d.", "b.d.", "b/d", "k.a.", "k. a.",
     "k.a", "nc", "n/c", "ns/nr", "ns/nc", "n.v.t.", "nvt", "keine angabe", "weiß nicht", "keine daten", "sans réponse",
     "ne sait pas", "no sabe", "no contesta", "sin datos", "não sabe", "não informado", "recusou", "sem dados", "brak",

@@ -3,6 +3,7 @@
     "[0.5, 0.25]"  "[0.5 0.25]"  "(0.5, 0.25)"  "0.5;0.25"     0.5, 0.25       one sign, or blanks, between all items
     "70 80 82"                                                 70, 80, 82
     "['a', 'b']"   '["a", "b"]'  "['a' 'b']"                   a, b            text is in brackets and quotes
+    '{a,"b c",NULL}'                                           a, b c, null    an array of PostgreSQL
     "[]"                                                       no item
 
 Without a `type` it is the first of int64, float64, bool and string that the most cells of the column are lists of. A
@@ -47,15 +48,18 @@ _BETWEEN: Final = (r"\s*,\s*", r"\s*;\s*", r"\s*\|\s*", r"\s+")
 _ANY_BETWEEN: Final = r"\s*[,;|]\s*|\s+"
 _IN_BRACKETS: Final = re.compile(r"\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 _QUOTED: Final = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*""", re.DOTALL)
-_NULL: Final = re.compile(r"\b(?:null|None)\b")
+_OF_POSTGRES: Final = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|([^\s{}",\\]+))(,|\Z)', re.DOTALL)
+_NULL: Final = re.compile(r"\b(?:null|NULL|None)\b")
 _THOUSANDS: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")
 _LONGEST_TEXT: Final = 1 << 20
 _FEW: Final = re.compile(r"[;|]")
 """What is between two numbers of a list without brackets: with a comma or a blank two may be a place, or a range."""
 
 
-def look_of(cells: Sequence[str]) -> str:
+def look_of(cells: Sequence[str], *, nulls: bool = False) -> str:
     """Return the type of items that all of some cells look like lists of, no text where they do not.
+
+    With `nulls` an item may be null.
 
     >>> look_of(["[0.5, 1]", "[]"]), look_of(["70 80 82"]), look_of(["['a', 'b']"]), look_of(["12 30", "a, b"])
     ('float64', 'int64', 'string', '')
@@ -66,7 +70,11 @@ def look_of(cells: Sequence[str]) -> str:
     ]
     array = text_array(texts)
     kinds = _KINDS if all(lists) and texts else ()
-    return next((kind for kind in kinds if _lists_in(array, kind)[1].all()), "")
+    found = next((kind for kind in kinds if _lists_in(array, kind, nulls=nulls)[1].all()), "")
+    bare = found == "string" and all(
+        _IN_BRACKETS.fullmatch(text) and re.fullmatch(r'\{[^",]+\}', text) for text in texts
+    )
+    return "" if bare else found  # {6F9619FF-8B86-D011-B42D-00C04FC964FF} is one value
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +207,7 @@ def _texts_in(cell: str, items_are: type | tuple[type, ...]) -> list[str | None]
         return None
     try:
         known: Any = json.loads(cell)
+        known = known if known != {} else []  # of PostgreSQL
         return known if isinstance(known, list) and all(isinstance(one, items_are) for one in known) else None
     except (ValueError, RecursionError):
         pass
@@ -206,10 +215,20 @@ def _texts_in(cell: str, items_are: type | tuple[type, ...]) -> list[str | None]
     while at < len(inside.rstrip()):
         match = _QUOTED.match(inside, at)
         if match is None:
-            return None
+            return _of_postgres(cell, items_are)
         items.append(ast.literal_eval(match[1]))
         comma = inside[match.end() : match.end() + 1] == ","
         at = match.end() + comma
         if at < len(inside.rstrip()) or comma:
             gaps.add("," if comma else " ")
     return items if len(gaps) <= 1 and inside[-1:] != "," else None
+
+
+def _of_postgres(cell: str, items_are: type | tuple[type, ...]) -> list[str | None] | None:
+    """Return the texts of a PostgreSQL array of one dimension; None where it is none."""
+    items, at, inside = list[str | None](), 0, cell[1:-1]
+    while cell[0] == "{" and (found := _OF_POSTGRES.match(inside, at)):
+        items.append(None if found[2] == "NULL" else found[2] or re.sub(r"(?s)\\(.)", r"\1", found[1]))
+        at = found.end()
+    whole = at == len(inside) and not inside.endswith(",")
+    return items if whole and all(isinstance(one, items_are) for one in items) else None

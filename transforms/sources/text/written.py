@@ -23,7 +23,7 @@ from datetime import datetime
 from functools import cache
 from itertools import islice, product
 from typing import Any, Final
-from unicodedata import category
+from unicodedata import category, combining, normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -305,8 +305,8 @@ class Written(ColumnStep):
 
         Arrow takes February 31st for March 2nd: what it read must come back as the same text.
         """
-        for word, half in _HALVES.items() if "%p" in form else ():
-            text = pc.replace_substring(text, word, half)
+        for half, words in _HALVES.items() if "%p" in form else ():
+            text = pc.replace_substring_regex(text, words, half)
         if any(part in form for part in _ONLY_PYTHON):
             return pa.array([_moment(cell, form) for cell in text.to_pylist()], pa.timestamp(unit))
         found = pc.strptime(text.cast(pa.string()), format=form, unit=unit, error_is_null=True)
@@ -367,22 +367,64 @@ def _moment(cell: Any, form: str) -> datetime | None:
     if cell is None:
         return None
     try:
-        found = datetime.strptime(_with_am_pm(cell, form), form)
+        found = datetime.strptime(cell, form)
     except ValueError:
-        return None
+        english = _in_english(cell, form)
+        return _moment(english, form) if english != cell else None
     return found if found.utcoffset() is None else (found - found.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
 
 
-_HALVES: Final = {
-    "오전": "AM", "오후": "PM", "午前": "AM", "午後": "PM", "上午": "AM", "下午": "PM",
-    "a. m.": "AM", "p. m.": "PM", "a.m.": "AM", "p.m.": "PM",
-}  # fmt: skip
+_HALVES: Final = {"AM": r"오전|午前|上午|a\. ?m\.", "PM": r"오후|午後|下午|p\. ?m\."}
 """Words for the halves of a day, beside those that Python reads as `%p`."""
 
+_MONTHS: Final = (
+    "january february march april may june july august september october november december",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "januar februar marz april mai juni juli august september oktober november dezember",
+    "janner feber maerz april mai juni juli august september oktober november dezember",
+    "januari februari mars april maj juni juli augusti september oktober november december",
+    "januar februar marts april maj juni juli august september oktober november desember",
+    "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro",
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia wrzesnia pazdziernika listopada grudnia",
+    "styczen luty marzec kwiecien maj czerwiec lipiec sierpien wrzesien pazdziernik listopad grudzien",
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    "январь февраль март апрель маи июнь июль август сентябрь октябрь ноябрь декабрь",
+    "ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik",
+)  # fmt: skip
+"""Names of months in lowercase without accents; their beginnings are read as short names."""
 
-def _with_am_pm(cell: str, form: str) -> str:
-    found = next((word for word in _HALVES if word in cell), "") if "%p" in form else ""
-    return cell.replace(found, _HALVES[found]) if found else cell
+_LETTERS: Final = re.compile(r"[^\W\d_]{3,}")
+_LONGEST_SHORT: Final = 4
+
+
+@cache
+def _months() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the English names of months by their names in other languages, and the short ones by short ones."""
+    names, short = dict[str, str](), defaultdict[str, set[str]](set, {"mrt": {"Mar"}, "mrz": {"Mar"}})
+    english = [name.capitalize() for name in _MONTHS[0].split()]
+    for line in _MONTHS:
+        for word, month in zip(line.split(), english, strict=True):
+            names[word] = month
+            for size in range(3, min(len(word), _LONGEST_SHORT) + 1):
+                short[word[:size]].add(month[:3])
+    return names, {word: found.pop() for word, found in short.items() if len(found) == 1}
+
+
+def _in_english(cell: str, form: str) -> str:
+    """Return a cell with the month and the half of the day in English, which are the ones that strptime reads."""
+    for half, words in _HALVES.items() if "%p" in form else ():
+        cell = re.sub(words, half, cell)
+    for names, part in zip(_months(), ("%B", "%b"), strict=True):
+        for found in _LETTERS.finditer(cell) if part in form else ():
+            plain = "".join(one for one in normalize("NFKD", found[0].lower()) if not combining(one))
+            if month := names.get(plain.replace("\u0131", "i")):
+                rest = cell[found.end() :]
+                dot = rest[:1] == "." and part == "%b" and "%b." not in form and not rest[1:2].isdigit()
+                return f"{cell[: found.start()]}{month}{rest[dot:]}"
+    return cell
 
 
 def _shape(form: str) -> str:
@@ -426,14 +468,14 @@ _BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", 
 
 _DAYS: Final = (
     *(f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd", "dmy", "mdy")),
-    *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
-    "%Y年%m月%d日", "%Y. %m. %d.",
+    *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/", ".")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
+    *(form for name in ("%b", "%B") for form in (f"%d. {name} %Y", f"%d de {name} de %Y", f"%d {name}, %Y")),
+    "%d-%B-%Y", "%Y年%m月%d日", "%Y. %m. %d.",
 )  # fmt: skip
-"""Names of months are English: neither Arrow nor Python reads others without a locale."""
 
 _TIMES: Final = (
     "%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分", "%p %I:%M",
-    "%p %I:%M:%S",
+    "%p %I:%M:%S", "%Hh%M",
 )  # fmt: skip
 _MOST_FORMS: Final = 4
 
@@ -523,7 +565,8 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
         signs = [sign for sign in signs if not (brackets and sign in "()")]
         gap = " " if sum(map(str.isalpha, signs)) > 1 else ""
         ends = {one[2].strip() for one in around if not one[1].strip()}
-        unit = next(iter(ends)) if len(ends) == 1 and len(around) == len(cells) and len(signs) > 1 else ""
+        end = next(iter(ends)) if len(ends) == 1 and len(around) == len(cells) else ""
+        unit = end if len(signs) > 1 or end.endswith(".") else ""
         if _IN_A_NAME.search(unit):  # of `1a.png`
             return
         strip = unit or gap.join(signs) or any(cell != cell.strip() for cell in cells)
@@ -569,7 +612,7 @@ def _may_read(way: Written, cells: Sequence[str]) -> bool:
 
 def _may_be(cell: str, form: str) -> bool:
     """Return whether a cell has the signs of a form: Python compiles each form that it tries."""
-    shown = OFFSET.sub("", cell) if "%z" in form else _with_am_pm(cell, form)
+    shown = OFFSET.sub("", cell) if "%z" in form else _in_english(cell, form)
     return len(cell) <= _LONGEST_MOMENT and any(map(str.isdigit, cell)) and _signs_of(shown) == _signs_of_form(form)
 
 
