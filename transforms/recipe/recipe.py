@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Final
@@ -12,10 +12,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from ..errors import SchemaError
-from ..format.batches.arrow_memory import take_rows
+from ..format.batches.arrow_memory import take_rows, true_mask
 from ..format.batches.rejects import CellProblem, Place, warning_at
 from ..format.batches.rows import Notes, Origin, Rows
 from ..format.columns.flatten import JSON, Flattened, empty_array, flatten_column, refuse_unsupported, without_json
@@ -166,6 +167,9 @@ class Recipe:
             warned = [warning_at(rows.origin.place(int(kept[row])), text) for row, text in stepped.warned]
             rows = replace(rows, warned=(*rows.warned, *warned)) if warned else rows
             if stepped.keep is not None:
+                reads = step.reads or ()
+                if step.drops_bad_rows and problems:
+                    problems = _of_kept(problems, stepped.keep, kept, {*reads, *map(origins.get, reads)})
                 chosen = _chosen(stepped.keep, kept, problems)
                 batch, kept = take_rows(batch, chosen), kept[chosen]
         if len(kept) == rows.batch.num_rows:
@@ -227,6 +231,18 @@ def _chosen(
     if problems:
         flags = flags | np.isin(kept, [problem.row for problem in problems])
     return np.flatnonzero(flags)
+
+
+def _of_kept(
+    problems: Sequence[CellProblem],
+    keep: pa.BooleanArray,
+    kept: npt.NDArray[np.int64],
+    looked_at: Collection[str | None],
+) -> list[CellProblem]:
+    """Return problems without those of rows that a step drops by columns in which they have no bad cell."""
+    gone = {*kept[np.flatnonzero(true_mask(pc.invert(keep)))].tolist()}
+    gone -= {one.row for one in problems if one.error.column is None or one.error.column in looked_at}
+    return [one for one in problems if one.row not in gone]
 
 
 def _under_new_name(problem: CellProblem, origins: dict[str, str]) -> CellProblem:

@@ -101,14 +101,17 @@ class Step:
     dictionary of one of these (`is_text` in `plan`, and `as_text` in `apply`).
 
     The result for a row depends on that row and on the file alone, never on the other rows of the batch: how many rows
-    a batch has may change. Cells that the source found bad are null when a step sees them; their rows are rejected in
-    any case.
+    a batch has may change. Cells that the source found bad are null when a step sees them; their rows are rejected
+    unless a step with `drops_bad_rows` drops them.
     """
 
     __slots__ = ()
 
     takes_parts: ClassVar[bool] = False
     """Whether it has `take`, as it reads what rows name, and memory may not hold that for a whole batch."""
+
+    drops_bad_rows: ClassVar[bool] = False
+    """Whether a row is no reject that it drops by columns, in `reads`, in which the row has no bad cell."""
 
     @property
     def is_of_file(self) -> bool:

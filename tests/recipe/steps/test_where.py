@@ -168,9 +168,17 @@ class TestTheWholeWay:
 
     def test_rows_that_are_left_out_are_no_rejects(self) -> None:
         Path("b.csv").write_text("id,age\n1,2\n2,x\n")
-        settings = {"schema": {"columns": {"age": {"type": "int64"}}}, "max_rejects": 1}
-        summary = convert("b.csv", output="out", where="id == 1", **settings)
-        assert (summary.manifest.counts.rejected, summary.manifest.counts.written) == (1, 1)
+        counts = convert(
+            "b.csv", output="out", where="id == 1", schema={"columns": {"age": {"type": "int64", "name": "years"}}}
+        ).manifest.counts
+        assert (counts.rejected, counts.written, counts.dropped) == (0, 1, 1)
+
+    @pytest.mark.parametrize("where", ["age == 2", "not is_null(age)", "id == 1 and age == 2"])
+    def test_a_row_is_a_reject_whose_bad_cell_the_condition_asks_for(self, where: str) -> None:
+        Path("b.csv").write_text("id,age\n1,2\n2,x\n")
+        settings = {"schema": {"columns": {"age": {"type": "int64", "name": "years"}}}, "max_rejects": 1}
+        counts = convert("b.csv", output="out", where=where, **settings).manifest.counts
+        assert (counts.rejected, counts.written, counts.dropped) == (1, 1, 0)
 
 
 def test_columns_of_folders_are_columns() -> None:

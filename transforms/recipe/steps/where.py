@@ -46,6 +46,7 @@ class Where(Step):
     """
 
     is_of_file = True
+    drops_bad_rows = True
 
     text: str
     key: str = "input.where"

@@ -421,8 +421,8 @@ def _note(kind: str, group: Sequence[tuple[str, Look]], nulls: GivenNulls) -> st
     keys = {LIST: ("as", "list"), PICTURE: ("image", "base64"), CODE: ("type", "string")}
     options = [set_column(first, *keys[kind])] if kind in keys else []
     if look.nulls:  # a value for null is one of the type of the items
-        more = {"type": look.items, "null_item": item_for_null(pa.type_for_alias(look.items))}
-        options += [set_column(first, *each) for each in more.items()]
+        typed = {"type": look.items, "null_item": item_for_null(pa.type_for_alias(look.items))}
+        options += [set_column(first, *each) for each in typed.items()]
     fix = f"{Add(*options) if options else ''}{'' if one else '; the others alike'}"
     match kind:
         case "list":
