@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.engines.engine import LocalEngine
-from shardmill.pipelines.prepare.staged_plan import Prepared
+from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.workers.process_start import collect_rarely
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.errors import DamageError

@@ -27,8 +27,9 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from .dataset.commit.accounting import Refusal
+from .dataset.commit.assemble_shards import ShardJob, assemble_shard
 from .dataset.commit.commit_generation import Commit, WriteOutcome, commit_arrived, empty_warnings, plan_generation
-from .dataset.commit.plan_step import ShardJob, assemble_shard, plan_shuffle
+from .dataset.commit.plan_step import plan_shuffle
 from .dataset.commit.publish import (
     complete_generation,
     grouped_moves,

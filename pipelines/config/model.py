@@ -31,7 +31,7 @@ from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import DEFAULT_SHARD_SIZE, check_shard_size, parse_size, quoted
 from ...transforms.inputs.files.file_names import FORMATS
-from ...transforms.pictures.facts import Preprocess
+from ...transforms.pictures.options import Preprocess
 from ...transforms.sources.registry.options import STRICT, Count, Options, check_classes, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.store_url import is_store_url

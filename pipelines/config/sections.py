@@ -17,7 +17,7 @@ from ...transforms.format.splits.splitter import MOST_SPLITS
 from ...transforms.format.wording.hints import Add, Set
 from ...transforms.format.wording.printable import printable, quoted
 from ...transforms.pictures.codec import Codec
-from ...transforms.pictures.facts import Preprocess, Resize, Wanted
+from ...transforms.pictures.options import Preprocess, Resize, Wanted
 from ...transforms.sources.registry.options import STRICT, Count
 from ...transforms.sources.registry.options import SplitName as SplitName
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...transforms.errors import UsageError
 from ...transforms.format.wording.printable import printable
 from ...transforms.inputs.contract.tasks import TaskStaging
-from ..prepare.staged_plan import Prepared
+from ..prepare.prepared import Prepared
 
 if TYPE_CHECKING:
     import apache_beam as beam

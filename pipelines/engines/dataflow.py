@@ -30,7 +30,8 @@ from ...transforms.format.wording.hints import Set, install_line
 from ..config.runners import DataflowRunner
 from ..outcomes.disk_errors import in_one_line, raised_in_worker
 from ..outcomes.summary import Count, Counted, Submitted
-from ..prepare.staged_plan import PLAN_FILE, Prepared
+from ..prepare.prepared import Prepared
+from ..prepare.staged_plan import PLAN_FILE
 from .beam_pipeline import add_steps, parse_options, quiet_beam
 from .engine import Engine, ThrottledCount
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ...transforms.dataset.commit.publish import write_generation
 from ...transforms.inputs.contract.tasks import TaskStaging
 from ..outcomes.summary import Count, Counted, Submitted
-from ..prepare.staged_plan import Prepared
+from ..prepare.prepared import Prepared
 from .beam_pipeline import make_pipeline, run_on
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from ..workers.worker_processes import WorkerProcesses
 if TYPE_CHECKING:
     from ..config.model import Config
     from ..prepare.conversion import Conversion
-    from ..prepare.staged_plan import Prepared
+    from ..prepare.prepared import Prepared
     from ..runs.forecast import Sample
     from ..screens.summary_screen import Screen
 

@@ -42,7 +42,8 @@ from .known_inputs import (
     without_held_datasets,
 )
 from .of_dataset import rule_of, schema_of
-from .staged_plan import Fingerprints, ListedSource, Prepared, find_stopped, images_digest, mark_of
+from .prepared import Prepared
+from .staged_plan import Fingerprints, ListedSource, find_stopped, images_digest, mark_of
 
 _SHOWN_SPLITS: Final = 3
 

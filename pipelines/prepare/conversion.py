@@ -44,7 +44,8 @@ from ..config.model import OutputConfig, SplitConfig
 from ..config.runners import AnyRunner, LocalRunner
 from ..workers.worker_processes import WorkerProcesses
 from .known_inputs import in_part, shared_warnings, with_readable_lists
-from .staged_plan import Fingerprints, ListedSource, Prepared, find_stopped, mark_of
+from .prepared import Prepared
+from .staged_plan import Fingerprints, ListedSource, find_stopped, mark_of
 
 if TYPE_CHECKING:
     from ...transforms.format.batches.observers import Observer

@@ -28,7 +28,7 @@ from ..outcomes.summary import PlanReport, Submitted, Summary, Watch
 from ..prepare.append import AppendPlan, prepare_append
 from ..prepare.conversion import Conversion
 from ..prepare.of_dataset import dataset_in
-from ..prepare.staged_plan import Prepared
+from ..prepare.prepared import Prepared
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
 from .convert import begun, ended, look_ahead, run_prepared, summary_of

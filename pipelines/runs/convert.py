@@ -50,8 +50,9 @@ from ..outcomes.summary import (
     shuffle_note,
 )
 from ..prepare.conversion import Conversion, prepare
+from ..prepare.prepared import Prepared
 from ..prepare.proposals import first_of, lines_of_proposals
-from ..prepare.staged_plan import PLAN_FILE, Prepared, cut_of, read_staged_plan
+from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan
 from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
 from .forecast import forecast, room_notes

@@ -31,7 +31,7 @@ from ...transforms.inputs.contract.tasks import Amount, Estimate, Plan, amounts_
 from ...transforms.inputs.files.open_file import is_object
 from ...transforms.stores.store_url import is_store_url
 from ..outcomes.summary import Forecast, picture_warnings, room_line
-from ..prepare.staged_plan import Prepared
+from ..prepare.prepared import Prepared
 from ..workers.worker_processes import WorkerProcesses
 
 _START_SECONDS: Final = 2.5

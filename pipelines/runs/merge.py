@@ -31,7 +31,7 @@ from ..engines.engine import PlainEngine
 from ..outcomes.summary import PlanReport, Submitted, Summary, Watch
 from ..prepare.conversion import Conversion, prepare
 from ..prepare.from_config import conversion_of
-from ..prepare.staged_plan import Prepared
+from ..prepare.prepared import Prepared
 from ..workers.worker_processes import WorkerProcesses
 from .convert import begun, ended, look_ahead, run_prepared, summary_of
 from .python_api import workers_of

@@ -22,7 +22,8 @@ from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import ShardmillWarning, UsageError
 from shardmill.transforms.pictures import pillow_decode
 from shardmill.transforms.pictures.codec import Codec, decode
-from shardmill.transforms.pictures.facts import ImageProblem, Preprocess, Resize
+from shardmill.transforms.pictures.facts import ImageProblem
+from shardmill.transforms.pictures.options import Preprocess, Resize
 from shardmill.transforms.pictures.preprocess import PictureMaker
 from shardmill.transforms.pictures.structure import ImageCheck
 

@@ -16,11 +16,11 @@ from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.engines.engine import LocalEngine
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.prepare.staged_plan import Prepared
+from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
+from shardmill.transforms.dataset.commit.assemble_shards import assemble_shard
 from shardmill.transforms.dataset.commit.commit_generation import commit_arrived, plan_generation
-from shardmill.transforms.dataset.commit.plan_step import assemble_shard
 from shardmill.transforms.dataset.commit.publish import complete_generation, moves_of, publish_file
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms
 from shardmill.transforms.pictures.codec import Codec
-from shardmill.transforms.pictures.facts import ImageProblem, Preprocess, Resize
+from shardmill.transforms.pictures.facts import ImageProblem
+from shardmill.transforms.pictures.options import Preprocess, Resize
 from shardmill.transforms.pictures.pillow_decode import PILLOW_NAMES
 from shardmill.transforms.pictures.preprocess import FEWER_BITS, FIRST_FRAME, ON_WHITE, PictureMaker, Ready
 from shardmill.transforms.pictures.structure import ImageCheck

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
-from shardmill.transforms.pictures.facts import Mode, Resize
+from shardmill.transforms.pictures.options import Mode, Resize
 from shardmill.transforms.pictures.preprocess import Placement, framed, place, turned, turned_points
 
 SIDES = st.integers(1, 5000)

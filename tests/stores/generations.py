@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from shardmill.transforms.dataset.commit.assemble_shards import assemble_shard
 from shardmill.transforms.dataset.commit.commit_generation import Commit, append_to, commit_generation
-from shardmill.transforms.dataset.commit.plan_step import Plan, assemble_shard, plan_dataset
+from shardmill.transforms.dataset.commit.plan_step import Plan, plan_dataset
 from shardmill.transforms.dataset.commit.publish import finish_publish
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from .facts import UPRIGHT, Content, ImageFacts, exif_block, unsupported, with_orientation
+from .facts import ORIENTATION, UPRIGHT, Content, ImageFacts, unsupported
 from .pillow_decode import decode_jpeg, opened
 
 if TYPE_CHECKING:
@@ -358,3 +358,18 @@ def mode_of(pixels: Pixels) -> str:
     ('RGB', 'I;16')
     """
     return "I;16" if pixels.dtype == np.uint16 else _AS_THEY_ARE[pixels.shape[2] - 1]
+
+
+def exif_block(orientation: int) -> bytes:
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    return exif.tobytes()
+
+
+def with_orientation(jpeg: bytes, orientation: int) -> bytes:
+    """Return a JPEG file, which begins with its JFIF segment, with the orientation behind that."""
+    block = exif_block(orientation)
+    at = 4 + int.from_bytes(jpeg[4:6], "big")
+    return b"".join((jpeg[:at], b"\xff\xe1", (len(block) + 2).to_bytes(2, "big"), block, jpeg[at:]))

@@ -31,15 +31,8 @@ from .codec import (
     mode_of,
     without_alpha,
 )
-from .facts import (
-    UPRIGHT,
-    Content,
-    ImageFacts,
-    ImageProblem,
-    Preprocess,
-    Resize,
-    unsupported,
-)
+from .facts import UPRIGHT, Content, ImageFacts, ImageProblem, unsupported
+from .options import Preprocess, Resize
 from .pillow_decode import jpeg_warning, opened
 
 if TYPE_CHECKING:

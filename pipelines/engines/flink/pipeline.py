@@ -29,7 +29,7 @@ from ....transforms.format.wording.printable import escaped
 from ...config.runners import FlinkRunner
 from ...outcomes.disk_errors import disk_error, in_one_line, lasting_error, raised_in_worker
 from ...outcomes.summary import Count, Counted
-from ...prepare.staged_plan import Prepared
+from ...prepare.prepared import Prepared
 from ..beam_pipeline import parse_options, quiet_beam, run_on
 from ..engine import Engine, ThrottledCount
 from .jars import cache_folder, class_path, java

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
 from shardmill.transforms.dataset.commit.accounting import HeldSource, read_held_sources
+from shardmill.transforms.dataset.commit.assemble_shards import assemble_shard
 from shardmill.transforms.dataset.commit.commit_generation import WriteOutcome, append_to, read_outcome
-from shardmill.transforms.dataset.commit.plan_step import Plan, assemble_shard, plan_dataset
+from shardmill.transforms.dataset.commit.plan_step import Plan, plan_dataset
 from shardmill.transforms.dataset.commit.publish import (
     complete_publish,
     finish_publish,

@@ -15,8 +15,9 @@ import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
 from shardmill.transforms.dataset.commit import publish as publish_module
 from shardmill.transforms.dataset.commit.accounting import Refusal
+from shardmill.transforms.dataset.commit.assemble_shards import assemble_shard
 from shardmill.transforms.dataset.commit.commit_generation import Commit, WriteOutcome, read_outcome
-from shardmill.transforms.dataset.commit.plan_step import Plan, assemble_shard, plan_dataset
+from shardmill.transforms.dataset.commit.plan_step import Plan, plan_dataset
 from shardmill.transforms.dataset.commit.publish import (
     Move,
     complete_publish,

@@ -18,7 +18,7 @@ from shardmill.pipelines.engines.engine import Engine, PlainEngine
 from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.prepare.staged_plan import Prepared
+from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.convert import begun, run_prepared
 from shardmill.pipelines.runs.python_api import engine_of
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses

@@ -25,7 +25,7 @@ from shardmill.pipelines.engines.engine import LocalEngine
 from shardmill.pipelines.outcomes.summary import Submitted
 from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.prepare.staged_plan import Prepared
+from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.convert import begun, run_prepared
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.stage.task_stager import TaskStager

@@ -20,7 +20,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.outcomes.summary import Forecast
 from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.prepare.staged_plan import Prepared
+from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs import forecast as sample_module
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.pipelines.runs.forecast import Sample, forecast, take_sample

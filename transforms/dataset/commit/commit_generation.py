@@ -53,7 +53,8 @@ from ..storage.manifest_files import (
     statistics_files,
 )
 from .accounting import Refusal, RefusalKind, read_counted, read_held_sources, read_notes
-from .plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal
+from .assemble_shards import ShardJob
+from .plan_step import Draft, Plan, leave_refusal, plan_dataset, read_refusal
 
 # The commit itself: sidecars staged, the manifest put, and what to do when another run was first.
 

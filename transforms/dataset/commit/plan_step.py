@@ -1,4 +1,4 @@
-"""The step that sees the results of all tasks: check the counts of rows, plan the shards, and assemble one of them."""
+"""The step that sees the results of all tasks: it checks the counts of rows, and plans the shards of every split."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, overload
 
-import numpy as np
-import numpy.typing as npt
-
-from ...errors import RunError
 from ...format.batches.observers import (
     DEALT,
     Finding,
@@ -25,22 +21,17 @@ from ...format.batches.observers import (
     warnings_check,
 )
 from ...format.batches.rejects import rejects_allowed
-from ...format.batches.rows import FeatureColumn, Narrowing
-from ...format.columns.feature_column import columns_of
-from ...format.examples.decode_examples import ExampleDecoder
-from ...format.examples.encode_rows import frames_in_place
+from ...format.batches.rows import Narrowing
 from ...format.manifest.manifest import RowCounts
-from ...format.manifest.naming import index_path, shard_file_name, staged_file, staged_sidecar
-from ...format.schema.schema import Schema
-from ...format.sidecars.sidecar_files import index_data, offsets_in
-from ...format.splits.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, SplitParts, plan_shards
-from ...format.splits.splitter import TOO_MANY_SPLITS, Candidates, Settlement, Settling
+from ...format.manifest.naming import shard_file_name
+from ...format.splits.shard_plan import CUTS_PER_SHARD, Part, PlannedShard, plan_shards
+from ...format.splits.splitter import TOO_MANY_SPLITS
 from ...format.tfrecord.framing import add_digests, crc32c_combine, crc32c_range
 from ..stage.spec import JOIN_TWO, OWN_PIPELINE, DatasetSpec
-from ..stage.split_stager import OFFSETS, PART
-from ..stage.task_stager import NO_TASK, TaskResult, new_parts
-from ..storage.record_file import RecordRun, read_record_batches
-from .accounting import REFUSAL_FILE, Accounts, Ledger, Refusal, carried_lines, count_shard, leave_tally, source_lines
+from ..stage.task_stager import NO_TASK, TaskResult
+from .accounting import REFUSAL_FILE, Accounts, Ledger, Refusal, carried_lines, leave_tally, source_lines
+from .assemble_shards import ShardJob
+from .rewrite_parts import leave_out, settle
 from .second_pass import ShuffleTask, leave_findings, lost_between, plan_second_pass, read_findings, respill
 
 _SHOWN_PROBLEMS = 20
@@ -49,23 +40,6 @@ _OF_OWN_PIPELINES: Final = (
     "does a step of yours leave out rows? ReadRows(map=...) does it; are there two ReadRows before one WriteShards? "
     f"write two folders, and {JOIN_TWO}"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ShardJob:
-    """One shard to be made in staging: its split and index, its file name, what it is made of, and what it will be.
-
-    `counts` says that its records are to be counted when it is made.
-    """
-
-    split: str
-    index: int
-    path: str
-    ranges: tuple[PartRange, ...]
-    records: int
-    bytes: int
-    crc: int
-    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,170 +346,3 @@ def shard_crc(shard: PlannedShard) -> int:
         length = end.offset - start.offset
         crc = crc32c_combine(crc, crc32c_range(start.crc, end.crc, length), length)
     return crc
-
-
-def leave_out(spec: DatasetSpec, result: TaskResult, left: LeftOut) -> TaskResult:
-    """Return the result of a task without some of its records; splits that keep all of theirs are as they were.
-
-    The parts of the others are written once more, without the records (`new_parts`).
-    """
-    splits = dict(result.splits)
-    for name, numbers in left.records.items():
-        splits[name] = _without(spec, splits[name], name, numbers)
-    return replace(result, splits={name: split for name, split in splits.items() if split.parts})
-
-
-def _without(spec: DatasetSpec, split: SplitParts, name: str, numbers: npt.NDArray[np.int64]) -> SplitParts:
-    first = 0
-    with new_parts(spec, split.parts[0].task) as kept:
-        for part in split.parts:
-            for run in read_record_batches(spec.storage.path(f"{spec.staging}/{part.path}")):
-                here = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, first + len(run))] - first
-                kept.of(name).add(frames_in_place(run.payloads, run.crcs, here.tolist()))
-                first += len(run)
-    return kept.finished[name]
-
-
-# Make each planned shard in the staging folder, under its final name, before anything is committed.
-#
-# A shard that is one whole part is a second link to it, and so is its index; any other is copied from ranges of parts.
-
-
-I64 = npt.NDArray[np.int64]
-
-
-def assemble_shard(spec: DatasetSpec, job: ShardJob) -> None:
-    """Make one shard, durably; the same job may run again."""
-    storage, staged = spec.storage, staged_file(spec.staging, job.path)
-    if len(job.ranges) == 1 and job.ranges[0].is_whole:
-        storage.place(f"{spec.staging}/{job.ranges[0].part.path}", staged)
-    else:
-        storage.assemble(staged, job.ranges, spec.staging)
-    size = storage.size(staged)
-    if size != job.bytes:
-        raise RunError(f"{spec.path}/{staged} has {size} bytes, {job.bytes} were planned: staged files were changed")
-    if spec.index_kinds:
-        _index_shard(spec, job)
-    if job.counts:
-        count_shard(spec, job.split, job.path)
-
-
-def _index_shard(spec: DatasetSpec, job: ShardJob) -> None:
-    kinds, offsets = list(spec.index_kinds), None
-    first = job.ranges[0]
-    if "binary" in kinds and len(job.ranges) == 1 and first.is_whole:
-        kinds.remove("binary")
-        target = staged_sidecar(spec.staging, index_path(job.path, "binary"))
-        spec.storage.place(_offsets_path(spec, first.part), target)
-    for kind in kinds:
-        if offsets is None:
-            offsets = _offsets(spec, job)
-        spec.storage.replace(staged_sidecar(spec.staging, index_path(job.path, kind)), index_data(offsets, kind))
-
-
-def _offsets(spec: DatasetSpec, job: ShardJob) -> I64:
-    found, at = [np.zeros(1, np.int64)], 0
-    for piece in job.ranges:
-        found.append(_ends_in(spec, piece) + at)
-        at += piece.end.offset - piece.start.offset
-    return np.concatenate(found)
-
-
-def _ends_in(spec: DatasetSpec, piece: PartRange) -> I64:
-    offsets = offsets_in(spec.storage.read(_offsets_path(spec, piece.part)), "binary")
-    return offsets[piece.start.records + 1 : piece.end.records + 1] - piece.start.offset
-
-
-def _offsets_path(spec: DatasetSpec, part: Part) -> str:
-    return f"{spec.staging}/{part.path.removesuffix(PART)}{OFFSETS}"
-
-
-# Put the records that tasks set aside where the splitter wants them, when all are counted.
-#
-#     task 0   train │ val │ aside.0          aside.0 of all tasks, in their order ──▶ the splitter says where each goes
-#     task 1   train │ val │ aside.0          train of task 0: its parts, and one more with what came from its aside.0
-#
-# A stream that goes to one split whole is not written again: its parts become that split's.
-
-
-def settle(
-    spec: DatasetSpec, splitter: Settling, results: Sequence[TaskResult], observed: Any
-) -> tuple[list[TaskResult], list[dict[str, Went]]]:
-    """Return the results of tasks, in their order, without records that are set aside, and where these went."""
-    records: Counter[str] = Counter()
-    for result in results:
-        for name, split in result.splits.items():
-            records[name] += sum(part.records for part in split.parts)
-    reader = _Reader(spec, splitter.reads)
-    settlement = splitter.settle(
-        records, observed, lambda name: (given for result in results for _, given in reader.read(result, name))
-    )
-    whole = {stream: Went((name,)) for stream, name in settlement.whole}
-    went = [dict(whole) for _ in results]
-    return [_settled(spec, reader, settlement, *pair) for pair in zip(results, went, strict=True)], went
-
-
-class _Reader:
-    """Reads the records of a stream, and of their features those that a splitter looks at."""
-
-    def __init__(self, spec: DatasetSpec, names: tuple[str, ...]) -> None:
-        self._spec, self._names = spec, names
-        self._decoder = ExampleDecoder(spec.schema, names) if spec.schema is not None and names else None
-
-    def read(self, result: TaskResult, stream: str) -> Iterator[tuple[RecordRun, Candidates]]:
-        for part in result.splits[stream].parts if stream in result.splits else ():
-            path = self._spec.storage.path(f"{self._spec.staging}/{part.path}")
-            for run in read_record_batches(path):
-                step = len(run) if self._decoder is None else self._decoder.rows_at_once
-                for start in range(0, len(run), max(step, 1)):
-                    rows = np.arange(start, min(start + step, len(run)))
-                    taken = replace(run, payloads=run.payloads.take(rows), crcs=run.crcs[rows])
-                    yield taken, self._candidates(taken, result.task)
-
-    def _candidates(self, run: RecordRun, task: int) -> Candidates:
-        schema, columns = self._spec.schema or Schema(()), dict[str, FeatureColumn]()
-        if self._decoder is not None:
-            columns = columns_of(self._decoder.decode(run.payloads), schema, self._names)
-        return Candidates(schema, columns, len(run), run.payloads.take, task=task)
-
-
-def _settled(
-    spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
-) -> TaskResult:
-    """Return the result of a task whose records are all in splits, and add to `went` where they were dealt to."""
-    splits: dict[str, list[SplitParts]] = defaultdict(list)
-    gone = {*settlement.dealt, *(stream for stream, _ in settlement.whole)}
-    for name, split in result.splits.items():
-        if name not in gone:
-            splits[name].append(split)
-    for stream, name in settlement.whole:
-        if stream in result.splits:
-            splits[name].append(result.splits[stream])
-    if any(stream in result.splits for stream in settlement.dealt):
-        for name, split in _dealt(spec, reader, settlement, result, went).items():
-            splits[name].append(split)
-    return replace(result, splits={name: _joined(found) for name, found in sorted(splits.items())})
-
-
-def _dealt(
-    spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
-) -> dict[str, SplitParts]:
-    task = max((part.task for split in result.splits.values() for part in split.parts), default=0)
-    with new_parts(spec, task) as parts:
-        for stream in settlement.dealt:
-            names, dealt = dict[str, int](), [np.zeros(0, np.int8)]
-            for run, given in reader.read(result, stream):
-                assigned = settlement.deal(given)
-                numbers = [names.setdefault(name, len(names)) for name in assigned.names]
-                dealt.append(np.array(numbers, np.int8)[assigned.codes])
-                for code in np.unique(assigned.codes).tolist():
-                    rows = np.flatnonzero(assigned.codes == code)
-                    parts.of(assigned.names[code]).add(frames_in_place(run.payloads.take(rows), run.crcs[rows]))
-            went[stream] = Went(tuple(names), np.concatenate(dealt))
-    return parts.finished
-
-
-def _joined(found: Sequence[SplitParts]) -> SplitParts:
-    parts = [part for split in found for part in split.parts]
-    numbered = tuple(replace(part, number=number) for number, part in enumerate(parts))
-    return SplitParts(numbered, add_digests(split.digest for split in found))

@@ -38,8 +38,9 @@ from ..storage.manifest_files import (
 )
 from ..storage.object_storage import ObjectStorage, storage_at
 from .accounting import Refusal
+from .assemble_shards import assemble_shard
 from .commit_generation import Commit, WriteOutcome, commit_generation, plan_generation, read_decision
-from .plan_step import assemble_shard, plan_shuffle
+from .plan_step import plan_shuffle
 from .second_pass import run_shuffle_task
 
 _AGAIN: Final = f"convert again with {Add('--overwrite')}"

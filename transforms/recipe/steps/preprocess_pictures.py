@@ -28,7 +28,8 @@ from ...format.schema.schema import ColumnRule
 from ...format.wording.hints import Set
 from ...format.wording.printable import NoColumnError
 from ...pictures.codec import Codec
-from ...pictures.facts import UPRIGHT, Check, ImageFacts, ImageProblem, Preprocess, notes_of
+from ...pictures.facts import UPRIGHT, Check, ImageFacts, ImageProblem, notes_of
+from ...pictures.options import Preprocess
 from ...pictures.pillow_decode import PILLOW_NAMES
 from ...pictures.preprocess import PictureMaker, Placement, Ready, make_mask
 from ...pictures.structure import DECODED, ImageCheck

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...format.wording.printable import quoted
 from ...inputs.contract.selection import Call
-from ...pictures.facts import Preprocess
+from ...pictures.options import Preprocess
 from ...recognise.evidence.names import FileSplits
 
 if TYPE_CHECKING:
