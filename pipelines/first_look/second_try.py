@@ -105,7 +105,7 @@ _UNLESS: Final = re.compile(
 _IN_DOUBT: Final = re.compile(r"if the first lines? (?:is|are) data[^;]*\Z")
 _OF_FIRST_ROW: Final = re.compile(r'"([^"]*)" \(row 1\)')
 
-_TITLE: Final = "looks like a title"
+_OF_HEADER: Final = re.compile("looks like a title|has spaces around it")
 _IN_ONE: Final = "all of this in one command: "
 _MOST_STOPS: Final = 4
 _MOST_LINES: Final = 12
@@ -138,7 +138,7 @@ def with_command(ended: Ended, typed: Typed) -> Ended:
     """
     if isinstance(ended, Submitted) or not typed.is_here:
         return ended
-    keys = _keys_in([*ended.detected, *(one for one in ended.warnings if _TITLE in one)])
+    keys = _keys_in([*ended.detected, *(one for one in ended.warnings if _OF_HEADER.search(one))])
     of_files = {key: value for key, value in keys.items() if key in _KEYS_OF_FILES}
     lines, kept = tuple[str, ...](), ended.detected
     if of_files:
@@ -167,7 +167,7 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
             first, tried = first_of(prepared.plan), {*map(_column_of, keys)}
             proposed = lines_of_proposals(prepared.source, first, conversion.named, _MOST_LINES, tried)
             lines = (*(one for one in survey.detected if _keys_in([one])), *proposed)
-            more = _keys_in([*lines, *(one for one in survey.warnings if _TITLE in one)])
+            more = _keys_in([*lines, *(one for one in survey.warnings if _OF_HEADER.search(one))])
         except ShardmillError as error:
             lines, stops = tuple(str(error).splitlines()), True
             more = _keys_in(lines, of_stop=True)

@@ -306,3 +306,23 @@ def test_a_line_of_units_is_told_with_the_option_that_leaves_it_out(shardmill: S
     assert found, screen.out
     assert shardmill("convert", "a.csv", "-o", "left", *shlex.split(found[1])).code == 0
     assert len(open_dataset("left")["train"]) == 20
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_what_sqlcmd_aligns_is_read_by_the_command_of_the_first_screen(encoding: str, shardmill: Shardmill) -> None:
+    lines = ["id  |name     |day       ", "----|---------|----------"]
+    lines += [f"{n:<4}|{('Rossi', 'NULL', 'Società')[n % 3]:<9}|2024-01-{n + 1:02}" for n in range(20)]
+    Path("a.txt").write_text("\r\n".join([*lines, "", "(20 rows affected)", ""]), encoding)
+    screen = shardmill("convert", "a.txt", "-o", "out")
+    command = shlex.split((screen.out + screen.err).split("in one command: shardmill ")[1].splitlines()[0])
+    done = shardmill(*command)
+    assert done.code == 0, done.err
+    rows = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert (len(rows), rows[0]) == (20, {"id": 0, "name": "Rossi", "day": dt.date(2024, 1, 1)})
+    assert rows[1]["name"] is None
+
+
+def test_prose_in_utf_16_is_written_as_utf_8_and_no_table(shardmill: Shardmill) -> None:
+    Path("a.txt").write_text("It was late.\nIt rained; we stayed.\n", "utf-16")
+    screen = shardmill("convert", "a.txt", "-o", "out")
+    assert ("iconv" in screen.err, "input.format" in screen.err) == (True, False)

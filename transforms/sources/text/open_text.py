@@ -484,6 +484,9 @@ def _refuse_foreign(head: bytes, name: str) -> None:
 def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
     def fixed(wide: str) -> str:
         own = wide[:6] + wide[7:]  # utf-16le, as iconv calls utf-16-le
+        if "{declare}" not in fix and _is_table(head.decode(wide, "ignore")):
+            options = Add(Set("input.format", "csv"), Set("input.encoding", wide))
+            return f"its lines look like a table; to read it as one: {options}"
         return fix.format(declare=Set("input.encoding", wide), rewrite=rewritten_as_utf8(name, own))
 
     others = () if plain_encoding(encoding) == "utf-8" else ((_UTF8_BOM, "utf-8"),)
@@ -502,6 +505,12 @@ def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
                 name,
                 f"is {shown} without a byte order mark ({zeros}), not {encoding}; {fixed(wide)}",
             )
+
+
+def _is_table(text: str) -> bool:
+    """Return whether the first two lines have as many delimiters that sentences and JSON lack."""
+    first, second = [*text.splitlines(), "", ""][:2]
+    return any(first.count(sign) == second.count(sign) > 0 for sign in "\t|;") and not first.startswith("{")
 
 
 def file_blocks(file: ListedFile, start: int, *, whole: bool) -> Iterator[bytes]:
