@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.hints import Add, Set
-from ...transforms.format.wording.printable import shell_words
+from ...transforms.format.wording.printable import printable, shell_words
 from ...transforms.inputs.contract.selection import Call, typed_path
 from ...transforms.sources.text.cast import means_null
 from ...transforms.stores.store_url import is_store_url
@@ -165,7 +165,11 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
                 prepared = prepare(conversion, workers)
             survey = prepared.plan.survey
             first, tried = first_of(prepared.plan), {*map(_column_of, keys)}
-            proposed = lines_of_proposals(prepared.source, first, conversion.named, _MOST_LINES, tried)
+            texts = {_column_of(key) for key, value in keys.items() if key.endswith(".type") and value == "string"}
+            proposed = lines_of_proposals(prepared.source, first, {*conversion.named} - texts, _MOST_LINES, tried)
+            proposed = tuple(
+                one for one in proposed if ".type=" in one or not any(map(one.startswith, map(_told_of, texts)))
+            )
             lines = (*(one for one in survey.detected if _keys_in([one])), *proposed)
             more = _keys_in([*lines, *(one for one in survey.warnings if _OF_HEADER.search(one))])
         except ShardmillError as error:
@@ -177,10 +181,15 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
         if stops and not more.keys() - keys.keys():
             break
         if not stops and not new:
-            return _tried(_joined(keys, more), typed), (*before, *lines)
+            kept = {key: value for key, value in keys.items() if key not in more or _column_of(key) not in texts}
+            return _tried(_joined(kept, more), typed), (*before, *lines)
         keys = _joined(keys, new or more)
         before += [line for line in lines if (new or more).keys() & _keys_in([line], of_stop=stops).keys()]
     return {}, ()
+
+
+def _told_of(column: str) -> str:
+    return f'column "{printable(column)}": '
 
 
 def _has_name_as_null(line: str) -> bool:

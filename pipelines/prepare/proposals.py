@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from keyword import iskeyword
 from typing import Any, Final
 from unicodedata import category
@@ -124,8 +124,8 @@ class Looked:
     """What the first rows of some files hold: `texts` are the values of columns of text, `key` is one to split by.
 
     `places` says where the first of each text is; `numbers` are numbers, and were text in the file
-    if it is not `typed`, those of a nested column with the name of the member. `items` are those of lists. Text that is
-    declared to be numbers or dates is cast if `casts`.
+    if it is not `typed`, those of a nested column with the name of the member, as the texts of `members` are. `items`
+    are lists. Text that is declared to be numbers or dates is cast if `casts`.
     """
 
     casts: bool
@@ -135,6 +135,7 @@ class Looked:
     numbers: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
     items: Mapping[str, Sequence[pa.Array]] = field(default_factory=dict)
     typed: bool = False
+    members: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
 
 
 def columns_of(survey: Survey) -> tuple[str, ...]:
@@ -160,6 +161,7 @@ def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
     columns = dict.fromkeys(columns_of(survey)[:most])
     texts: dict[str, list[str]] = {name: [] for name in columns}
     numbers, items = dict[tuple[str, str], list[float]](), dict[str, list[pa.Array]]()
+    members = dict[tuple[str, str], list[str]]()
     places, counts, rows_seen = dict[tuple[str, str], str](), dict[str, Counter[Any]](), 0
     firsts = {piece.entry for piece in first_pieces(survey)}
     pieces = (piece for piece in survey.pieces if piece.entry in firsts and piece.rows != 0)
@@ -181,18 +183,20 @@ def look_at_rows(source: Source, plan: Plan, most: int | None = None) -> Looked:
             if not is_text and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                 numbers.setdefault((name, member), []).extend(values.drop_null().to_pylist())
             if is_list(kind) and not member:
-                items.setdefault(name, []).append(pc.list_flatten(values))
+                items.setdefault(name, []).append(values)
+            if member and _is_text(kind):
+                members.setdefault((name, member), []).extend(filter(None, _texts_of(values)))
             if is_text:
-                for row, text in enumerate(listed):
-                    if text is not None:
-                        texts[name].append(text)
-                        places.setdefault((name, text), f"row {rows.origin.number(row)[1] or row + 1}")
+                texts[name] += (text for text in listed if text is not None)
+                at = {text: row for row, text in reversed([*enumerate(listed)]) if text is not None}
+                firsts_at = {(name, text): f"row {rows.origin.number(row)[1] or row + 1}" for text, row in at.items()}
+                places.update((key, place) for key, place in firsts_at.items() if key not in places)
         if rows_seen >= _MOST_VALUES:
             break
     key = next((one for one in columns if one in counts and _is_entity(one, counts[one], rows_seen)), None)
     casts = plan.listing.format in ("csv", "jsonl")
     held = {name: found for name, found in texts.items() if found}
-    return Looked(casts, held, places, key, numbers, items, typed=plan.listing.format != "csv")
+    return Looked(casts, held, places, key, numbers, items, typed=plan.listing.format != "csv", members=members)
 
 
 def _texts_of(values: pa.Array) -> list[str | None]:
@@ -356,10 +360,26 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     for (name, member), numbers in looked.numbers.items():
         if member and (found := _of_numbers(name, numbers, typed=True)):
             yield replace(found, evidence=f'"{printable(member)}": {found.evidence}')
-    for name, items in looked.items.items():
+    yield from _of_nested(looked)
+
+
+def _of_nested(looked: Looked) -> Iterator[Proposal]:
+    """Yield what is seen of the members of objects, and of lists."""
+    for (name, member), texts in looked.members.items() if looked.casts else ():
+        keys, evidence = _of_values(name, texts, f'"{printable(texts[0])}"', casts=True) if texts else ({}, "")
+        if len(texts) >= _FEWEST and keys.keys() & {"type", "format"}:
+            only = "no key reads text within objects, so it stays text unless you write it as a column of its own"
+            yield Proposal(name, {}, f'"{printable(member)}": {evidence}: {only}')
+    for name, lists in looked.items.items():
+        items = [pc.list_flatten(one) for one in lists]
+        lengths = {*chain.from_iterable(pc.list_value_length(one).drop_null().unique().to_pylist() for one in lists)}
+        length, total = max(lengths, default=0), sum(map(len, items))
         count, item = sum(one.null_count for one in items), item_for_null(items[0].type)
+        is_number = pa.types.is_integer(items[0].type) or pa.types.is_floating(items[0].type)
         if count and item is not None:
             yield Proposal(name, {"null_item": item}, f"{counted(count, 'null')} in its lists, where records hold none")
+        elif looked.casts and is_number and len(lengths) == 1 < length and total >= _FEWEST * length:
+            yield Proposal(name, {"length": length}, f"{length} items in each of its lists")
 
 
 def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:

@@ -326,3 +326,21 @@ def test_prose_in_utf_16_is_written_as_utf_8_and_no_table(shardmill: Shardmill) 
     Path("a.txt").write_text("It was late.\nIt rained; we stayed.\n", "utf-16")
     screen = shardmill("convert", "a.txt", "-o", "out")
     assert ("iconv" in screen.err, "input.format" in screen.err) == (True, False)
+
+
+def test_what_is_seen_in_json_is_in_one_command_or_said(shardmill: Shardmill) -> None:
+    rows: list[dict[str, object]] = [
+        {"qty": str(n) if n % 2 else n, "box": [n, 1.5, n], "tags": ["a"], "user": {"since": f"2024-01-{n + 1:02}"}}
+        for n in range(20)
+    ]
+    Path("a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    screen = shardmill("convert", "a.jsonl", "-o", "out")
+    shown = re.search(
+        r'"user": "since": "2024-01-01" and 19 more are dates: no key reads text within objects', screen.err
+    )
+    assert shown, screen.err
+    command = shlex.split(screen.err.split("in one command: shardmill ")[1].splitlines()[0])
+    assert shardmill(*command).code == 0
+    row = open_dataset("out")["train"].to_arrow().to_pylist()[3]
+    assert (row["qty"], row["box"], row["tags"]) == (3, [3.0, 1.5, 3.0], ["a"])
+    assert "schema.columns.box.length=3" in command
