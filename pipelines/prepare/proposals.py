@@ -37,6 +37,7 @@ from ...transforms.sources.text.cast import (
     means_null,
     null_numbers,
     prove_column,
+    type_noun,
 )
 from ...transforms.sources.text.written import OFFSET, forms_together, ways_to_read
 
@@ -112,6 +113,13 @@ class Proposal:
         nulls = [word for one in (self, more) for word in one.keys.get("null_values", ())]
         keys |= {"null_values": [*dict.fromkeys(nulls)]} if nulls else {}
         return Proposal(self.column, keys, f"{self.evidence}; {more.evidence}")
+
+    @property
+    def has_no_zone(self) -> bool:
+        """Whether it reads times that no key gives a time zone."""
+        forms = "".join(self.keys.get("format", ()))
+        timed = self.keys.get("type") == type_noun(pa.timestamp("us")) or ({"%Y", "%H"} <= {*re.findall("%.", forms)})
+        return timed and "timezone" not in self.keys
 
     def __str__(self) -> str:
         options = Add(*(set_column(self.column, key, value) for key, value in self.keys.items()))
@@ -231,6 +239,9 @@ def lines_of_proposals(
     if units := _units_of(proposed, looked, plan):
         found.append(units)
         proposed = [one for one in proposed if "row 1" not in _nulls_at(one, looked).values()]
+    for at in [at for at, one in enumerate(proposed) if one.has_no_zone][:1]:
+        said = f"{proposed[at].evidence} (of no time zone; the key timezone, such as Europe/Berlin, gives one)"
+        proposed[at] = replace(proposed[at], evidence=said)
     found += [str(one) for one in proposed if one.column not in declared or (one.column in tried and not one.keys)]
     left = len(found) - most if most is not None else 0
     last = [f"{more(left, 'column')} may be read otherwise; to see all: {Add('--overwrite', '--dry-run')}"]
@@ -526,7 +537,11 @@ def _of_forms(name: str, values: Sequence[str]) -> tuple[dict[str, Any], str] | 
     if not offsets:
         return {"format": [*forms]}, said
     local = len(values) - offsets.total()
-    said += f", and the {local:,} without an offset are taken for local times of {zone}" if local else ""
+    said += (
+        f", and the {local:,} without an offset are taken for local times of {zone} (timezone names another)"
+        if local
+        else ""
+    )
     keys = {"format": [*forms] if len(forms) > 1 else next(iter(forms)), "type": feature.type, "timezone": zone}
     return keys, said
 

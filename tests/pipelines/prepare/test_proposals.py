@@ -447,3 +447,25 @@ def test_numbers_that_mean_null_in_the_first_row_are_no_line_of_units(shardmill:
     Path("a.csv").write_text("\n".join(["temp;humidity", *rows, ""]))
     found = by_one_command(shardmill)
     assert (found.num_rows, found["temp"].null_count, found["humidity"].null_count) == (22, 2, 2)
+
+
+def test_times_without_a_zone_are_said_to_have_none_once(shardmill: Shardmill) -> None:
+    days = [f"2024-01-{n + 1:02}" for n in range(20)]
+    rows = [f"{day} 10:00:00,{day} 11:00,{day}T10:00:00Z,{day}" for day in days]
+    Path("a.csv").write_text("\n".join(["at,seen,moment,day", *rows, ""]))
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    assert screen.count("of no time zone") == 1, screen
+    assert re.search(r'column "at": .* are times \(of no time zone; the key timezone, such as Europe/Berlin', screen)
+    done = shardmill(
+        "convert",
+        "a.csv",
+        "-o",
+        "out",
+        "--overwrite",
+        "--set",
+        "schema.columns.at.timezone=Europe/Berlin",
+        "--set",
+        "schema.columns.at.type=timestamp",
+    )
+    assert done.code == 0, done.err
+    assert open_dataset("out")["train"].to_arrow()["at"][0].as_py() == dt.datetime(2024, 1, 1, 9, tzinfo=dt.UTC)

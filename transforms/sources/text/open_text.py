@@ -486,7 +486,7 @@ def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
         own = wide[:6] + wide[7:]  # utf-16le, as iconv calls utf-16-le
         if "{declare}" not in fix and _is_table(head.decode(wide, "ignore")):
             options = Add(Set("input.format", "csv"), Set("input.encoding", wide))
-            return f"its lines look like a table; to read it as one: {options}"
+            return f"its lines look like a table; convert this file as one: {options}"
         return fix.format(declare=Set("input.encoding", wide), rewrite=rewritten_as_utf8(name, own))
 
     others = () if plain_encoding(encoding) == "utf-8" else ((_UTF8_BOM, "utf-8"),)
