@@ -32,8 +32,8 @@ from shardmill.transforms.dataset.stage.task_stager import TaskResult, TaskStage
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.dataset.storage.manifest_files import list_history
 from shardmill.transforms.elements import StageTasks
-from shardmill.transforms.format.batches.observers import IMAGE_FORMATS
 from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, TaskEnd
+from shardmill.transforms.format.batches.summaries import IMAGE_FORMATS
 from shardmill.transforms.format.splits.shard_plan import PartRange
 from shardmill.transforms.inputs.contract.source import StoredPieces, Task
 from shardmill.transforms.sources.images.listing import ImageListing, list_images

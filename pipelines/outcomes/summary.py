@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass, field
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from ...transforms.format.batches.observers import PICTURES, Observer
+from ...transforms.format.batches.observers import Observer
 from ...transforms.format.batches.rejects import may_be_left_out
+from ...transforms.format.batches.summaries import PICTURES
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import generation_file
 from ...transforms.format.schema.schema import Choice, Schema

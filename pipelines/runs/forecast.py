@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...transforms.errors import RunError
-from ...transforms.format.batches.observers import NOTES, WARNED, Summaries, merged, notes_in, warnings_check
 from ...transforms.format.batches.rejects import Reject, rejects_allowed
 from ...transforms.format.batches.rows import Block, Frames
+from ...transforms.format.batches.summaries import NOTES, WARNED, Summaries, merged, notes_in, warnings_check
 from ...transforms.inputs.contract.selection import typed_path
 from ...transforms.inputs.contract.source import LazyPieces, Piece, Task
 from ...transforms.inputs.contract.tasks import Amount, Estimate, Plan, amounts_of, first_pieces, sum_amounts

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from ...transforms.format.batches.observers import PICTURES
+from ...transforms.format.batches.summaries import PICTURES
 from ...transforms.format.schema.schema import Feature, Schema
 from ...transforms.format.wording.printable import counted, format_size
 from ...transforms.observers.figures import Bucket, FeatureFigures, SplitFigures, Statistics, TimeWords

@@ -138,7 +138,7 @@ def test_an_array_of_json_is_read_by_the_only_line_that_is_said(case: str, typed
 def test_a_large_array_of_json_in_a_folder_is_read_by_the_line_that_is_said(
     shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardmill.transforms.inputs.files.foreign_texts._MOST_JSON", 10)
+    monkeypatch.setattr("shardmill.transforms.recognise.evidence.json_documents._MOST_JSON", 10)
     make({"d/a.json": ARRAYS["in one line"]})
     follow(shardmill("convert", "d", "-o", "out"), "error:", shardmill)
     assert [row["n"] for row in open_dataset("out")["train"]] == ["007", "8"]

@@ -34,28 +34,24 @@ from ..inputs.files.file_names import (
     pictures_below,
     with_tabs,
 )
-from ..inputs.files.foreign_texts import (
-    columns_in_manifest,
-    columns_of_document,
-    document_in,
-    has_splits,
-    is_conll,
-    is_fasttext,
-    is_libsvm,
-    of_equal_columns,
-    python_of,
-    rows_of_document,
-    tables_apart,
-    told_of_text,
-)
 from ..inputs.files.listing import beginning_of, glob_of_files, list_file, some_paths
 from ..inputs.files.open_file import is_object, open_file, open_listed, read_at
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
 from .evidence.hugging_face import refuse_missing_folders
+from .evidence.json_documents import (
+    columns_in_manifest,
+    columns_of_document,
+    document_in,
+    has_splits,
+    of_equal_columns,
+    rows_of_document,
+    tables_apart,
+)
 from .evidence.names import as_split, split_in_words, table_in_path
 from .evidence.picture_tables import by_metadata, is_picture_table
 from .evidence.tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
+from .foreign_texts import is_conll, is_fasttext, is_libsvm, python_of, told_of_text
 from .pictures.layout import classes_of_folders
 from .strangers.pictures import refuse_mnist, refuse_other_sets
 from .strangers.tables import told_of_translations

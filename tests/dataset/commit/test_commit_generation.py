@@ -35,9 +35,9 @@ from shardmill.transforms.dataset.stage.task_stager import TaskResult, TaskStage
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.dataset.storage.manifest_files import read_manifest
 from shardmill.transforms.errors import CommitError, RunError, TargetError, TooManyRejects, UsageError
-from shardmill.transforms.format.batches.observers import narrowed_summary, notes_summary
 from shardmill.transforms.format.batches.rejects import CellError, Place, Reject
 from shardmill.transforms.format.batches.rows import Block, EntryCounts, Narrowing, TaskEnd
+from shardmill.transforms.format.batches.summaries import narrowed_summary, notes_summary
 from shardmill.transforms.format.manifest.manifest import ManifestLimits
 from shardmill.transforms.format.manifest.naming import index_path
 from shardmill.transforms.format.schema.schema import Feature, Schema

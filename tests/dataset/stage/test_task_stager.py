@@ -19,7 +19,9 @@ from shardmill.transforms.dataset.stage.task_stager import TaskResult, TaskStage
 from shardmill.transforms.dataset.storage.direct_file import FrameSlices
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import UsageError
-from shardmill.transforms.format.batches.observers import (
+from shardmill.transforms.format.batches.rejects import CellError, Place, Reject
+from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, Narrowing, TaskEnd
+from shardmill.transforms.format.batches.summaries import (
     IMAGE_FORMATS,
     image_formats_in,
     narrowed_summary,
@@ -27,8 +29,6 @@ from shardmill.transforms.format.batches.observers import (
     notes_in,
     notes_summary,
 )
-from shardmill.transforms.format.batches.rejects import CellError, Place, Reject
-from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, Narrowing, TaskEnd
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
 from ...tiers import examples

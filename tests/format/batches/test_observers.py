@@ -19,18 +19,16 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.from_config import conversion_of
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.format.batches.observers import (
+from shardmill.transforms.format.batches.observers import Observation, Observer, Seen
+from shardmill.transforms.format.batches.rows import Narrowing
+from shardmill.transforms.format.batches.summaries import (
     IMAGE_FORMATS,
-    Observation,
-    Observer,
-    Seen,
     merged,
     narrowed_summary,
     narrowings_in,
     notes_in,
     notes_summary,
 )
-from shardmill.transforms.format.batches.rows import Narrowing
 
 
 def summing(column: str, into: Path) -> Observer:

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError
-from shardmill.transforms.format.batches.observers import narrowings_in
 from shardmill.transforms.format.batches.rejects import CellError, CellProblem, Place, Reject
 from shardmill.transforms.format.batches.rows import Block, EntryCounts, Frames, Narrowing, RowOrigin, Rows
+from shardmill.transforms.format.batches.summaries import narrowings_in
 from shardmill.transforms.format.examples import encode_rows as module
 from shardmill.transforms.format.examples.decode_examples import Example
 from shardmill.transforms.format.examples.encode_rows import RowEncoder

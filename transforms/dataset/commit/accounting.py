@@ -17,9 +17,9 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ...errors import CommitError, RunError, ShardmillError, TooManyRejects
-from ...format.batches.observers import NOTES, READ, ReadRange, notes_in, ranges_in
 from ...format.batches.rejects import may_be_left_out
 from ...format.batches.rows import EntryCounts, Notes
+from ...format.batches.summaries import NOTES, READ, ReadRange, notes_in, ranges_in
 from ...format.columns.feature_column import columns_of
 from ...format.examples.decode_examples import ExampleDecoder, ExampleError
 from ...format.manifest.manifest import Manifest, RowCounts

@@ -8,20 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, overload
 
-from ...format.batches.observers import (
-    DEALT,
-    Finding,
-    LeftOut,
-    Observer,
-    Summaries,
-    Went,
-    image_formats_in,
-    merged,
-    narrowings_in,
-    warnings_check,
-)
+from ...format.batches.observers import Finding, LeftOut, Observer, Went
 from ...format.batches.rejects import rejects_allowed
 from ...format.batches.rows import Narrowing
+from ...format.batches.summaries import DEALT, Summaries, image_formats_in, merged, narrowings_in, warnings_check
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ...format.splits.shard_plan import CUTS_PER_SHARD, Part, PlannedShard, plan_shards

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from ...errors import DamageError, RunError, UsageError
-from ...format.batches.observers import Summaries, merged, sealed
 from ...format.batches.rejects import Reject
 from ...format.batches.rows import Block, EntryCounts, Frames, TaskEnd
+from ...format.batches.summaries import Summaries, merged, sealed
 from ...format.manifest.naming import is_set_aside, is_split_name
 from ...format.splits.shard_plan import CutTable, Part, SplitParts
 from ...format.splits.splitter import TOO_MANY_SPLITS

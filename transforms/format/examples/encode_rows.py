@@ -25,21 +25,19 @@ from pyarrow import types
 
 from ...errors import RunError, SchemaError, UsageError
 from ..batches.arrow_memory import BUFFER_LIMIT, I64, array_of, joined_arrays, take_rows, true_mask
-from ..batches.observers import (
+from ..batches.observers import Observer, Seen, SeenRun
+from ..batches.rejects import CellError, CellProblem, Reject
+from ..batches.rows import Block, EntryCounts, FeatureColumn, Frames, Narrowing, RowOrigin, Rows
+from ..batches.summaries import (
     IMAGE_FORMATS,
     READ,
-    Observer,
     ReadRange,
-    Seen,
-    SeenRun,
     Summaries,
     merged,
     narrowed_summary,
     notes_summary,
     warned_summary,
 )
-from ..batches.rejects import CellError, CellProblem, Reject
-from ..batches.rows import Block, EntryCounts, FeatureColumn, Frames, Narrowing, RowOrigin, Rows
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, Conversion, columns_of, feature_column
 from ..schema.schema import Feature, Kind, Schema
 from ..splits.by_row import FolderSplits, settling

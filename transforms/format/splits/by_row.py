@@ -18,9 +18,9 @@ from pyarrow import types
 
 from ...errors import RunError, SchemaError, UsageError
 from ..batches.arrow_memory import I64
-from ..batches.observers import Summaries, notes_summary
 from ..batches.rejects import CellError
 from ..batches.rows import FeatureColumn
+from ..batches.summaries import Summaries, notes_summary
 from ..manifest.naming import is_split_name
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import column_type, is_binary, is_string

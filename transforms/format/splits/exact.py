@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ...errors import RunError, SchemaError, UsageError
 from ..batches.arrow_memory import I64
-from ..batches.observers import DEALT
+from ..batches.summaries import DEALT
 from ..manifest.naming import set_aside
 from ..schema.column_types import column_type
 from ..schema.schema import Schema

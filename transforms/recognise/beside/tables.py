@@ -27,9 +27,9 @@ from ...format.wording.printable import first_names, printable, printable_path, 
 from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.file_names import FORMATS, is_of_roboflow
-from ...inputs.files.foreign_texts import document_in, rows_of_document
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.open_file import is_object
+from ..evidence.json_documents import document_in, rows_of_document
 from ..evidence.label_names import HEAD_BYTES
 from ..evidence.names import in_splits, is_form_for_answers, kind_of, split_in_words, split_of_folder
 from ..evidence.picture_tables import box_columns, class_map, names_of_cells

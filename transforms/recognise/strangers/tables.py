@@ -30,11 +30,11 @@ from ...format.wording.printable import counted, first_names, printable_path
 from ...inputs.contract.selection import Call, shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.file_names import format_of_name, is_note_of_texts
-from ...inputs.files.foreign_texts import of_equal_columns, tables_apart
 from ...inputs.files.listing import beginning_of, is_there
 from ...inputs.files.open_file import is_object
 from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
+from ..evidence.json_documents import of_equal_columns, tables_apart
 from ..evidence.names import (
     MAGIC,
     as_split,

@@ -20,8 +20,8 @@ from ...format.wording.printable import counted, printable
 from ...inputs.contract.selection import UNITE, Call, as_one_column, same_but_capitals
 from ...inputs.contract.source import SourceEntry
 from ...inputs.files.file_names import with_tabs
-from ...inputs.files.foreign_texts import LIBSVM, told_of_text
 from ...inputs.files.open_file import SHORTER, DiskErrors, expect, open_file, read_blocks
+from ...recognise.foreign_texts import LIBSVM, told_of_text
 from ..registry.settings import wrong_signs
 from ..text.open_text import (
     BLOCK_BYTES,

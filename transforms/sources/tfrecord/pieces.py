@@ -24,9 +24,9 @@ import pyarrow as pa
 from ...dataset.storage.record_file import ChecksummedFile, RecordRun, scan_file
 from ...errors import SourceError
 from ...format.batches.arrow_memory import take_rows
-from ...format.batches.observers import ReadRange
 from ...format.batches.rejects import CellError, Place, Reject
 from ...format.batches.rows import Narrowing, RowOrigin
+from ...format.batches.summaries import ReadRange
 from ...format.examples.decode_examples import NO_EXAMPLE, ExampleDecoder, other_message, parse_example
 from ...format.examples.encode_rows import FramedRows, empty_batch
 from ...format.schema.schema import Schema

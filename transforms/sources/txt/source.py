@@ -24,8 +24,8 @@ from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import printable
 from ...inputs.contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
-from ...inputs.files.foreign_texts import told_of_text
 from ...inputs.files.open_file import files_of
+from ...recognise.foreign_texts import told_of_text
 from ..csv.delimiter import SampleOptions, aligned_columns, split_times
 from ..registry.file_source import FileSource
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
