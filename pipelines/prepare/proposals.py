@@ -66,7 +66,7 @@ _ENTITY: Final = re.compile(
 _YES_OR_NO: Final = re.compile(
     r"(?i:is|has|czy|ist|hat|est)(?:[_ .-]|(?<=[a-z])[A-Z])"
     r"|(?i:(?:.*[_ .-])?(?:in)?(?:active|flag|enabled|deleted|aktiv|actif|"
-    r"activo|ativo|attivo|actief|aktywny|newsletter)$)"
+    r"activo|ativo|attivo|actief|aktywny|newsletter|open|paid|shipped|verified|bezahlt|betaald|pagato|pagado|spedito)$)"
     r"|.*(?:異常|フラグ|有無|済)$"
 )
 """The name of a column in which 0 and 1 are no and yes."""

@@ -438,8 +438,10 @@ def test_arrays_of_postgresql_are_proposed_as_lists_and_what_is_in_braces_alone_
 
 
 def test_0_and_1_beside_the_null_of_dumps_are_no_and_yes(shardmill: Shardmill) -> None:
-    write("csv", {"newsletter": ["0", r"\N", "1"], "active": ["1", "0", "1"]})
-    assert by_one_command(shardmill)["newsletter"].to_pylist()[:3] == [False, None, True]
+    write("csv", {"newsletter": ["0", r"\N", "1"], "active": ["1", "0", "1"], "deur_open": ["1", "0", "1"]})
+    found = by_one_command(shardmill)
+    assert found["newsletter"].to_pylist()[:3] == [False, None, True]
+    assert found["deur_open"].to_pylist()[:3] == [True, False, True]
 
 
 def test_numbers_that_mean_null_in_the_first_row_are_no_line_of_units(shardmill: Shardmill) -> None:
