@@ -308,7 +308,7 @@ class Written(ColumnStep):
         for half, words in _HALVES.items() if "%p" in form else ():
             text = pc.replace_substring_regex(text, words, half)
         if any(part in form for part in _ONLY_PYTHON):
-            return pa.array([_moment(cell, form) for cell in text.to_pylist()], pa.timestamp(unit))
+            return _each_moment(text, form, unit)
         found = pc.strptime(text.cast(pa.string()), format=form, unit=unit, error_is_null=True)
         back = pc.strftime(found if unit == "s" else found.cast(pa.timestamp("s")), format=form)
         same = array_of(true_mask(pc.equal(_without_zeros(back.cast(text.type)), _without_zeros(text))))
@@ -319,7 +319,7 @@ class Written(ColumnStep):
         rows = np.flatnonzero(true_mask(pc.and_(pc.invert(same), like)))
         if not len(rows):
             return found
-        again = pa.array([_moment(cell, form) for cell in text.take(array_of(rows)).to_pylist()], pa.timestamp(unit))
+        again = _each_moment(text.take(array_of(rows)), form, unit)
         mask = np.zeros(len(text), np.bool_)
         mask[rows] = True
         return pc.replace_with_mask(found, array_of(mask), again)
@@ -360,6 +360,12 @@ def _as_held(problem: CellProblem, held: str) -> CellProblem:
 
     own = None if error.append_message is None else said(error.append_message)
     return replace(problem, error=replace(error, value=value, message=said(error.message), append_message=own))
+
+
+def _each_moment(text: pa.Array, form: str, unit: str) -> pa.Array:
+    cells = text.to_pylist()
+    read = {cell: _moment(cell, form) for cell in {*cells}}  # days come again
+    return pa.array([read[cell] for cell in cells], pa.timestamp(unit))
 
 
 def _moment(cell: Any, form: str) -> datetime | None:
