@@ -177,7 +177,8 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
             more = _keys_in(lines, of_stop=True)
         if keys.get("input.header") == "false" and any(map(_has_name_as_null, lines)):
             break
-        new = {key: value for key, value in more.items() if key in _KEYS_OF_FILES and key not in keys}
+        joined = _joined(keys, more)
+        new = {key: value for key, value in joined.items() if key in _KEYS_OF_FILES and keys.get(key) != value}
         if stops and not more.keys() - keys.keys():
             break
         if not stops and not new:
@@ -237,9 +238,11 @@ def _column_of(key: str) -> str:
 
 
 def _joined(keys: Keys, more: Mapping[str, str]) -> Keys:
-    """Return keys with more of them; words for null of one column are those of both."""
+    """Return keys with more of them; words for null of one column are those of both, lines to skip the most."""
     joined = keys | {key: value for key, value in more.items() if key not in keys}
     for key in keys.keys() & more.keys():
+        if key == "input.skip_lines":
+            joined[key] = max(keys[key], more[key], key=int)
         with suppress(ValueError):  # words that a user typed as YAML
             both = [*json.loads(keys[key]), *json.loads(more[key])] if key.endswith("null_values") else []
             joined[key] = json.dumps([*dict.fromkeys(both)], ensure_ascii=False) if both else joined[key]

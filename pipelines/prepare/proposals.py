@@ -236,7 +236,7 @@ def lines_of_proposals(
     except (ShardmillError, OSError):
         found = []
     proposed = [*proposals_of(looked, plan.survey.detected)]
-    if units := _units_of(proposed, looked, plan):
+    if units := _units_of(proposed, looked, source, plan):
         found.append(units)
         proposed = [one for one in proposed if "row 1" not in _nulls_at(one, looked).values()]
     for at in [at for at, one in enumerate(proposed) if one.has_no_zone][:1]:
@@ -282,20 +282,30 @@ def totals_of(source: Source, plan: Plan) -> Iterator[str]:
         return
 
 
-def _units_of(proposed: Sequence[Proposal], looked: Looked, plan: Plan) -> str:
-    """Return what leaves a first row out that has units, or types, of several columns; empty if there is none."""
+def _units_of(proposed: Sequence[Proposal], looked: Looked, source: Source, plan: Plan) -> str:
+    """Return what leaves a first row out that has units, or types, of several columns; empty if there is none.
+
+    pandas writes the name of an index below columns of several levels: it is alone in its row.
+    """
     pieces = [one for one in first_pieces(plan.survey) if isinstance(one, CsvPiece)]
     words = [word for one in proposed for word, place in _nulls_at(one, looked).items() if place == "row 1"]
     words = [word for word in words if word.strip("-=_ ")]  # a line of dashes has a line of its own
     heads = {(one.columns, one.header_lines) for one in pieces}
-    if len(words) < 2 or len(heads) != 1:
+    if len(heads) != 1:
         return ""
     names, lines = heads.pop()
-    if not lines or len(names) > _MOST_NAMES:
+    if not lines or len(names) > _MOST_NAMES or (not words and lines == 1):
         return ""
+    if len(words) < 2:
+        first = next(batches_of(source, pieces[0], plan.survey.frozen)).batch.slice(0, 1)
+        words = [str(value) for one in first.to_pylist() for value in one.values() if value is not None]
+        if len(words) != 1 or len(names) == 1:
+            return ""
     shown = first_names([f'"{printable(word)}"' for word in words], _SHOWN)
     options = Add(Set("input.skip_lines", lines), Set("input.names", names))  # that row is the header, then
     what = f"row 1 ({shown}) is text in columns of numbers or times, as units and types are"
+    if len(words) == 1:
+        what = f"row 1 has one value alone ({shown}), as the line has that names an index"
     return f"{what}; to leave it out: {options}"
 
 

@@ -374,3 +374,64 @@ def test_boxes_of_pictures_in_folders_of_classes_stop_a_run_with_the_option_that
     assert shardmill("convert", "d", "-o", "out", *found[1].split()).code == 0
     dataset = open_dataset("out")
     assert {split: len(dataset[split]) for split in dataset.splits} == {"train": 4, "validation": 4}
+
+
+@pytest.mark.parametrize(
+    ("folders", "command"),
+    [
+        (
+            {"rps": "train", "rps-test-set": "test", "rps-val": "val"},
+            '\'input.splits={"train": "rps/*", "test": "rps-test-set/*", "val": "rps-val/*"}\'',
+        ),
+        (
+            {"horse-or-human": "train", "validation-horse-or-human": "validation"},
+            '\'input.splits={"train": "horse-or-human/*", "validation": "validation-horse-or-human/*"}\'',
+        ),
+    ],
+    ids=["three", "two"],
+)
+def test_a_folder_of_the_words_beside_the_name_of_a_split_is_that_for_training_by_the_command_that_is_printed(
+    folders: dict[str, str], command: str, shardmill: Shardmill
+) -> None:
+    put({f"d/{one}/{kind}/{one}_{n}.png": "" for one in folders for kind in ("horses", "humans") for n in range(2)})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"names of folders may mean splits: .*\n +\w+, .*: +shardmill (.*)", stop.err)
+    assert found, stop.err
+    assert found[1].endswith(command)
+    assert "the folders are classes" not in stop.err, "they hold folders of classes"
+    assert shardmill(*shlex.split(found[1])).code == 0
+    dataset = open_dataset("out")
+    assert {split: len(dataset[split]) for split in dataset.splits} == dict.fromkeys(sorted(folders.values()), 4)
+    assert dataset.labels == {"image/class/label": ("horses", "humans")}
+
+
+def test_a_class_with_a_word_for_a_split_beside_its_like_stops_with_the_command_that_reads_classes(
+    shardmill: Shardmill,
+) -> None:
+    put({f"d/{kind}/{n}.png": "" for kind in ("litmus", "litmus_test") for n in range(2)})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"the folders are classes: +shardmill (.*)", stop.err)
+    assert found, stop.err
+    assert shardmill(*shlex.split(found[1])).code == 0
+    assert open_dataset("out").labels == {"image/class/label": ("litmus", "litmus_test")}
+
+
+def test_a_stop_of_splits_names_the_folders_beside_pictures_that_no_command_reads(shardmill: Shardmill) -> None:
+    for split in ("train", "test"):
+        put({f"d/ch4_{split}_images/img_{n}.jpg": "" for n in range(3)})
+        put({f"d/ch4_{split}_gt/gt_img_{n}.txt": "1,2,3,4,5,6,7,8,word\n" for n in range(3)})
+    stop = shardmill("convert", "d", "-o", "out")
+    assert "names of folders may mean splits" in stop.err
+    assert "\nnothing above reads d/ch4_test_gt, d/ch4_train_gt\n" in stop.err
+
+
+def test_pictures_alone_are_those_of_folders_of_their_name_beside_folders_of_masks(shardmill: Shardmill) -> None:
+    for split, count in (("training", 3), ("validation", 2)):
+        put({f"d/{split}/images/{n}.jpg": "" for n in range(count)})
+        put({f"d/{split}/{one}/{n}.png": "" for one in ("labels", "panoptic") for n in range(count)})
+    put({"d/testing/images/8.jpg": "", "d/demo.png": ""})
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"to read the pictures alone: (.*)", stop.err)
+    assert found, stop.err
+    read = [word for word in shlex.split(found[1]) if word.startswith("d/")]
+    assert read == ["d/testing/images", "d/training/images", "d/validation/images"]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -25,7 +26,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import UsageError
+from ..errors import InputError, UsageError
 from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Set
 from ..format.wording.printable import first_names, quoted
@@ -280,7 +281,10 @@ def recognise_pictures(
     root = next((file[: -len(one)] for file, one in zip(files, below, strict=True) if one), files[0]).rstrip("/")
     opened, roots = found.smallest(MOST_HEADS) if how.looks else (), sorted({*map(os.fsdecode, found.roots)})
     seen = Seen(files, below, root, roots, typed, found.notable, "images", opened, how.call)
-    recognised, splits = _recognise_seen(seen, replace(how, wanted=None, pictures=()) if own else how)
+    try:
+        recognised, splits = _recognise_seen(seen, replace(how, wanted=None, pictures=()) if own else how)
+    except InputError as error:
+        raise InputError(_with_unread(str(error), _around(found, Meaning("flat", ()), how))) from None
     above = above_splits(found.below) if recognised.rule == "folders" else b""
     found = replace(found, below=[one.removeprefix(above) for one in found.below])
     if own or recognised.rule in ("none", OFF, UNUSED, "folders"):
@@ -323,11 +327,20 @@ def _by_names(found: PictureFolders, layout: str, how: FileSplits) -> Meaning:
     except UsageError as error:
         lines = [str(error), *tables_of_pictures(around), *files_of_labels(around)]
         text = "\n".join(line for at, line in enumerate(lines) if not at or line not in lines[0])
-        files = map(shown_path, dict.fromkeys([*around.notable, *around.texts, *beside]))
-        left = [one for one in files if one not in text]
-        raise UsageError(
-            f"{text}\nnothing above reads {first_names(left, MOST, around.more)}" if left else text
-        ) from None
+        raise UsageError(_with_unread(text, around, beside)) from None
+
+
+def _with_unread(text: str, around: Around, beside: Sequence[bytes] = ()) -> str:
+    """Return a text with the files beside pictures that it does not name."""
+    files = dict.fromkeys([*around.notable, *around.texts, *beside])
+    left = [one for one in files if shown_path(one) not in text]
+    counts = Counter(map(os.path.dirname, left))
+    whole = {
+        one for one in counts if counts[one] > 1 and counts[one] == sum(os.path.dirname(it) == one for it in files)
+    }
+    whole = {one for one in whole if not any(f"{it}/".startswith(f"{os.fsdecode(one)}/") for it in around.folders)}
+    places = [*dict.fromkeys(above if (above := os.path.dirname(one)) in whole else one for one in left)]
+    return f"{text}\nnothing above reads {first_names([*map(shown_path, places)], MOST, around.more)}" if left else text
 
 
 def _by_rule(found: PictureFolders, layout: str, by: Recognised, splits: Sequence[str | None], call: Call) -> Meaning:

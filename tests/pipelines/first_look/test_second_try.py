@@ -284,14 +284,23 @@ def test_columns_of_one_name_are_numbered_by_the_command_of_the_stop(shardmill: 
             ],
             {"id": 0, "name": "a0", "at": dt.datetime(2024, 1, 1)},
         ),
+        (
+            ["Price,Close,Volume", "Ticker,AA,AA", "Date,,", *(f"2024-01-{n + 1:02},{n}.5,{n}" for n in range(20))],
+            {"Price": dt.date(2024, 1, 1), "Close": 0.5, "Volume": 0},
+        ),
+        (
+            [",sales,sales", ",sum,mean", "region,,", *(f"r{n},{n},{n}.5" for n in range(20))],
+            {"column_0": "r0", "sales": 0, "sales_2": 0.5},
+        ),
     ],
+    ids=["units", "types", "levels of pandas and an index of dates", "levels of one name and an index of text"],
 )
 def test_a_line_of_units_or_types_below_the_header_is_left_out_by_one_command(
     lines: list[str], row: dict[str, object], shardmill: Shardmill
 ) -> None:
     Path("a.csv").write_text("\n".join([*lines, ""]))
     screen = shardmill("convert", "a.csv", "-o", "out")
-    command = shlex.split(screen.out.split("in one command: shardmill ")[1].splitlines()[0])
+    command = shlex.split((screen.out + screen.err).split("in one command: shardmill ")[1].splitlines()[0])
     assert shardmill(*command).code == 0
     rows = list(open_dataset("out")["train"])
     assert (len(rows), rows[0]) == (20, row)

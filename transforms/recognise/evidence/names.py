@@ -198,8 +198,7 @@ def word_in_name(name: str) -> Word | None:
     >>> word_in_name("emerging.dev.conll"), word_in_name("eng.testa").split
     (Word(split='dev', rest=('emerging', 'conll'), is_outer=True, is_apart=True), 'testa')
     """
-    tokens = [token.lower() for token in _TOKEN.findall(name_without_suffixes(name))]
-    words = [token for token in tokens if not token.isdigit() and token not in _SAYS_NOTHING]
+    words = words_in_name(name)
     found = [at for at, word in enumerate(words) if _split_word(word)]
     if len(found) != 1:
         return None
@@ -207,6 +206,12 @@ def word_in_name(name: str) -> Word | None:
     rest = tuple(word for place, word in enumerate(words) if place != at)
     is_apart = words[at] in name.lower().split(".")[1:]
     return Word(_split_word(words[at]) or "", rest, is_apart or at in (0, len(words) - 1), is_apart)
+
+
+def words_in_name(name: str) -> list[str]:
+    """Return the words of a file's name that say something."""
+    tokens = [token.lower() for token in _TOKEN.findall(name_without_suffixes(name))]
+    return [token for token in tokens if not token.isdigit() and token not in _SAYS_NOTHING]
 
 
 def split_in_words(name: str) -> str | None:

@@ -73,7 +73,10 @@ def refuse_masks(below: Sequence[bytes], paths: Sequence[bytes], names_in: Names
         return
     levels = {one.number: len(inner) for one, _, _, inner in masks.values()}
     words = {one for at in masks for one in parts[at] if len(few) < len(parts) and _OF_MASKS.fullmatch(_words(one))}
+    names = {other.parts[-1 - len(inner)] for other, _, _, inner in masks.values()}
+    names = {one for one in names if _OF_PICTURES.fullmatch(_words(one))}
     others = [at for at, one in enumerate(parts) if at not in masks and words.isdisjoint(one)]
+    others = [at for at in others if names & {*parts[at]}] or others
     beside = [one for at, one in enumerate(parts) if at not in others]
     commands = " && ".join(
         _of_splits_whole([(parts[at], paths[at]) for at in others], beside, call)

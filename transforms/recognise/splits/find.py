@@ -479,12 +479,25 @@ def _stopped_by_folders(seen: Seen, mixed: Mixed, splits: Sequence[str], how: Fi
     else:
         what = f"{shown_path(stray)}: is in no folder of a split, and other files are ({', '.join(splits)})"
     both = named if stray or not mixed.words else seen.typed
-    first = _command(how, both, *([Set("input.splits", "names")] if mixed.words else []))
-    return _choice(
-        what,
-        (", ".join(splits), first),
-        (f"{splits[0]} alone", _command(how, sorted(inner), *_into(how, splits[0]))),
-    )
+    globs = _globs_of_folders(seen, {split: sorted(folders[split]) for split in splits}) if not stray else None
+    by_names = all(split_in_words(os.path.basename(one)) for one in named)
+    option = Set("input.splits", "names") if by_names or globs is None else globs
+    first = _command(how, both, *([option] if mixed.words else []))
+    alone = (f"{splits[0]} alone", _command(how, sorted(inner), *_into(how, splits[0])))
+    others, flat = list[tuple[str, str]](), all(len(parts) == level + 1 for parts in seen.parts.values())
+    if not by_names and mixed.words and (seen.form != "images" or flat):
+        as_classes = ("the folders are classes", _command(how, seen.typed, Set("input.layout", "label")))
+        others = [as_classes if seen.form == "images" else ("all files in one split", _as_one(seen, how))]
+    return _choice(what, (", ".join(splits), first), alone, *others, said=globs if by_names else None)
+
+
+def _globs_of_folders(seen: Seen, folders: Mapping[str, Sequence[str]]) -> Set | None:
+    """Return the option by which folders below the root are of splits; None where they are many, or the root itself."""
+    below = {split: [escape(os.path.relpath(one, seen.root)) for one in some] for split, some in folders.items()}
+    if any(one.startswith(".") or len(some) > SHOWN for some in below.values() for one in some):
+        return None
+    globs = {split: [f"{one}/*" for one in some] for split, some in below.items()}
+    return Set("input.splits", {split: some[0] if len(some) == 1 else some for split, some in globs.items()})
 
 
 def _asked(seen: Seen, stated: Mixed, how: FileSplits) -> str:

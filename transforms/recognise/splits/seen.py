@@ -39,6 +39,7 @@ from ..evidence.names import (
     split_of_folder,
     split_of_set,
     word_in_name,
+    words_in_name,
 )
 from ..evidence.tfds import INFO, tfds_folders
 
@@ -272,12 +273,19 @@ _SHARD: Final = re.compile(r"(.+?)(?:\.[A-Za-z_.]+)?-[0-9]{5,}-of-[0-9]{5,}")
 
 
 def by_folder_words(seen: Seen) -> Mixed | None:
-    """Words in the names of folders of one level may mean two splits or more, beside the same other words."""
+    """Words in the names of folders of one level may mean two splits or more, beside the same other words.
+
+    A folder of these other words alone may be that for training: "rps" beside "rps-test-set".
+    """
     for level in range(max(map(len, seen.parts.values()), default=0)):
         names = {parts[level] for parts in seen.parts.values() if len(parts) > level}
         words = {name: word_in_name(name) for name in names if may_name_split(name)}
         kinds = _kinds_beside(words.values())
-        named = {name: word.split for name, word in words.items() if word and len(kinds[word.rest]) > 1}
+        plain = {name: tuple(words_in_name(name)) for name in names if kinds and not words.get(name)}
+        plain = {name: rest for name, rest in plain.items() if rest and "train" not in kinds.get(rest, {"train"})}
+        rests = {rest for rest, found in kinds.items() if len(found) > 1} | {*plain.values()}
+        named = {name: word.split for name, word in words.items() if word and word.rest in rests}
+        named |= dict.fromkeys(plain, "train")
         if named:
             return Mixed("folders", seen.at(level, named.get), level, words=True)
     return None
