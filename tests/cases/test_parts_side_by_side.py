@@ -435,3 +435,18 @@ def test_pictures_alone_are_those_of_folders_of_their_name_beside_folders_of_mas
     assert found, stop.err
     read = [word for word in shlex.split(found[1]) if word.startswith("d/")]
     assert read == ["d/testing/images", "d/training/images", "d/validation/images"]
+
+
+def test_tables_of_other_columns_with_the_same_splits_have_a_command_each(shardmill: Shardmill) -> None:
+    rows = {"qrels": "{n}\t0\t{n}\t1\n", "queries": "{n}\twho is {n}?\n"}
+    files = {f"d/{name}.{split}.tsv": row for name, row in rows.items() for split in ("train", "dev")}
+    put({file: "".join(row.format(n=n) for n in range(3)) for file, row in files.items()})
+    put({"d/collection.tsv": "0\ta passage\n"})
+    stop = shardmill("convert", "d", "-o", "out")
+    assert "qrels and queries have other columns, and are datasets; choose one of" in stop.err
+    for name in rows:
+        found = re.search(rf"  {name}: +shardmill (.*)", stop.err)
+        assert found, stop.err
+        assert shardmill(*shlex.split(found[1]), "--no-header").code == 0
+        dataset = open_dataset(f"out-{name}")
+        assert {split: len(dataset[split]) for split in dataset.splits} == {"dev": 3, "train": 3}

@@ -101,14 +101,14 @@ _NOTE: Final = re.compile(
 
 
 _NOTE_OF_TEXTS: Final = re.compile(
-    r"(?:readme|licen[cs]e|copying|changelog|citation)(?:[_.-].*)?\.txt(?:\.[a-z0-9]+)?", re.IGNORECASE
+    r"(?:readme|licen[cs]e|copying|changelog|citation|speakers?(?:[_-]?info)?)(?:[_.-].*)?\.txt(?:\.[a-z0-9]+)?", re.IGNORECASE
 )
 
 
 def is_note_of_texts(name: str) -> bool:
     """Return whether a text beside texts is a note on them by its name.
 
-    >>> is_note_of_texts("README.txt"), is_note_of_texts("license_en.txt.gz"), is_note_of_texts("readmes.txt")
+    >>> is_note_of_texts("README.txt"), is_note_of_texts("speaker-info.txt"), is_note_of_texts("readmes.txt")
     (True, True, False)
     """
     return _NOTE_OF_TEXTS.fullmatch(name) is not None

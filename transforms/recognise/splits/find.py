@@ -23,6 +23,7 @@ from ...format.wording.printable import first_names, printable
 from ...inputs.contract.selection import shown_path, typed_path
 from ...inputs.contract.source import Recognised, SourceEntry
 from ...inputs.files.file_names import SPLITS, pictures_below
+from ...inputs.files.listing import beginning_of
 from ..evidence.hugging_face import Stated
 from ..evidence.names import (
     FOLD,
@@ -397,6 +398,10 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
         each = [(one, _command(replace(how, call=call), [folders[one]], option)) for one, call in own.items()]
         more = [] if of_folds else [*choices, ("all files in one split", _as_one(seen, how))]
         return _choice(f"{what}; each is a dataset" if of_folds else what, *each, *more)
+    if tables := _tables_by_name(by_split):
+        by_names = Set("input.splits", "names")
+        own = [(one, _command(replace(how, call=how.call.apart(one)), some, by_names)) for one, some in tables.items()]
+        return _choice(f"{what}: {shown}{beside}; {' and '.join(tables)} have other columns, and are datasets", *own)
     if not others and (globs := _of_own_names(seen)):
         choices.insert(0, (", ".join(globs), _command(how, both, Set("input.splits", globs), *union)))
     if others and len(ordered) > 1:
@@ -406,6 +411,25 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
     else:
         choices.append(("all files in one split", _as_one(seen, how)))
     return _choice(f"{what}: {shown}{beside}", *choices, said=_by_each_name(seen, by_split, how, *union))
+
+
+def _tables_by_name(by_split: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the files of tables of other columns that have two splits each: qrels.train.tsv, queries.train.tsv."""
+    found = defaultdict[str, dict[str, str]](dict)
+    for file, split in ((file, split) for split, files in by_split.items() for file in files):
+        word, end = word_in_name(os.path.basename(file)), os.path.splitext(file)[1]
+        if word is None or not word.rest or end not in _SIGNS:
+            return {}
+        found[word.rest[0]][file] = split
+    firsts = {name: next(iter(some)) for name, some in found.items()}
+    heads = {name: beginning_of(file, _HEAD).split(b"\n")[0] for name, file in firsts.items()}
+    columns = {head.count(_SIGNS[os.path.splitext(firsts[name])[1]]) for name, head in heads.items()}
+    several = all(len({*some.values()}) > 1 for some in found.values())
+    return {name: [*some] for name, some in found.items()} if several and len(found) == len(columns) > 1 else {}
+
+
+_SIGNS: Final = {".csv": b",", ".tsv": b"\t"}
+_HEAD: Final = 1 << 16
 
 
 def _by_each_name(seen: Seen, by_split: Mapping[str, Sequence[str]], how: FileSplits, *more: Add) -> Add | None:
