@@ -421,8 +421,8 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
 
     keys, evidence = _of_values(name, values, shown(values[0]), casts=looked.casts)
     odd = [word for word in dict.fromkeys(values) if not any(map(str.isdigit, word)) or _TYPE.fullmatch(word)]
-    rest = [text for text in values if text not in odd]
-    if not keys.keys() - {"label"} and odd and len(odd) <= _ODD_WORDS and len(rest) >= (1 - _ODD_SHARE) * len(values):
+    rest = [text for text in values if text not in odd] if len(odd) <= _ODD_WORDS else []
+    if not keys.keys() - {"label"} and odd and len(rest) >= (1 - _ODD_SHARE) * len(values):
         other, why = _of_values(name, rest, shown(rest[0]), casts=looked.casts)
         if other.keys() - {"label"}:
             keys, evidence, values, nulls = other, why, rest, [*nulls, *odd]
@@ -492,8 +492,11 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
     seen = f"{first} and {len(values) - 1:,} more are"
     cells = binary_array([value.encode() for value in values])
     for target, noun in (*_TYPES, *_CAST_ALONE) if casts else ():
+        few = cells.slice(0, _FEWEST)  # most text shows there that it is nothing else
         is_number = target in (pa.int64(), pa.float64())
-        if prove_column(cells, target) is not None and not (is_number and _has_codes(values)):
+        if all(prove_column(some, target) is not None for some in (few, cells)) and not (
+            is_number and _has_codes(values)
+        ):
             feature = feature_of(pa.field(name, target))[0]
             extra: dict[str, Any] = {"unit": feature.unit} if target in _IN_NS else {}
             extra |= {"timezone": feature.timezone} if feature.timezone else {}

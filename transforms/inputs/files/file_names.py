@@ -101,7 +101,8 @@ _NOTE: Final = re.compile(
 
 
 _NOTE_OF_TEXTS: Final = re.compile(
-    r"(?:readme|licen[cs]e|copying|changelog|citation|speakers?(?:[_-]?info)?)(?:[_.-].*)?\.txt(?:\.[a-z0-9]+)?", re.IGNORECASE
+    r"(?:readme|licen[cs]e|copying|changelog|citation|speakers?(?:[_-]?info)?)(?:[_.-].*)?\.txt(?:\.[a-z0-9]+)?",
+    re.IGNORECASE,
 )
 
 

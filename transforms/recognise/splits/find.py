@@ -400,8 +400,12 @@ def _stopped(seen: Seen, mixed: Mixed, how: FileSplits) -> str:
         return _choice(f"{what}; each is a dataset" if of_folds else what, *each, *more)
     if tables := _tables_by_name(by_split):
         by_names = Set("input.splits", "names")
-        own = [(one, _command(replace(how, call=how.call.apart(one)), some, by_names)) for one, some in tables.items()]
-        return _choice(f"{what}: {shown}{beside}; {' and '.join(tables)} have other columns, and are datasets", *own)
+        each_table = [
+            (one, _command(replace(how, call=how.call.apart(one)), some, by_names)) for one, some in tables.items()
+        ]
+        return _choice(
+            f"{what}: {shown}{beside}; {' and '.join(tables)} have other columns, and are datasets", *each_table
+        )
     if not others and (globs := _of_own_names(seen)):
         choices.insert(0, (", ".join(globs), _command(how, both, Set("input.splits", globs), *union)))
     if others and len(ordered) > 1:

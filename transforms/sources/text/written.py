@@ -558,11 +558,7 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
     target = column_type(feature).arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
     rule = ColumnRule(feature.type, None, feature.unit, feature.timezone, nullable=None)
     if pa.types.is_date(target) or pa.types.is_timestamp(target) or pa.types.is_time(target):
-        forms: Sequence[str] = _TIMES if pa.types.is_time(target) else _DAYS
-        if pa.types.is_timestamp(target):
-            forms = [*map("".join, product(_DAYS, (" ", "T", ""), _TIMES)), *_DAYS]
-            forms += [f"{form}{gap}%z" for form in forms for gap in ("", " ")] if target.tz is not None else []
-        yield from (Written(name, rule, formats=(form,)) for form in forms)
+        yield from (Written(name, rule, formats=(form,)) for form in (_forms_of(cells[0], target) if cells else ()))
     elif pa.types.is_integer(target) or pa.types.is_floating(target):
         around = [found for cell in cells if (found := _AROUND.fullmatch(cell.strip()))]
         signs = [*dict.fromkeys(sign for one in around for sign in _SIGN.findall(f"{one[1]} {one[2]}"))]
@@ -579,6 +575,24 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
         if len(signs) <= _MOST_UNITS and all(map(_is_unit, signs)):
             ways = (Written(name, rule, strip, *both, brackets=brackets) for both in _BOTH)
             yield from (way for way in ways if not way._parts_of_numbers)
+
+
+def _forms_of(cell: str, target: pa.DataType) -> list[str]:
+    """Return the forms of dates or times whose signs a cell has, the most usual ones first."""
+    if len(cell) > _LONGEST_MOMENT or not any(map(str.isdigit, cell)):
+        return []
+    shown = {cell, OFFSET.sub("", cell), *(_in_english(cell, parts) for parts in ("%b", "%p", "%b %p"))}
+    signs = {*map(_signs_of, shown)}
+    return [form for form, own in _signs_of_forms(target) if own in signs and _may_be(cell, form)]
+
+
+@cache
+def _signs_of_forms(target: pa.DataType) -> list[tuple[str, str]]:
+    forms: Sequence[str] = _TIMES if pa.types.is_time(target) else _DAYS
+    if pa.types.is_timestamp(target):
+        forms = [*map("".join, product(_DAYS, (" ", "T", ""), _TIMES)), *_DAYS]
+        forms += [f"{form}{gap}%z" for form in forms for gap in ("", " ")] if target.tz is not None else []
+    return [(form, _signs_of_form(form)) for form in forms]
 
 
 def _is_unit(sign: str) -> bool:
@@ -598,7 +612,7 @@ def forms_together(cells: Sequence[str], feature: Feature) -> dict[str, int]:
     left, found = [*cells], dict[str, int]()
     while left and len(found) < _MOST_FORMS:
         forms = (form for way in _candidates(feature.name, left, feature) for form in way.formats)
-        of_first = [form for form in forms if _may_be(left[0], form) and _moment(left[0], form)]
+        of_first = [form for form in forms if _moment(left[0], form)]
         if not of_first:
             return {}
         read = {form: [cell for cell in left if _may_be(cell, form) and _moment(cell, form)] for form in of_first}
@@ -612,14 +626,12 @@ def forms_together(cells: Sequence[str], feature: Feature) -> dict[str, int]:
 
 def _may_read(way: Written, cells: Sequence[str]) -> bool:
     """Return whether Python reads the first cell in a form of a way: there are many, and Arrow is slow to fail."""
-    forms = [form for form in way.formats if _may_be(cells[0], form)] if cells else []
-    return not way.formats or any(_moment(cells[0], form) is not None for form in forms)
+    return not way.formats or any(_moment(cells[0], form) is not None for form in way.formats)
 
 
 def _may_be(cell: str, form: str) -> bool:
     """Return whether a cell has the signs of a form: Python compiles each form that it tries."""
-    shown = OFFSET.sub("", cell) if "%z" in form else _in_english(cell, form)
-    return len(cell) <= _LONGEST_MOMENT and any(map(str.isdigit, cell)) and _signs_of(shown) == _signs_of_form(form)
+    return _signs_of(OFFSET.sub("", cell) if "%z" in form else _in_english(cell, form)) == _signs_of_form(form)
 
 
 def _signs_of(text: str) -> str:
