@@ -34,7 +34,7 @@ from ..inputs.files.file_names import (
     pictures_below,
     with_tabs,
 )
-from ..inputs.files.listing import beginning_of, glob_of_files, list_file, some_paths
+from ..inputs.files.listing import beginning_of, glob_of_files, list_file, some_paths, unpacked
 from ..inputs.files.open_file import is_object, open_file, open_listed, read_at
 from .beside.files import MOST_NAMES, Around, archives_beside, is_archive, kept_in_a_store
 from .beside.tables import files_of_labels, tables_of_pictures
@@ -766,11 +766,8 @@ def _kind_by_content(path: bytes) -> str | None:
 
 def _format_by_head(head: bytes) -> str | None:
     """Return the format of a file that begins so; records may be compressed."""
-    try:
-        first = zlib.decompressobj(31).decompress(head, HEADER_BYTES) if head.startswith(b"\x1f\x8b") else head
-    except zlib.error:
-        first = head
-    return "tfrecord" if is_record_header(first[:HEADER_BYTES]) else format_of_first_bytes(head[:HEAD_BYTES])
+    first = unpacked(head, HEADER_BYTES)[:HEADER_BYTES]
+    return "tfrecord" if is_record_header(first) else format_of_first_bytes(head[:HEAD_BYTES])
 
 
 def _format_of(path: bytes) -> str | None:

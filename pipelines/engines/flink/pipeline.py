@@ -317,7 +317,7 @@ _MORE_SLOTS: Final = (
 
 
 def counted(rest: FlinkRest, name: str) -> Counted | None:
-    """Return Beam's metrics of the job of a name, and what it waits for; None where there is none, or no answer."""
+    """Return the metrics of the job with a name, and what it waits for; None without an answer."""
     from ....transforms.write import METRICS
 
     try:

@@ -351,7 +351,7 @@ def manifest_findings(root: str, manifests: Sequence[Manifest]) -> Iterator[Find
 def stray_findings(
     root: str, manifests: Sequence[Manifest], parts: Collection[str] = ()
 ) -> tuple[list[Finding], list[str]]:
-    """Return the files that no generation names: those that pass for a part of the dataset, and notes on others."""
+    """Return the files that no generation names: those with names of its own files, and notes on others."""
     named = _named_files(root, manifests).union(parts)
     findings, notes = [], []
     storage = storage_at(root)

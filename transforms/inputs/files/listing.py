@@ -14,6 +14,7 @@ import glob
 import hashlib
 import os
 import stat
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -257,6 +258,14 @@ def beginning_of(path: str | bytes, most: int) -> bytes:
         with open_listed(list_file(os.fsencode(path), b"/"), open_file) as file:
             return read_at(file)(most, 0)
     except (InputError, SourceError, OSError):
+        return b""
+
+
+def unpacked(head: bytes, most: int) -> bytes:
+    """Return the beginning of a file as it is before gzip; none where it is damaged."""
+    try:
+        return zlib.decompressobj(31).decompress(head, most) if head.startswith(b"\x1f\x8b") else head
+    except zlib.error:
         return b""
 
 

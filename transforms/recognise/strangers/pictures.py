@@ -18,7 +18,6 @@ import json
 import os
 import re
 import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -28,7 +27,7 @@ from ...errors import InputError
 from ...format.wording.hints import Foreign, Set
 from ...inputs.contract.selection import Call, shown_path, typed_path
 from ...inputs.files.file_names import is_other_file
-from ...inputs.files.listing import beginning_of
+from ...inputs.files.listing import beginning_of, unpacked
 from ..evidence.names import split_in_words
 from ..pictures.box_layouts import files_below, files_in, folders_in, folders_of_splits, root_of
 from ..splits.seen import Seen
@@ -333,11 +332,7 @@ def _array(folder: str, name: str, offset: int) -> str:
 
 
 def _shape_of(path: str) -> tuple[int, int] | None:
-    head = beginning_of(path, HEAD_BYTES)
-    try:
-        head = zlib.decompressobj(31).decompress(head, _HEADER) if path.endswith(".gz") else head
-    except zlib.error:
-        return None
+    head = unpacked(beginning_of(path, HEAD_BYTES), _HEADER)
     rows, columns = struct.unpack(">8xII", head[:_HEADER]) if len(head) >= _HEADER else (0, 0)
     return (rows, columns) if head.startswith(b"\0\0\x08\x03") else None
 

@@ -30,7 +30,7 @@ from ...format.wording.printable import counted, first_names, printable_path
 from ...inputs.contract.selection import Call, shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.file_names import format_of_name, is_note_of_texts
-from ...inputs.files.listing import beginning_of, is_there
+from ...inputs.files.listing import beginning_of, is_there, unpacked
 from ...inputs.files.open_file import is_object
 from ...stores.object_store import store_at
 from ...stores.store_url import parse_store_url
@@ -142,17 +142,13 @@ def _keys_in(file: str) -> list[list[str]]:
 
 
 def _header_in(file: str) -> list[list[str]]:
-    try:
-        first = _head_of(file).partition(b"\n")[0].decode("utf-8", "replace").strip("\ufeff\r")
-    except zlib.error:
-        return []
+    first = _head_of(file).partition(b"\n")[0].decode("utf-8", "replace").strip("\ufeff\r")
     sign = max(",;\t|", key=first.count)
     return [next(csv.reader([first], delimiter=sign), [])]
 
 
 def _head_of(file: str) -> bytes:
-    head = beginning_of(os.fsencode(file), _FIRST_BYTES)
-    return zlib.decompressobj(31).decompress(head, _FIRST_BYTES) if head.startswith(b"\x1f\x8b") else head
+    return unpacked(beginning_of(os.fsencode(file), _FIRST_BYTES), _FIRST_BYTES)
 
 
 _FIRST_BYTES: Final = 1 << 16
@@ -298,18 +294,23 @@ _MOST_TEXTS: Final = 64
 _LONGEST_TEXT: Final = 64 << 20
 
 
-def told_of_translations(files: Sequence[str], call: Call) -> str:
-    """Return what reads texts in several languages, whose lines belong together; empty for other files.
-
-    So are `train.de` and `train.en`, if they have the same number of lines.
-    """
+def _of_languages(files: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the texts of each name that several languages have, by these."""
     texts = defaultdict[str, dict[str, str]](dict)
     for file in files:
         folder, name = os.path.split(file)
         if found := _OF_LANGUAGE.fullmatch(name.removesuffix(".txt")):
             stem = os.path.join(folder, found["stem"] or found["stem_behind"])
             texts[stem][found["name"] or found["name_before"]] = file
-    groups = {stem: some for stem, some in texts.items() if len(some) > 1}
+    return {stem: some for stem, some in texts.items() if len(some) > 1}
+
+
+def told_of_translations(files: Sequence[str], call: Call) -> str:
+    """Return what reads texts in several languages, whose lines belong together; empty for other files.
+
+    So are `train.de` and `train.en`, if they have the same number of lines.
+    """
+    groups = _of_languages(files)
     names = sorted(set.intersection(*map(set, groups.values()))) if groups else []
     same = {stem: [some[name] for name in names] for stem, some in groups.items()}
     if len(names) < 2 or len(same) > _MOST_TEXTS or not all(map(_are_as_long, same.values())):
