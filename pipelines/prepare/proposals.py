@@ -410,7 +410,8 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
     if not any(map(_is_number, counts.keys() - numbers)):  # -99 among words
         nulls += [word for word in counts if word in numbers and counts[word] > 1]
         nulls += [word for word in counts if word.lower() in ("infinity", "-infinity")]
-    if all(re.fullmatch("[A-Z]{2}", word) for word in counts if word not in nulls):  # NA is Namibia among countries
+    code = "[A-Z]{2,5}" if {*nulls} - {"NA"} else "[A-Z]{2}"  # NA is Namibia among countries, a region beside NULL
+    if all(re.fullmatch(code, word) for word in counts if word not in nulls):
         nulls = [word for word in nulls if word != "NA"]
     values = [text for text in texts if text not in nulls]
     if len(values) < _FEWEST:

@@ -217,6 +217,7 @@ NULLS: dict[str, tuple[list[str], list[Any]]] = {
     "day": (["14/01/2024", "N/D", "25/01/2024", "k. A."], [dt.date(2024, 1, 14), None, dt.date(2024, 1, 25), None]),
     "balance": (["4484.15", "NULL", "NULL", "NULL"], [4484.15, None, None, None]),
     "land": (["GB", "NULL", "NA", "US"], ["GB", None, "NA", "US"]),
+    "region": (["EMEA", "NULL", "NA", "APAC"], ["EMEA", None, "NA", "APAC"]),
     "note": ([f"note {n}" for n in range(30)] + ["brak"] * 10, ["note 0", "note 1", "note 2", "note 3"]),
     "is_open": (["0", "1", "1", "0"], [False, True, True, False]),
     "IsActive": (["0", "1", "1", "0"], [False, True, True, False]),

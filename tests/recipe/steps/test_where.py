@@ -76,6 +76,8 @@ def test_an_expression_means_what_it_reads_as_and_null_is_no(text: str) -> None:
         ("age is 5", "`is` compares with None alone"),
         ("length(age, 1)", "length takes 1 arguments, not 2"),
         ("col(age)", "col takes the name of a column, in quotes"),
+        ('not is_null("Uhr zeit")', 'of a column it is is_null(col("Uhr zeit"))'),
+        ('"Uhr zeit" is not None', 'of a column it is col("Uhr zeit") is None'),
         ("age == b'x'", "is neither text, a number, true, false nor None"),
         ("(" * 300 + "age" + ")" * 300, "cannot be read"),
         ("not " * 60 + "(age > 1)", "has more than 50 levels"),

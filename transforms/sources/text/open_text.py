@@ -320,6 +320,8 @@ def likely_encoding(text: bytes) -> str:
         if words > _MOST_OF * signs and _is_usual(name, decoded):
             return name
     runs = re.findall(rb"[\x80-\xff]{3,}", text)
+    if any(map(_ACCENTED_GREEK.search, runs)) and sum(map(bool, map(_GREEK.fullmatch, runs))) > _MOST_OF * len(runs):
+        return "cp1253"
     if any(map(_NO_HEBREW.search, runs)) and sum(map(bool, map(_RUSSIAN.fullmatch, runs))) > _MOST_OF * len(runs):
         return "cp1251"
     return "cp1250" if _POLISH.search(text) or (_CARONS.search(text) and _CZECH.search(text)) else ""
@@ -353,6 +355,10 @@ _CZECH: Final = re.compile(rb"[\xe8\xf8\xec\xf9\xc8\xd8]")
 _CARONS: Final = re.compile(rb"[\x9a\x9e\x8a\x8e]")
 _NO_HEBREW: Final = re.compile(rb"[\xc0-\xdf\xfb-\xff].{3}|.{4}[\xfb-\xff]")
 """A longer word with a sign that no Hebrew letter has in cp1255."""
+
+_GREEK: Final = re.compile(rb"[\xa2\xb8-\xba\xbc\xbe\xbf\xc0-\xd1\xd3-\xfe]+")
+_ACCENTED_GREEK: Final = re.compile(rb"[\xc1-\xd9\xe1-\xf9][\xdc-\xdf][\xe1-\xf9]|[\xe1-\xf9]{2}[\xdc-\xdf]")
+"""A letter with an accent, which Russian and Hebrew words in lowercase do not have."""
 
 _RUSSIAN: Final = re.compile(rb"[\xc0-\xdf\xa8]?[\xe0-\xff\xb8]+|[\xc0-\xdf\xa8]+")
 
