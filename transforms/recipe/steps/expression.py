@@ -106,14 +106,14 @@ def _check_call(node: ast.Call) -> None:
     if name == "col" and not (isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)):
         raise ValueError('col takes the name of a column, in quotes: col("first name")')
     if name != "col" and isinstance(node.args[0], ast.Constant):
-        of_column = f'{name}(col("{node.args[0].value}"){", ..." if FUNCTIONS[name] > 1 else ""})'
+        of_column = f"{name}(col({_shown(node.args[0])}){', ...' if FUNCTIONS[name] > 1 else ''})"
         raise ValueError(f"{_shown(node)} is of a text, as a name in quotes is one; of a column it is {of_column}")
 
 
 def _check_compare(node: ast.Compare, depth: int) -> None:
     _check(node.left, depth + 1)
     if isinstance(node.left, ast.Constant) and any(isinstance(one, ast.Is | ast.IsNot) for one in node.ops):
-        raise ValueError(f'{_shown(node)} is of a text; of a column it is col("{node.left.value}") is None')
+        raise ValueError(f"{_shown(node)} is of a text; of a column it is col({_shown(node.left)}) is None")
     for operator, right in zip(node.ops, node.comparators, strict=True):
         if isinstance(operator, ast.In | ast.NotIn) and not _is_values(right):
             raise ValueError(f'{_shown(right)} is not a list of values, like ["DE", "FR"]')
