@@ -20,7 +20,7 @@ from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.pipelines.prepare.append import prepare_append
 from shardmill.pipelines.prepare.conversion import prepare
 from shardmill.pipelines.prepare.from_config import conversion_of
-from shardmill.pipelines.prepare.staged_plan import Prepared
+from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.runs.convert import take_over
 from shardmill.pipelines.runs.python_api import workers_of
 from shardmill.transforms.dataset.commit.publish import prepare_target
