@@ -95,6 +95,7 @@ _ODD_WORDS: Final = 4
 _ODD_SHARE: Final = 0.3
 """Words without a digit may mean null: so few of them, and so small a share of values that are read otherwise."""
 
+_ONE_DIGIT: Final = re.compile(r":[0-9](?![0-9])")
 _EPOCH: Final = re.compile(r"1[0-9]{9}(\.[0-9]+)?|1[0-9]{12}")
 _UNIT: Final = re.compile(r"\s*([$£€¥])?\s*-?[0-9][0-9.,]*(\s*[^\W\d_]{2,}|\s+[^\W\d_]|\s*[$£€¥])?\s*")
 """A number with a currency on one side, or a unit behind it."""
@@ -575,6 +576,8 @@ def _is_clear(way: Mapping[str, str], values: Sequence[str]) -> bool:
     The `N` of `N1`, the `A` of `12A` and the `test` of `2012test` are parts of names; `+34 600 123 456` is to call.
     """
     strip = way.get("strip", "")
+    if "format" in way and any(map(_ONE_DIGIT.search, values)):  # 1:0 is no time
+        return False
     if (way.get("thousands") == " " and any(value.startswith("+") for value in values)) or strip in SPLITS:
         return False
     if strip in ("true", "%", "") or strip in _CURRENCIES or (len(strip) == 1 and category(strip) == "Sc"):

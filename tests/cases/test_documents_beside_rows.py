@@ -64,8 +64,8 @@ def test_json_that_is_compressed_is_looked_into(
     error = shardmill("convert", typed, "-o", "out").err
     command = error.partition(": shardmill ")[2]
     if text.endswith("}\n"):
-        again = shlex.split(command) or ["convert", typed, "-o", "out", "--set", "input.format=jsonl"]
-        assert ("input.format=jsonl" in error or bool(command), shardmill(*again).code) == (True, 0)
+        again = shlex.split(command) or ["convert", typed, "-o", "out", "--format", "jsonl"]
+        assert ("--format jsonl" in error or bool(command), shardmill(*again).code) == (True, 0)
     else:
         exec(error.partition("in Python: ")[2].partition("; or a record")[0], {})
     assert [row["a"] for row in open_dataset("out")["train"]] == [1, 2]

@@ -92,12 +92,14 @@ def test_a_json_document_is_read_by_the_line_that_is_proposed(
     assert [row["a"] for row in rows_of("out")] == wanted
 
 
-def test_json_lines_in_a_json_file_are_read_with_the_option_that_is_proposed(shardmill: Shardmill) -> None:
-    Path("rows.json").write_text('{"a": 1}\n{"a": 2}\n')
+@pytest.mark.parametrize("count", [1, 2])
+def test_json_lines_in_a_json_file_are_read_with_the_option_that_is_proposed(count: int, shardmill: Shardmill) -> None:
+    Path("rows.json").write_text("".join(f'{{"a": {n}}}\n' for n in range(count)))
     refused = shardmill("convert", "rows.json", "-o", "out")
-    done = shardmill("convert", "rows.json", "-o", "out", *options_in(refused.err, "each line is an object ("))
+    before = "lines are objects; to read it so: " if count > 1 else "each line is an object ("
+    done = shardmill("convert", "rows.json", "-o", "out", *options_in(refused.err, before))
     assert done.code == 0, done.err
-    assert [row["a"] for row in rows_of("out")] == [1, 2]
+    assert [row["a"] for row in rows_of("out")] == [*range(count)]
 
 
 @pytest.mark.parametrize(

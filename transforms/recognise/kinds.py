@@ -201,7 +201,7 @@ def texts_beside_data(paths: Paths) -> None:
     every = sorted({f"*{_end_of(os.fsdecode(one))}" for one in data})
     beside = first_names([shown_path(one) for one in paths.files], 2)
     first = min(data)
-    kind = "jsonl" if first.endswith(b".json") else _kind_by_content(first)
+    kind = "jsonl" if _end_of(os.fsdecode(first)) in _JSON else _kind_by_content(first)
     pattern = os.path.join(glob.escape(os.path.dirname(os.fsdecode(first))), f"*{_end_of(os.fsdecode(first))}")
     command = paths.call.reading([typed_path(pattern)], Add("--format", kind)) if kind else None
     read = f"; to read these: {command}" if command else ""
@@ -213,8 +213,8 @@ def texts_beside_data(paths: Paths) -> None:
 
 def _lines_of_json(files: Sequence[bytes]) -> list[bytes]:
     """Return the first few files of JSON if they hold lines of objects, as manifests of sounds do."""
-    found = [path for path in files if path.lower().endswith(b".json")][:_MOST_ENDS]
-    lines = [_lines_of(beginning_of(path, 1 << 14)) for path in found]
+    found = [path for path in files if _end_of(os.fsdecode(path).lower()) in _JSON][:_MOST_ENDS]
+    lines = [_lines_of(unpacked(beginning_of(path, 1 << 14), 1 << 14)) for path in found]
     return found if all(len(some) > 1 and _options_for(some) == _JSON_LINES for some in lines) else []
 
 
@@ -235,6 +235,8 @@ def unknown_kind(paths: Paths) -> None:
     alike = [one for one in paths.files if _end_of(os.fsdecode(one)) == end and _format_of(one) is None]
     if document := _why_document(paths, alike):
         raise InputError(document)
+    if alike[0] in _lines_of_json(alike):
+        raise UnclearFormat(f"{shown_path(path)}: is JSON whose lines are objects; to read it so: {_JSON_LINES}")
     if why := _why_unknown(alike, paths.call):
         raise InputError(f"{shown_path(path)}: {why}")
     if kind := _kind_by_content(path):

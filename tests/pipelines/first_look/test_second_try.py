@@ -160,13 +160,48 @@ STATA = Export(
 )
 
 
+NGINX = Export(
+    "nginx.json",
+    [
+        json.dumps({"at": f"{day}:08:44:22 +0100", "status": "200", "took": f"0.{n:03}" if n % 2 else "-"})
+        for n, day in enumerate(days("%d/%b/%Y"))
+    ],
+    {"at": dt.datetime(2025, 4, 1, 7, 44, 22, tzinfo=UTC), "status": 200, "took": None},
+    2,
+)
+BANK = Export(
+    "banca.csv",
+    [
+        "Estratto conto;IT60X0542811101000000123456;;;",
+        "Periodo: 01/01/2025 - 31/03/2025;;;;",
+        ";;;;",
+        "Data;Valuta;Descrizione;Dare;Avere",
+        *(
+            f"{day};{day};POS {n};{'' if n % 2 else f'1.{n:03},50'};{f'{n},75' if n % 2 else ''}"
+            for n, day in enumerate(days("%d/%m/%y"))
+        ),
+    ],
+    {"Data": DAY, "Descrizione": "POS 0", "Dare": 1000.5, "Avere": None},
+)
+CHINESE = Export(
+    "订单.txt",
+    [
+        "订单号\t下单时间\t金额\t是否会员",
+        *(f"{n}\t{day} 08:15\t1,{n:03}.50元\t{'是' if n % 2 else '否'}" for n, day in enumerate(days("%Y年%m月%d日"))),
+    ],
+    {"订单号": 0, "下单时间": dt.datetime(2025, 4, 1, 8, 15), "金额": 1000.5, "是否会员": False},
+    1,
+    "gb18030",
+)
+
+
 def next_command(screen: Screen) -> list[str]:
     found = re.findall(r"all of this in one command: shardmill (.*)", screen.out + screen.err)
     assert len(found) == 1, screen
     return shlex.split(found[0])
 
 
-EXPORTS = [EXCEL, SHIFT_JIS, SQLCMD, SPSS, SENSOR, W3C, POSTGRES, JSON_LINES, R, STATA]
+EXPORTS = [EXCEL, SHIFT_JIS, SQLCMD, SPSS, SENSOR, W3C, POSTGRES, JSON_LINES, R, STATA, NGINX, BANK, CHINESE]
 
 
 @pytest.mark.parametrize("export", EXPORTS, ids=lambda export: export.name)

@@ -109,6 +109,7 @@ def test_the_line_names_the_first_value_its_row_and_how_many_are_alike(shardmill
         ["1a.png", "2a.png", "13 b.png"],
         ["10.0.0.1", "10.0.0.2"],
         ["3-day", "5-day"],
+        ["0:0", "1:0", "0:9"],
     ],
     ids=[
         "names",
@@ -124,6 +125,7 @@ def test_the_line_names_the_first_value_its_row_and_how_many_are_alike(shardmill
         "folders",
         "hosts",
         "durations",
+        "exit codes",
     ],
 )
 def test_text_that_is_none_of_these_has_no_proposal(values: list[str], shardmill: Shardmill) -> None:
@@ -310,10 +312,20 @@ def test_what_is_detected_of_a_column_is_a_line_below_the_columns_of_the_first_c
     ]
 
 
+CLF = dt.datetime(2024, 1, 3, 7, 44, 22, tzinfo=dt.UTC)
 LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "real": (["R$ 1.234,50", "R$ 99,90"], 1234.5),
     "złoty": (["12,50 zł", "1 300,00 zł"], 12.5),
     "franc": (["CHF 1'200.50", "CHF 90.00"], 1200.5),
+    "rappen": (["CHF 1\u2019200.50", "CHF 90.00"], 1200.5),
+    "prix": (["1\u202f234,50\u00a0€", "12,00\u00a0€"], 1234.5),
+    "sas": (["03JAN2024:08:05:07", "04FEB2024:23:00:00"], dt.datetime(2024, 1, 3, 8, 5, 7)),
+    "oracle": (
+        ["03-JAN-24 08.21.41.228465000 PM", "04-FEB-24 11.00.00.000000000 AM"],
+        dt.datetime(2024, 1, 3, 20, 21, 41, 228465),
+    ),
+    "clf": (["03/Jan/2024:08:44:22 +0100", "04/Feb/2024:08:44:22 +0100"], CLF),
+    "česky": (["3. 1. 2024", "31. 12. 2024"], dt.date(2024, 1, 3)),
     "yen": (["¥1,200", "¥12,000"], 1200),
     "celsius": (["-0.7℃", "16.4℃"], -0.7),
     "pieces": (["8個", "12個"], 8.0),

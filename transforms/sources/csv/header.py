@@ -118,7 +118,7 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits, call: Ca
     if not options.header:
         data = begin
     warnings = (*warnings, *_delimiter_warning(cells, entry.name, options.delimiter))
-    is_title = options.header and len(cells) > 1 and not any(cells[1:])
+    is_title = options.header and len(cells) > 1 and (not any(cells[1:]) or 2 * sum(map(bool, cells)) < len(cells))
     if is_title and (lines := title_lines(entry, options, limits, len(cells))):
         fix = f"the first line looks like a title; to begin with the header: {Set('input.skip_lines', lines)}"
         warnings = (*warnings, f"{entry.name}: {fix}")

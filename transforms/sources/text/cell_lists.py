@@ -50,6 +50,7 @@ _IN_BRACKETS: Final = re.compile(r"\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 _QUOTED: Final = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*""", re.DOTALL)
 _OF_POSTGRES: Final = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|([^\s{}",\\]+))(,|\Z)', re.DOTALL)
 _NULL: Final = re.compile(r"\b(?:null|NULL|None)\b")
+_DAY: Final = re.compile(r"[0-9]{1,2}\. [0-9]{1,2}\. [0-9]{4}|[0-9]{4}\. [0-9]{1,2}\. [0-9]{1,2}\.")
 _THOUSANDS: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")
 _LONGEST_TEXT: Final = 1 << 20
 _FEW: Final = re.compile(r"[;|]")
@@ -66,10 +67,12 @@ def look_of(cells: Sequence[str], *, nulls: bool = False) -> str:
     """
     texts = [cell.strip() for cell in cells if not _THOUSANDS.fullmatch(cell)]
     lists = [
-        _IN_BRACKETS.fullmatch(text) or _FEW.search(text) or text.count(" ") + text.count(",") > 1 for text in texts
+        _IN_BRACKETS.fullmatch(text) or _FEW.search(text) or text.count(" ") + text.count(",") > 1
+        for text in texts
+        if not _DAY.fullmatch(text)
     ]
     array = text_array(texts)
-    kinds = _KINDS if all(lists) and texts else ()
+    kinds = _KINDS if all(lists) and len(lists) == len(texts) > 0 else ()
     found = next((kind for kind in kinds if _lists_in(array, kind, nulls=nulls)[1].all()), "")
     bare = found == "string" and all(
         _IN_BRACKETS.fullmatch(text) and re.fullmatch(r'\{[^",]+\}', text) for text in texts

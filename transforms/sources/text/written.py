@@ -368,12 +368,16 @@ def _each_moment(text: pa.Array, form: str, unit: str) -> pa.Array:
     return pa.array([read[cell] for cell in cells], pa.timestamp(unit))
 
 
+_NO_NANOSECONDS: Final = re.compile(r"(?<=\.[0-9]{6})0{1,3}(?![0-9])")
+"""What Oracle writes behind microseconds, of which strptime reads six digits."""
+
+
 def _moment(cell: Any, form: str) -> datetime | None:
     """Return a moment as Python reads it, of a time zone in UTC; None where the text has not the form."""
     if cell is None:
         return None
     try:
-        found = datetime.strptime(cell, form)
+        found = datetime.strptime(_NO_NANOSECONDS.sub("", cell) if "%f" in form else cell, form)
     except ValueError:
         english = _in_english(cell, form)
         return _moment(english, form) if english != cell else None
@@ -469,20 +473,29 @@ _AROUND: Final = re.compile(r"([^0-9]*)[0-9].*?([^0-9]*)", re.DOTALL)
 _SIGN: Final = re.compile(r"[^\W\d_]+[²³]?|[^\w\s.+-]")
 _IN_A_NAME: Final = re.compile(r"[^\W\d_][.:_-][^\W\d_]")
 _MOST_UNITS: Final = 4
-_BOTH: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"))
+_BOTH: Final = (
+    (".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"), (".", "\u2019"),
+    (",", "\u202f"),
+)  # fmt: skip
 """The decimal sign and that of thousands; `1,234` has thousands, where all values look so."""
 
 _DAYS: Final = (
     *(f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd", "dmy", "mdy")),
     *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/", ".")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
     *(form for name in ("%b", "%B") for form in (f"%d. {name} %Y", f"%d de {name} de %Y", f"%d {name}, %Y")),
-    "%d-%B-%Y", "%Y年%m月%d日", "%Y. %m. %d.",
+    "%d-%B-%Y", "%Y年%m月%d日", "%Y. %m. %d.", "%d. %m. %Y",
 )  # fmt: skip
 
 _TIMES: Final = (
     "%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分", "%p %I:%M",
     "%p %I:%M:%S", "%Hh%M",
 )  # fmt: skip
+_WHOLE: Final = (
+    "%d/%b/%Y:%H:%M:%S", "%d%b%Y:%H:%M:%S", "%d-%b-%y %I.%M.%S.%f %p", "%d-%b-%y %I.%M.%S %p",
+    "%d-%b-%Y %I.%M.%S.%f %p",
+)  # fmt: skip
+"""Times of web servers, of SAS (`DATETIME.`), and of Oracle."""
+
 _MOST_FORMS: Final = 4
 
 
@@ -590,7 +603,7 @@ def _forms_of(cell: str, target: pa.DataType) -> list[str]:
 def _signs_of_forms(target: pa.DataType) -> list[tuple[str, str]]:
     forms: Sequence[str] = _TIMES if pa.types.is_time(target) else _DAYS
     if pa.types.is_timestamp(target):
-        forms = [*map("".join, product(_DAYS, (" ", "T", ""), _TIMES)), *_DAYS]
+        forms = [*map("".join, product(_DAYS, (" ", "T", ""), _TIMES)), *_WHOLE, *_DAYS]
         forms += [f"{form}{gap}%z" for form in forms for gap in ("", " ")] if target.tz is not None else []
     return [(form, _signs_of_form(form)) for form in forms]
 

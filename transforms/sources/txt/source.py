@@ -29,11 +29,12 @@ from ...recognise.foreign_texts import told_of_text
 from ..csv.delimiter import SampleOptions, aligned_columns, split_times
 from ..registry.file_source import FileSource
 from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
-from ..text.open_text import TextPiece, is_utf8, rewritten_as_utf8
+from ..text.open_text import TextPiece, is_utf8, likely_encoding, rewritten_as_utf8
 
 FIELD: Final = pa.field("text", pa.string(), nullable=False)
 _SHOWN: Final = 400
 _LOOKED_AT: Final = 20
+_SEEN: Final = 1 << 16
 _NAMED: Final = 3
 _MOST_FILES: Final = 8
 _SIGNS: Final = {b"\t": "tabs", b"|": '"|"', b";": '";"', b",": "commas"}
@@ -49,6 +50,8 @@ _KEYED: Final = re.compile(rb":(?:\s|$)")
 _SENTENCE: Final = re.compile(rb"[.!]$|\s(?:\S+\s+){7}")
 _RULED: Final = re.compile(rb"-+(?: +-+)+\s*")
 """The line between a header and rows that sqlite3 and psql align."""
+
+_AS_CSV: Final = Set("input.format", "csv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,12 @@ class TextSource(FileSource):
                 heads.setdefault(piece.entry, piece)
         looks = defaultdict[_Look | None, list[str]](list)
         for at, piece in heads.items():
-            looks[_look_of(piece, told_of, self.sizes)].append(listing.entries[at].name)
+            look, name = _look_of(piece, told_of, self.sizes), listing.entries[at].name
+            looks[look].append(name)
+            if look is not None and look.is_table and not look.is_utf8:  # its columns show the encoding
+                raise SourceError(
+                    name, f"not UTF-8, and {look.what}; to read it so: {self._read_as(listing, *look.options)}"
+                )
         reading = self.settings.call.afterwards.reading
         each = [
             look.told(names[0], partial(self._read_as, listing) if len(looks) == 1 else partial(reading, names))
@@ -122,10 +130,11 @@ def _parse(
     if lines.large is None and lengths.max(initial=0) <= sizes.record_bytes and is_utf8(lines.text):
         return _text_array(lines, lengths), every, ()
     good, rejects = [], []
+    encoding = likely_encoding(bytes(lines.text[:_SEEN])) or "cp1252"
     for record in every.tolist():
         text = lines.text[lines.starts[record] : lines.ends[record]]
         large = lines.too_large(record, sizes.record_bytes)
-        error = _error(text, piece.name, large)
+        error = _error(text, piece.name, large, encoding)
         if error is None:
             good.append(record)
         else:
@@ -142,14 +151,14 @@ def _text_array(lines: Lines, sizes: npt.NDArray[np.int64]) -> pa.Array:
     return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(text.translate(None, b"\n")))
 
 
-def _error(text: bytes, name: str, large: tuple[str, str] | None) -> CellError | None:
+def _error(text: bytes, name: str, large: tuple[str, str] | None, encoding: str) -> CellError | None:
     shown = printable(text[:_SHOWN])
     if large is not None:
         return CellError("text", large[0], shown, "a shorter line", large[1])
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        fix = f"write the file as UTF-8: {rewritten_as_utf8(name, 'cp1252')}"
+        fix = f"write the file as UTF-8: {rewritten_as_utf8(name, encoding)}"
         at = f"not UTF-8 at byte {error.start + 1} of the line (0x{text[error.start]:02x})"
         return CellError("text", "BAD_UTF8", shown, "text", f"{at}; {fix}, or the encoding that it has")
     return None
@@ -163,6 +172,11 @@ class _Look:
     options: tuple[Add, ...] = ()
     width: int = 0
     doubt: str = "if it is one"
+    is_utf8: bool = True
+
+    @property
+    def is_table(self) -> bool:
+        return self.options[:1] == (_AS_CSV,)
 
     def told(self, name: str, read_as: Callable[..., object]) -> str:
         fix = f"; {self.doubt}: {read_as(*self.options)}" if self.options else ""
@@ -176,14 +190,15 @@ def _look_of(piece: TextPiece, told_of: Callable[[Sequence[bytes]], str], sizes:
         return None
     spans = zip(found.starts, found.ends, strict=True)
     lines = [found.text[start:end] for start, end in islice(spans, _LOOKED_AT)]
-    csv, like = Set("input.format", "csv"), "the first lines look like a table"
+    csv, like = _AS_CSV, "the first lines look like a table"
     if told := told_of([bytes(line) for line in lines if line.strip()]):
         return _Look(f"the file {told}")
     rows = [line for line in lines if line.strip()]
     if found_table := _table_between(rows):
         signs, named, width = found_table
         quotes = [Set("input.quote", None)] if signs == _PLAIN_QUOTES else []
-        return _Look(f"{like} with {signs}", (csv, *([] if named else [Add("--no-header")]), *quotes), width)
+        options = (csv, *([] if named else [Add("--no-header")]), *quotes)
+        return _Look(f"{like} with {signs}", options, width, is_utf8=is_utf8(b"\n".join(lines)))
     short = _table_between([b"\t" + rows[0], *rows[1:]]) if len(rows) >= _FEWEST else None
     if short is not None and short[0] == _SIGNS[b"\t"]:  # R names no column of row names
         return _Look(f"{like} of R with tabs", (csv, Set("input.row_names", "row")), short[2])
