@@ -183,6 +183,25 @@ BANK = Export(
     ],
     {"Data": DAY, "Descrizione": "POS 0", "Dare": 1000.5, "Avere": None},
 )
+UKRAINIAN = Export(
+    "звіт.csv",
+    ["№;Дата;Сума, грн", *(f"{n};{day};{n},50" for n, day in enumerate(days("%d.%m.%Y")))],
+    {"№": 0, "Дата": DAY, "Сума, грн": 0.5},
+    1,
+    "cp1251",
+)
+STATION = Export(
+    "stasjon.tsv",
+    [
+        "Station: Oslo",
+        "Element\tTA, RR",
+        "",
+        "Dato\tTemp",
+        *(f"{day}\t{n},5" for n, day in enumerate(days("%d.%m.%Y"))),
+    ],
+    {"Dato": DAY, "Temp": 0.5},
+    1,
+)
 CHINESE = Export(
     "订单.txt",
     [
@@ -201,7 +220,23 @@ def next_command(screen: Screen) -> list[str]:
     return shlex.split(found[0])
 
 
-EXPORTS = [EXCEL, SHIFT_JIS, SQLCMD, SPSS, SENSOR, W3C, POSTGRES, JSON_LINES, R, STATA, NGINX, BANK, CHINESE]
+EXPORTS = [
+    EXCEL,
+    SHIFT_JIS,
+    SQLCMD,
+    SPSS,
+    SENSOR,
+    W3C,
+    POSTGRES,
+    JSON_LINES,
+    R,
+    STATA,
+    NGINX,
+    BANK,
+    UKRAINIAN,
+    STATION,
+    CHINESE,
+]
 
 
 @pytest.mark.parametrize("export", EXPORTS, ids=lambda export: export.name)

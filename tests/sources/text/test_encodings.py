@@ -11,6 +11,10 @@ from shardmill.transforms.sources.text.open_text import likely_encoding
     [
         ("Zażółć gęślą jaźń; Wysłane", "cp1250", "cp1250"),
         ("Příbram, Žďár, kůň", "cp1250", "cp1250"),
+        ("Částka;Město;Kč", "cp1250", "cp1250"),
+        ("sürgős;Összeg", "cp1250", "cp1250"),
+        ("Клієнт;Їжак;Київ", "cp1251", "cp1251"),
+        ("caffè così però; où août déjà; milhões opções não; õppija ülesanne käsi", "cp1252", ""),
         ("Привет, МИР, приветствую", "cp1251", "cp1251"),
         ("東京都,大阪府,8個\n", "cp932", "cp932"),
         ("至急,該当なし,2024年4月1日\n", "cp932", "cp932"),

@@ -141,6 +141,10 @@ def _first_text(entry: SourceEntry, options: SampleOptions) -> tuple[str, str]:
 def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
     widths = {sign: [len(row) for row in _records(text, sign, options)] for sign in SIGNS}
     likely = [sign for sign in SIGNS if _is_delimiter(widths[sign])]
+    likely.sort(key=lambda sign: -widths[sign][0])
+    header, _, below = text.partition("\n")
+    if likely[1:] == [","] and ", " in header and not _COMMA_ELSEWHERE.search(below):
+        likely = likely[:1]
     if len(likely) > 1:
         both = " and ".join(f'"{printable(sign)}" gives {widths[sign][0]}' for sign in likely)
         raise AmbiguousDelimiter(
@@ -165,6 +169,8 @@ def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
 
 
 _COMMA: Final = Set("input.delimiter", ",")
+_COMMA_ELSEWHERE: Final = re.compile("(?<![0-9]),|,(?![0-9])")
+"""A comma that is no decimal one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,8 +232,11 @@ def title_lines(entry: SourceEntry, options: CsvInput, limits: CsvLimits, least:
         line = options.model_copy(update={"header": False, "names": None, "skip_lines": lines})
         cells = read_head(entry, line, limits).cells
         names = cells[:-1] if cells and not cells[-1] else cells
-        if not cells or (len(cells) >= least and "" not in names):
-            return lines if names and all(map(_is_name, names)) else 0
+        if not cells:
+            return 0
+        below = read_head(entry, line.model_copy(update={"skip_lines": lines + 1}), limits).cells
+        if len(cells) >= least and "" not in names and (not below or len(below) == len(cells)):
+            return lines if all(map(_is_name, names)) else 0
     return 0
 
 

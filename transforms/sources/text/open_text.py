@@ -305,7 +305,8 @@ def likely_encoding(text: bytes) -> str:
     r"""Return the encoding that some lines are in by their letters; empty where they may be in another one.
 
     Signs amid no letters of ASCII are Japanese, Korean or Chinese, by the signs that are frequent there. Polish letters
-    are signs within words of cp1252. Czech letters come with the carons of s and z. Russian words have accents alone.
+    are signs within words of cp1252. Czech letters come with the carons of s and z, or are within words; Hungarian ones
+    with umlauts. Russian words have accents alone.
 
     >>> likely_encoding("Wysłane".encode("cp1250")), likely_encoding("なし\n".encode("cp932"))
     ('cp1250', 'cp932')
@@ -324,7 +325,9 @@ def likely_encoding(text: bytes) -> str:
         return "cp1253"
     if any(map(_NO_HEBREW.search, runs)) and sum(map(bool, map(_RUSSIAN.fullmatch, runs))) > _MOST_OF * len(runs):
         return "cp1251"
-    return "cp1250" if _POLISH.search(text) or (_CARONS.search(text) and _CZECH.search(text)) else ""
+    czech = _CZECH_WORDS.search(text) or (_CARONS.search(text) and _CZECH.search(text))
+    hungarian = _HUNGARIAN.search(text) and _UMLAUTS.search(text) and not _NO_HUNGARIAN.search(text)
+    return "cp1250" if _POLISH.search(text) or czech or hungarian else ""
 
 
 def _is_usual(encoding: str, text: str) -> bool:
@@ -353,6 +356,14 @@ _MOST_OF: Final = 0.6
 _POLISH: Final = re.compile(rb"[A-Za-z\xc0-\xff][\xb3\xb9\xbf\x9f\xa3\xa5\xaf\x9c][a-z\xe6\xea\xf1\xf3]")
 _CZECH: Final = re.compile(rb"[\xe8\xf8\xec\xf9\xc8\xd8]")
 _CARONS: Final = re.compile(rb"[\x9a\x9e\x8a\x8e]")
+_CZECH_WORDS: Final = re.compile(rb"[A-Za-z][\xec\xf9][a-z]|\bK\xe8(?![A-Za-z\x80-\xff])")
+"""Letters that end words in Italian and French are within Czech ones; and the unit of money."""
+
+_HUNGARIAN: Final = re.compile(rb"[A-Za-z\x80-\xff][\xf5\xfb]|[\xf5\xfb\xd5\xdb][a-z]")
+_UMLAUTS: Final = re.compile(rb"[\xf6\xfc\xd6\xdc]")
+_NO_HUNGARIAN: Final = re.compile(rb"[\xc3\xc4\xe0\xe2-\xe4\xe7\xe8\xea]")
+"""What Estonian, French and Portuguese have beside the letters of long vowels, and Hungarian does not."""
+
 _NO_HEBREW: Final = re.compile(rb"[\xc0-\xdf\xfb-\xff].{3}|.{4}[\xfb-\xff]")
 """A longer word with a sign that no Hebrew letter has in cp1255."""
 
@@ -360,7 +371,8 @@ _GREEK: Final = re.compile(rb"[\xa2\xb8-\xba\xbc\xbe\xbf\xc0-\xd1\xd3-\xfe]+")
 _ACCENTED_GREEK: Final = re.compile(rb"[\xc1-\xd9\xe1-\xf9][\xdc-\xdf][\xe1-\xf9]|[\xe1-\xf9]{2}[\xdc-\xdf]")
 """A letter with an accent, which Russian and Hebrew words in lowercase do not have."""
 
-_RUSSIAN: Final = re.compile(rb"[\xc0-\xdf\xa8]?[\xe0-\xff\xb8]+|[\xc0-\xdf\xa8]+")
+_RUSSIAN: Final = re.compile(rb"[\xc0-\xdf\xa8\xaa\xaf\xb2]?[\xe0-\xff\xb3\xb8\xba\xbf]+|[\xc0-\xdf\xa8\xaa\xaf\xb2]+")
+"""A word of Russian or Ukrainian letters in cp1251: in capitals, or of lowercase letters behind the first."""
 
 
 class NotUtf8Error(SourceError):
@@ -414,7 +426,9 @@ def with_encodings(error: NotUtf8Error, entries: Sequence[SourceEntry]) -> Sourc
 _FEW: Final = 8
 _MOST_FILES: Final = 256
 _MOST_BLOCKS: Final = 16
-_UTF8_SIGNS: Final = re.compile("[\x80-\ud7ff\ue000-\U0010ffff]")
+_UTF8_SIGNS: Final = re.compile("(?<![^\x00-\x7f])[\x80-\u036f\u0384-\ud7ff\ue000-\U0010ffff]+(?![^\x00-\x7f])")
+"""Words of signs that ASCII lacks, without the archaic Greek ones: the Ukrainian for no is one of these in cp1251."""
+
 _OTHER_BYTES: Final = re.compile("[\udc80-\udcff]+")
 _TO_UTF8: Final = (
     "import codecs, pathlib, sys; kept, path = map(pathlib.Path, sys.argv[1:]); "

@@ -483,7 +483,7 @@ _DAYS: Final = (
     *(f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd", "dmy", "mdy")),
     *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/", ".")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
     *(form for name in ("%b", "%B") for form in (f"%d. {name} %Y", f"%d de {name} de %Y", f"%d {name}, %Y")),
-    "%d-%B-%Y", "%Y年%m月%d日", "%Y. %m. %d.", "%d. %m. %Y",
+    "%d-%B-%Y", "%Y年%m月%d日", "%Y. %m. %d.", "%d. %m. %Y", "%Y.%m.%d.",
 )  # fmt: skip
 
 _TIMES: Final = (
