@@ -14,7 +14,7 @@ from ...transforms.errors import InputError, UsageError
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.hints import Set
 from ...transforms.format.wording.printable import printable, printable_path, quoted
-from ...transforms.inputs.contract.selection import Call, typed_path
+from ...transforms.inputs.contract.selection import Call, FileSplits, typed_path
 from ...transforms.inputs.contract.source import Source
 from ...transforms.inputs.files.below_root import is_missing_or_empty
 from ...transforms.inputs.files.file_names import FORMATS
@@ -32,7 +32,6 @@ from ...transforms.recipe.steps.label import ClassesOfFiles, Flags, Label
 from ...transforms.recipe.steps.pictures import ChosenFeatures, ExportedPictures, FromBase64, Pictures, is_feature_of
 from ...transforms.recipe.steps.preprocess_pictures import PreprocessByType
 from ...transforms.recipe.steps.where import Where
-from ...transforms.recognise.evidence.names import FileSplits
 from ...transforms.sources.annotations.source import KINDS
 from ...transforms.sources.registry.format import keep_step
 from ...transforms.sources.registry.options import Options, TableOptions

@@ -19,9 +19,8 @@ from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.hints import Add, Command, Python, Set
 from ...transforms.format.wording.printable import printable, printable_path
-from ...transforms.inputs.contract.selection import shown_path, typed_path
+from ...transforms.inputs.contract.selection import FileSplits, shown_path, typed_path
 from ...transforms.inputs.files.file_names import FORMATS
-from ...transforms.recognise.evidence.names import FileSplits
 from ...transforms.recognise.splits.find import held_by, is_of_files
 from ..config.model import Config, ImageConfig, ShuffleConfig, SplitConfig
 from ..config.remembered import differences

@@ -59,11 +59,11 @@ from ...transforms.format.sidecars.sidecar_files import index_data, sidecar_file
 from ...transforms.format.tfrecord.framing import add_digests, crc32c, record_digests
 from ...transforms.format.wording.hints import Command
 from ...transforms.format.wording.printable import LEAST_SHARD_BYTES, counted, printable, printable_path
-from ...transforms.inputs.contract.selection import Call
+from ...transforms.inputs.contract.selection import Call, FileSplits
 from ...transforms.inputs.contract.source import Listing
 from ...transforms.inputs.files.file_names import RECORD_NAMES
 from ...transforms.inputs.files.listing import list_entries
-from ...transforms.recognise.evidence.names import FileSplits, split_in_name
+from ...transforms.recognise.evidence.names import split_in_name
 from ...transforms.recognise.evidence.tfds import StatedFiles, missing_files, stated_of
 from ...transforms.recognise.rules import recognise
 from ...transforms.recognise.strangers.tables import only_version

@@ -17,8 +17,9 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import InputError
+from shardmill.transforms.inputs.contract.selection import FileSplits
 from shardmill.transforms.inputs.files import file_names
-from shardmill.transforms.recognise.evidence.names import FileSplits, name_without_suffixes
+from shardmill.transforms.recognise.evidence.names import name_without_suffixes
 from shardmill.transforms.recognise.splits.find import find_splits
 from shardmill.transforms.recognise.splits.seen import Seen
 

@@ -18,7 +18,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.storage.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, UsageError
 from shardmill.transforms.format.examples.decode_examples import Example
-from shardmill.transforms.recognise.evidence.names import FileSplits
+from shardmill.transforms.inputs.contract.selection import FileSplits
 
 from ..command_line import Shardmill
 from ..file_sources import made_source

@@ -30,7 +30,7 @@ from ..errors import InputError, UsageError
 from ..format.manifest.naming import is_split_name
 from ..format.wording.hints import Add, Set
 from ..format.wording.printable import first_names, quoted
-from ..inputs.contract.selection import Call, shown_path, typed_path
+from ..inputs.contract.selection import Call, FileSplits, shown_path, typed_path
 from ..inputs.contract.source import Listing, Recognised, SourceEntry
 from .beside.files import (
     MOST,
@@ -54,7 +54,7 @@ from .beside.lists import (
 )
 from .beside.tables import files_of_labels, tables_of_pictures, tables_of_roboflow
 from .evidence.hugging_face import stated_classes, without_caches
-from .evidence.names import FileSplits, as_split, split_in_words, split_of_folder
+from .evidence.names import as_split, split_in_words, split_of_folder
 from .evidence.picture_tables import Resolved, by_given_annotations, by_metadata
 from .evidence.tfds import missing_files
 from .kinds import KINDS, Paths, may_be_picture_table

@@ -1,4 +1,4 @@
-"""What a user asked of a source: columns to keep or leave out, and the command and paths as messages repeat them."""
+"""What a user asked of a source: columns, splits of its files, and the command and paths as messages repeat them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from ...errors import SchemaError
 from ...format.wording.hints import Add, Command, Python, Set, runnable, set_column
@@ -317,3 +317,40 @@ def typed_path(path: str) -> str:
 def shown_path(path: str | bytes) -> str:
     """Return how a path is shown in a command that can be pasted: relative to the working folder."""
     return printable_path(typed_path(os.fsdecode(path)))
+
+
+Globs: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+"""Splits, and the globs of the files of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSplits:
+    """How files get their splits: `wanted` is what `input.splits` says, None for what the files show.
+
+    `said` is how the user gave all rows a rule or a split; the files then have none. Where columns of files may differ,
+    a command says so with `unites`. `split` is that of files without one. With `looks` files are opened to see whether
+    they are what their names say. Rows may name `pictures` in these folders, with paths that begin in the folder
+    `begin` or else in theirs; a step then splits rows, and not their files, where no globs are `wanted`. Without
+    folders nothing is split.
+
+    `held` is the rule by which the files of the dataset of an append got theirs; `none` where they showed none and are
+    all in `split`, empty where the dataset does not say. `as_one` are the options by which a command reads all files as
+    one split; `one_split` is that command, where it is another. Files are `ignored` by these globs.
+    """
+
+    wanted: Literal["names", "none"] | Globs | None = None
+    said: str = ""
+    unites: bool = field(default=False, compare=False, repr=False)
+    split: str = "train"
+    looks: bool = True
+    one_split: str = field(default="", compare=False, repr=False)
+    pictures: tuple[str, ...] | None = None
+    begin: str = ""
+    held: str = ""
+    ignored: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    as_one: Add = field(default=Set("input.splits", "none"), compare=False, repr=False)
+    call: Call = field(default_factory=Call, compare=False, repr=False)
+
+
+HELD_RULE: Final = "the rule of the dataset"
+"""How all rows of an append get their split, where the dataset does not use those of its files."""

@@ -38,12 +38,11 @@ from ...format.manifest.naming import is_split_name
 from ...format.schema.arrow_types import OBJECT_CLASSES, names_of
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import first_names, printable
-from ...inputs.contract.selection import Call, shown_path, typed_path
+from ...inputs.contract.selection import Call, Globs, shown_path, typed_path
 from ...inputs.contract.source import Listing
 from ...inputs.files.listing import beginning_of
 from ...inputs.files.object_listing import compiled, part_pattern
 from ...inputs.files.open_file import is_object
-from .names import Globs
 
 _MOST_BYTES: Final = 1 << 20
 _FRONT: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)

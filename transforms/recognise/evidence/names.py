@@ -13,18 +13,14 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-from ...format.wording.hints import Add, Set
-from ...inputs.contract.selection import Call
 from ...inputs.files.file_names import FORMATS, SPLITS
 
 MAX_LABEL_OFFSET: Final = 1000
 """An offset names that many labels that no class has; known models use 0 and 1."""
-
-Globs: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 
 _KINDS: Final = {"training": "train", "valid": "val", "validation": "val", "testing": "test", "evaluation": "eval"}
 """Names of one split: `train.csv` beside `training.csv` is no evidence of two."""
@@ -64,38 +60,6 @@ _ONE_OF_TWO: Final = re.compile(r"(?:test|dev)[ab]")
 _SAYS_NOTHING: Final = frozenset({"set", "data", "part", "shard", "chunk", "file", "v", "full", "final"})
 """Words beside that of a split which make no other table of a file."""
 
-
-@dataclass(frozen=True, slots=True)
-class FileSplits:
-    """How files get their splits: `wanted` is what `input.splits` says, None for what the files show.
-
-    `said` is how the user gave all rows a rule or a split; the files then have none. Where columns of files may differ,
-    a command says so with `unites`. `split` is that of files without one. With `looks` files are opened to see whether
-    they are what their names say. Rows may name `pictures` in these folders, with paths that begin in the folder
-    `begin` or else in theirs; a step then splits rows, and not their files, where no globs are `wanted`. Without
-    folders nothing is split.
-
-    `held` is the rule by which the files of the dataset of an append got theirs; `none` where they showed none and are
-    all in `split`, empty where the dataset does not say. `as_one` are the options by which a command reads all files as
-    one split; `one_split` is that command, where it is another. Files are `ignored` by these globs.
-    """
-
-    wanted: Literal["names", "none"] | Globs | None = None
-    said: str = ""
-    unites: bool = field(default=False, compare=False, repr=False)
-    split: str = "train"
-    looks: bool = True
-    one_split: str = field(default="", compare=False, repr=False)
-    pictures: tuple[str, ...] | None = None
-    begin: str = ""
-    held: str = ""
-    ignored: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    as_one: Add = field(default=Set("input.splits", "none"), compare=False, repr=False)
-    call: Call = field(default_factory=Call, compare=False, repr=False)
-
-
-HELD_RULE: Final = "the rule of the dataset"
-"""How all rows of an append get their split, where the dataset does not use those of its files."""
 
 _FORM: Final = re.compile(
     r"(?:stage[0-9]+[_ -])?(?:sample|gender)[_ -]?submission|submission[_ -]?format", re.IGNORECASE

@@ -20,17 +20,14 @@ from typing import Any, Final
 from ...errors import InputError
 from ...format.wording.hints import Add, Set
 from ...format.wording.printable import first_names, printable
-from ...inputs.contract.selection import shown_path, typed_path
+from ...inputs.contract.selection import HELD_RULE, FileSplits, Globs, shown_path, typed_path
 from ...inputs.contract.source import Recognised, SourceEntry
 from ...inputs.files.file_names import SPLITS, pictures_below
 from ...inputs.files.listing import beginning_of
 from ..evidence.hugging_face import Stated
 from ..evidence.names import (
     FOLD,
-    HELD_RULE,
     MAGIC,
-    FileSplits,
-    Globs,
     alike_inside,
     as_split,
     kind_of,

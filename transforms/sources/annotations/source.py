@@ -20,6 +20,7 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...format.wording.hints import Set
 from ...format.wording.printable import printable
+from ...inputs.contract.selection import FileSplits
 from ...inputs.contract.source import (
     DatasetSchema,
     Frozen,
@@ -39,7 +40,6 @@ from ...recipe.steps.label import numbers_note
 from ...recipe.steps.objects import OBJECTS
 from ...recognise.evidence.label_names import is_label, labels_of
 from ...recognise.evidence.lists import Without, pictures_without_files
-from ...recognise.evidence.names import FileSplits
 from ...recognise.rules import recognise
 from .rows import FILE_NAME, Annotated, AnnotationOptions
 

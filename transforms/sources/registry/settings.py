@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...format.wording.printable import quoted
-from ...inputs.contract.selection import Call
+from ...inputs.contract.selection import Call, FileSplits
 from ...pictures.options import Preprocess
-from ...recognise.evidence.names import FileSplits
 
 if TYPE_CHECKING:
     from ...format.schema.schema import ColumnRule
