@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from ...transforms.errors import ConfigError
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
-from ...transforms.format.wording.hints import Add, Set
+from ...transforms.format.wording.hints import Add, Set, quoted_name
 from ...transforms.format.wording.printable import nearest, printable
 from ...transforms.inputs.files.file_names import FORMATS
 from .model import Config, input_of_any_format, options_by_format
@@ -248,7 +248,7 @@ def _tag_problem(node: yaml.Node) -> str:
 
 
 def dotted(path: Path) -> str:
-    """Return a path as it is written after `--set`: `input.paths`; a name with a dot in it is quoted.
+    """Return a path as it is written after `--set`: `input.paths`; a name that is no plain word is quoted.
 
     >>> dotted(("schema", "columns", "a.b", "type")), dotted(("input", "paths", 0))
     ('schema.columns."a.b".type', 'input.paths[0]')
@@ -258,7 +258,7 @@ def dotted(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            name = f'"{part}"' if "." in part or not part else part
+            name = part if part.isdecimal() else quoted_name(part)
             text += f".{name}" if text else name
     return text
 

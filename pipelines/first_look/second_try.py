@@ -106,6 +106,7 @@ _IN_DOUBT: Final = re.compile(r"if the first lines? (?:is|are) data[^;]*\Z")
 _OF_FIRST_ROW: Final = re.compile(r'"([^"]*)" \(row 1\)')
 
 _OF_HEADER: Final = re.compile("looks like a title|has spaces around it")
+_STAYS: Final = " text: all are numbers but "
 _IN_ONE: Final = "all of this in one command: "
 _MOST_STOPS: Final = 4
 _MOST_LINES: Final = 12
@@ -170,7 +171,7 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
             proposed = tuple(
                 one for one in proposed if ".type=" in one or not any(map(one.startswith, map(_told_of, texts)))
             )
-            lines = (*(one for one in survey.detected if _keys_in([one])), *proposed)
+            lines = (*(one for one in survey.detected if _STAYS in one or _keys_in([one])), *proposed)
             more = _keys_in([*lines, *(one for one in survey.warnings if _OF_HEADER.search(one))])
         except ShardmillError as error:
             lines, stops = tuple(str(error).splitlines()), True
@@ -203,7 +204,10 @@ def _tried(keys: Keys, typed: Typed) -> Keys:
     """Return keys without those of columns that the first rows contradict, and with those that these need more."""
     for _ in range(_MOST_STOPS):
         try:
-            texts = _rejected(typed.first_rows(keys))
+            conversion = typed.first_rows(keys)
+            texts = _rejected(conversion)
+            if not texts and conversion.input and conversion.input.limit is None:  # the rows that it left out are read
+                keys = {key: value for key, value in keys.items() if key != "max_rejects"}
         except ShardmillError as error:
             texts = str(error).splitlines()
             if not _named(texts, keys):

@@ -76,7 +76,8 @@ def _keys_of(
     if pa.types.is_timestamp(target):
         cells = binary_array([value.encode() for value in values])
         home = target.tz or "UTC"
-        for zone, unit in ((home, target.unit), (target.tz, "ns"), (home, "ns"), ("UTC", target.unit)):
+        counted = ((target.tz, unit) for unit in ("s", "ms", "us"))
+        for zone, unit in ((home, target.unit), (target.tz, "ns"), (home, "ns"), ("UTC", target.unit), *counted):
             if prove_column(cells, pa.timestamp(unit, zone)) is not None:
                 keys = {} if given.get("type") else {"type": _name(target)}
                 keys |= {"timezone": zone} if zone != target.tz else {}

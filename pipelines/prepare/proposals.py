@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import chain, islice
 from keyword import iskeyword
 from typing import Any, Final
@@ -39,6 +40,7 @@ from ...transforms.sources.text.cast import (
     prove_column,
     type_noun,
 )
+from ...transforms.sources.text.cell_lists import look_of
 from ...transforms.sources.text.written import OFFSET, forms_together, ways_to_read
 
 _MOST_VALUES: Final = 1_000
@@ -74,7 +76,9 @@ _YES_OR_NO: Final = re.compile(
 _TOTALS: Final = (
     "total", "totaal", "totale", "totals", "totalt", "subtotal", "subtotaal", "sub-total", "sous-total", "grand total",
     "summe", "sum", "gesamt", "gesamtsumme", "zwischensumme", "insgesamt", "somme", "suma", "razem", "ogółem",
-    "łącznie", "soma", "summa", "celkem", "összesen", "toplam", "yhteensä", "итого", "всего", "合計", "小計", "総計",
+    "łącznie", "soma", "summa", "celkem", "összesen", "toplam", "genel toplam", "ara toplam", "yhteensä", "итого",
+    "всего", "всього", "разом", "σύνολο", "γενικό σύνολο", "μερικό σύνολο", "ukupno", "skupaj", "samtals", "kokku",
+    "iš viso", "kopā", "общо", "укупно", "tổng", "tổng cộng", "סה\"כ", "المجموع", "合計", "小計", "総計",
     "总计", "合计", "小计", "합계", "총계", "소계", "총합계",
 )  # fmt: skip
 _TOTAL: Final = re.compile(rf"(?i)\W*(?:{'|'.join(_TOTALS)})\b")
@@ -89,6 +93,12 @@ _CURRENCIES: Final = frozenset((
 ))  # fmt: skip
 """Currencies before amounts; the last is how the yen of Shift JIS is decoded."""
 
+_PIECES: Final = frozenset((
+    "개", "명", "건", "대", "個", "件", "人", "名", "枚", "台", "szt", "szt.", "Stk", "Stk.", "Stück", "st", "st.",
+    "pc", "pcs", "pcs.", "ks", "db", "adet", "шт", "шт.", "τεμ", "τεμ.", "uds", "uds.", "un", "un.", "pz", "pz.", "kpl",
+))  # fmt: skip
+"""Words for pieces, of which there are whole numbers."""
+
 _TYPE: Final = re.compile(r"(?:Nullable\()?(?:u?int|float|datetime|decimal|date)[0-9]+(?:\([^)]*\))?\)?", re.IGNORECASE)
 _MOST_NAMES: Final = 64
 _ODD_WORDS: Final = 4
@@ -96,6 +106,17 @@ _ODD_SHARE: Final = 0.3
 """Words without a digit may mean null: so few of them, and so small a share of values that are read otherwise."""
 
 _ONE_DIGIT: Final = re.compile(r":[0-9](?![0-9])")
+_ONE_AND_ZERO: Final = {"true_values": ["1"], "false_values": ["0"]}
+_NAME_OF_EPOCH: Final = re.compile(
+    r"(?i)(?:.*[_ .-])?(?:epoch|unix|timestamp|ts|time|utc|date|at)"
+    r"(?:[_ .-]?(?:time|ts|s|secs?|seconds|ms|millis|us|ns))?"
+)
+_EPOCH_UNITS: Final = {
+    "s": ("seconds", 1), "ms": ("milliseconds", 10**3), "us": ("microseconds", 10**6), "ns": ("nanoseconds", 10**9),
+}  # fmt: skip
+_FIRST_EPOCH, _LAST_EPOCH = 946_684_800, 2_051_222_400
+"""The years 2000 to 2034."""
+
 _EPOCH: Final = re.compile(r"1[0-9]{9}(\.[0-9]+)?|1[0-9]{12}")
 _UNIT: Final = re.compile(r"\s*([$£€¥])?\s*-?[0-9][0-9.,]*(\s*[^\W\d_]{2,}|\s+[^\W\d_]|\s*[$£€¥])?\s*")
 """A number with a currency on one side, or a unit behind it."""
@@ -134,7 +155,8 @@ class Looked:
 
     `places` says where the first of each text is; `numbers` are numbers, and were text in the file
     if it is not `typed`, those of a nested column with the name of the member, as the texts of `members` are. `items`
-    are lists. Text that is declared to be numbers or dates is cast if `casts`.
+    are lists. Text that is declared to be numbers or dates is cast if `casts`. `codes`
+    are numbers that mean null in some column; some text `writes_null`.
     """
 
     casts: bool
@@ -145,6 +167,8 @@ class Looked:
     items: Mapping[str, Sequence[pa.Array]] = field(default_factory=dict)
     typed: bool = False
     members: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    codes: Collection[float] = ()
+    writes_null: bool = False
 
 
 def columns_of(survey: Survey) -> tuple[str, ...]:
@@ -262,10 +286,11 @@ def totals_of(source: Source, plan: Plan) -> Iterator[str]:
         values = rows.batch.column(name)
         if not _is_text(values.type):
             continue
-        above, words = _before_totals(_texts_of(values), rows.batch)
+        above, words, amid = _before_totals(_texts_of(values), rows.batch)
         if not words:
             continue
-        number = rows.origin.number(len(above))[1] or len(above) + 1
+        numbered = [f"{rows.origin.number(row)[1] or row + 1:,}" for row in (*amid, len(above))]
+        place = f"in rows {', '.join(numbered)}" if amid else f"from row {numbered[0]} on"
         column = _in_expression(name)
         numbers = all(text is None or _is_number(text) for text in above) and any(above)
         nulls = [set_column(name, "null_values", words)] if numbers else []
@@ -278,7 +303,7 @@ def totals_of(source: Source, plan: Plan) -> Iterator[str]:
             kept = f"is_null({column}) or ({kept})" if None in above else kept
             options = Add(Set("input.where", kept))
         shown = ", ".join(f'"{printable(word)}"' for word in words)
-        what = f"below the other rows, as a total is (from row {number} on); to leave it out"
+        what = f"below the other rows, as a total is ({place}); to leave it out"
         yield f'column "{printable(name)}": {shown} is {what}: {options}'
         return
 
@@ -298,8 +323,9 @@ def _units_of(proposed: Sequence[Proposal], looked: Looked, source: Source, plan
     if not lines or len(names) > _MOST_NAMES or (not words and lines == 1):
         return ""
     if len(words) < 2:
-        first = next(batches_of(source, pieces[0], plan.survey.frozen)).batch.slice(0, 1)
-        words = [str(value) for one in first.to_pylist() for value in one.values() if value is not None]
+        rows = next(batches_of(source, pieces[0], plan.survey.frozen), None)
+        first = rows.batch.slice(0, 1).to_pylist() if rows else []
+        words = [str(value) for one in first for value in one.values() if value is not None]
         if len(words) != 1 or len(names) == 1:
             return ""
     shown = first_names([f'"{printable(word)}"' for word in words], _SHOWN)
@@ -340,8 +366,13 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _before_totals(texts: Sequence[str | None], batch: pa.RecordBatch) -> tuple[Sequence[str | None], list[str]]:
-    """Return the cells of a column above the last totals, and all totals: amid the rows most other cells are null."""
+def _before_totals(
+    texts: Sequence[str | None], batch: pa.RecordBatch
+) -> tuple[Sequence[str | None], list[str], list[int]]:
+    """Return the cells of a column above the last totals, all totals, and the rows of those above them.
+
+    Amid the rows most other cells of a total are null.
+    """
     first = len(texts)
     for row in range(len(texts) - 1, max(len(texts) - 1 - _SHOWN, -1), -1):
         text = texts[row]
@@ -351,12 +382,12 @@ def _before_totals(texts: Sequence[str | None], batch: pa.RecordBatch) -> tuple[
     above, words = texts[:first], [text for text in texts[first:] if text is not None]
     is_below = len({*words}) == len(words) and not {*words} & {*above} and any(text is not None for text in above)
     if not words or not is_below:
-        return above, []
+        return above, [], []
     amid = [row for row, text in enumerate(above) if text is not None and _TOTAL.match(text)]
     empty = [
         row for row in amid if 2 * sum(column[row].is_valid is False for column in batch.columns) > len(batch.columns)
     ]
-    return above, [*dict.fromkeys(text for row in empty if (text := above[row]) is not None), *words]
+    return above, [*dict.fromkeys(text for row in empty if (text := above[row]) is not None), *words], empty
 
 
 def _quoted(text: str) -> str:
@@ -368,21 +399,30 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     told = [line for line in detected if not line.startswith(NULLS_MADE)]
     if any("input.repeated_header" in line for line in told):  # whose words are in all columns
         return
+    writes = any(text in ("NULL", "null", "\\N") for some in looked.texts.values() for text in {*some})
+    looked = replace(looked, codes=_codes_of(looked), writes_null=writes)
     for name in dict.fromkeys((*looked.texts, *(name for name, _ in looked.numbers))):
         said = (f"schema.columns.{name}.", f'schema.columns."{name}".', f'column "{printable(name)}" stays text')
         if lines := [line for line in told if any(key in line for key in said)]:
             comma = any(f"{key}decimal=," in line for line in lines for key in said)
             if comma or any("null_values=" in line for line in lines):
-                yield from filter(None, [_null_numbers_of_text(name, looked.texts.get(name, ()), comma=comma)])
+                yield from filter(None, [_null_numbers_of_text(name, looked, comma=comma)])
             continue
         if len(texts := looked.texts.get(name, ())) >= _FEWEST:
             yield from filter(None, [_proposal(name, texts, looked)])
         elif len(numbers := looked.numbers.get((name, ""), ())) >= _FEWEST:
-            yield from filter(None, [_of_numbers(name, numbers, typed=looked.typed)])
+            yield from filter(None, [_of_numbers(name, numbers, looked)])
     for (name, member), numbers in looked.numbers.items():
-        if member and (found := _of_numbers(name, numbers, typed=True)):
+        if member and (found := _of_numbers(name, numbers, replace(looked, typed=True))):
             yield replace(found, evidence=f'"{printable(member)}": {found.evidence}')
     yield from _of_nested(looked)
+
+
+def _codes_of(looked: Looked) -> set[float]:
+    """Return the numbers that mean null in some column: they do so in others, in which each comes once."""
+    texts = ((text, count) for some in looked.texts.values() for text, count in Counter(some).items())
+    words = {float(text.replace(",", ".")) for text, count in texts if count > 1 and is_null_number(text)}
+    return words.union(*map(null_numbers, looked.numbers.values()))
 
 
 def _of_nested(looked: Looked) -> Iterator[Proposal]:
@@ -407,11 +447,12 @@ def _of_nested(looked: Looked) -> Iterator[Proposal]:
 def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:
     counts = Counter(texts)
     nulls = [word for word in counts if means_null(word)]
-    numbers = {word for word in counts if is_null_number(word)}
-    if not any(map(_is_number, counts.keys() - numbers)):  # -99 among words
-        nulls += [word for word in counts if word in numbers and counts[word] > 1]
+    numbers = [word for word in counts if is_null_number(word)]
+    if not any(map(_is_number, counts.keys() - {*numbers})):  # -99 among words
+        nulls += [word for word in numbers if counts[word] > 1 or float(word.replace(",", ".")) in looked.codes]
         nulls += [word for word in counts if word.lower() in ("infinity", "-infinity")]
-    code = "[A-Z]{2,5}" if {*nulls} - {"NA"} else "[A-Z]{2}"  # NA is Namibia among countries, a region beside NULL
+    beside = {*nulls} - {"NA"} or looked.writes_null
+    code = "[A-Z]{2,5}" if beside else "[A-Z]{2}"  # NA is Namibia among countries, a region beside NULL
     if all(re.fullmatch(code, word) for word in counts if word not in nulls):
         nulls = [word for word in nulls if word != "NA"]
     values = [text for text in texts if text not in nulls]
@@ -447,41 +488,66 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"\s*[+-]?[0-9][0-9.,]*\s*", text) is not None
 
 
-def _of_numbers(name: str, numbers: Sequence[float], *, typed: bool) -> Proposal | None:
-    """Return the key for numbers that mean null, or for 0 and 1 in a column whose name says yes or no."""
-    if not typed and (found := _yes_or_no(name, numbers)):
+def _of_numbers(name: str, numbers: Sequence[float], looked: Looked) -> Proposal | None:
+    """Return the keys for numbers that mean null, are times, or are no and yes: 0 and 1 beside these or by the name."""
+    typed = looked.typed
+    if not typed and (found := _yes_or_no(name, numbers) or _epoch(name, numbers)):
         return found
-    nulls = null_numbers(numbers)
+    nulls = null_numbers(numbers, looked.codes)
     if not nulls:
         return None
     others = [one for one in numbers if one not in nulls]
     words = [form for one in nulls for form in ([f"{one:g}"] if typed or type(one) is int else _forms(one))]
-    shown = ", ".join(f"{one:g} {numbers.count(one):,} times" for one in nulls)
+    whole = {f"{one}" for one in others} == {"0", "1"} and not typed
+    shown = ", ".join(f"{one:g} {_times(numbers.count(one))}" for one in nulls)
     far = f"far from all others ({min(others):g} to {max(others):g})"
-    return Proposal(name, {"null_values": words}, f"{shown}, {far}, as numbers that mean null are")
+    said = f"{shown}, {far}, as numbers that mean null are"
+    return Proposal(name, {"null_values": words} | (_ONE_AND_ZERO if whole else {}), said)
+
+
+def _times(count: int) -> str:
+    return f"{count:,} times" if count > 1 else "once"
+
+
+def _epoch(name: str, numbers: Sequence[float]) -> Proposal | None:
+    """Return the keys for whole numbers that count the time since 1970, by the name of their column."""
+    if not _NAME_OF_EPOCH.fullmatch(name) or not all(type(one) is int for one in numbers):
+        return None
+    for unit, (noun, size) in _EPOCH_UNITS.items():
+        if all(_FIRST_EPOCH <= one / size < _LAST_EPOCH for one in numbers):
+            first = datetime.fromtimestamp(numbers[0] / size, UTC)
+            said = (
+                f"{numbers[0]} and {len(numbers) - 1:,} more are {noun} since 1970 (the first {first:%Y-%m-%d %H:%M})"
+            )
+            return Proposal(name, {"type": type_noun(pa.timestamp("us")), "unit": unit, "timezone": "UTC"}, said)
+    return None
 
 
 def _yes_or_no(name: str, numbers: Sequence[float]) -> Proposal | None:
     if set(numbers) != {0, 1} or not _YES_OR_NO.match(name):
         return None
     shown = f"0 {numbers.count(0):,}, 1 {numbers.count(1):,} times, and nothing else"
-    return Proposal(name, {"true_values": ["1"], "false_values": ["0"]}, shown)
+    return Proposal(name, _ONE_AND_ZERO, shown)
 
 
-def _null_numbers_of_text(name: str, texts: Sequence[str], *, comma: bool) -> Proposal | None:
+def _null_numbers_of_text(name: str, looked: Looked, *, comma: bool) -> Proposal | None:
     """Return the key for numbers that mean null among others that have a decimal `comma`, or words for null."""
+    texts = looked.texts.get(name, ())
     values = [text for text in texts if not means_null(text)]
     if {*values} == {"0", "1"} and (both := _yes_or_no(name, [*map(int, values)])):
         return both
     plain = {text: text.replace(".", "").replace(",", ".") if comma else text for text in {*texts}}
     found = {text: float(one) for text, one in plain.items() if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", one)}
-    nulls = null_numbers([found[text] for text in texts if text in found])
+    nulls = null_numbers([found[text] for text in texts if text in found], looked.codes)
     words = sorted(text for text, number in found.items() if number in nulls)
     if not words:
         return None
-    shown = ", ".join(f"{word} {texts.count(word):,} times" for word in words)
+    shown = ", ".join(f"{word} {_times(texts.count(word))}" for word in words)
+    bools = _ONE_AND_ZERO if {*values} - {*words} == {"0", "1"} else {}
     words += [] if comma else sorted(filter(means_null, plain))
-    return Proposal(name, {"null_values": words}, f"{shown}, far from all others, as numbers that mean null are")
+    return Proposal(
+        name, {"null_values": words} | bools, f"{shown}, far from all others, as numbers that mean null are"
+    )
 
 
 def _forms(number: float) -> list[str]:
@@ -523,6 +589,8 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
             return ways[0], f"{seen} {noun}{unclear}"
     if together := _of_forms(name, values):
         return together[0], f"{seen} {together[1]}"
+    if casts and all(value[:1] in ("{", "[") for value in values) and (items := look_of(values)):
+        return {"as": "list"}, f"{seen} lists of {items}"
     few = len(different) <= _MOST_CLASSES and len(values) >= _ROWS_OF_A_CLASS * len(different) and len(different) > 1
     if few and max(map(len, different)) <= _LONGEST_CLASS and not _has_codes(values):
         names = ", ".join(printable(one) for one, _ in different.most_common(_SHOWN))
@@ -562,11 +630,17 @@ def _of_forms(name: str, values: Sequence[str]) -> tuple[dict[str, Any], str] | 
 
 
 def _of_whole_numbers(way: dict[str, str], values: Sequence[str]) -> dict[str, str]:
-    """Return the keys with the type of whole numbers, where signs of thousands are the only ones in them."""
+    """Return the keys with the type of whole numbers, where thousands are the only signs, or pieces are counted."""
     point = way.get("decimal", ".")
-    if "thousands" not in way or any(re.search(rf"{re.escape(point)}|(?i:nan|inf)", value) for value in values):
+    if not ("thousands" in way or way.get("strip") in _PIECES) or any(
+        re.search(rf"{re.escape(point)}|(?i:nan|inf)", value) for value in values
+    ):
         return way
-    kept = {key: value for key, value in way.items() if key != "decimal" or way["thousands"] == "."}
+    kept = {
+        key: value
+        for key, value in way.items()
+        if key != "decimal" or "." in (way.get("thousands", "") + way.get("strip", ""))
+    }
     return kept | {"type": "int64"}
 
 
@@ -582,8 +656,10 @@ def _is_clear(way: Mapping[str, str], values: Sequence[str]) -> bool:
         return False
     if strip in ("true", "%", "") or strip in _CURRENCIES or (len(strip) == 1 and category(strip) == "Sc"):
         return True
-    gap = r"\s+" if len(strip) == 1 and strip.isascii() else r"\s*"
-    return all(re.search(rf"[0-9]{gap}{re.escape(strip)}\s*$", value) for value in values)
+    plain = [value.strip(" ()") for value in values if "(" not in value or strip in value]
+    point = any(re.search("[0-9][.,][0-9]", value) for value in plain)  # 3.60V is no part of a name
+    gap = r"\s+" if len(strip) == 1 and strip.isascii() and not point else r"\s*"
+    return all(re.search(rf"[0-9]{gap}{re.escape(strip)}\s*$", value) for value in plain)
 
 
 def _has_codes(values: Sequence[str]) -> bool:

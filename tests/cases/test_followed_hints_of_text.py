@@ -67,6 +67,12 @@ CASES = {
         [(pd.Timestamp("2020-01-01T00:00:00.000000001"),), (pd.Timestamp("2020-01-01"),)],
         column("t", "type", "timestamp"),
     ),
+    "milliseconds since 1970 in another unit": Case(
+        {"a.csv": "t\n1767943800000\n2026-01-09 07:40:00\n2026-01-09 07:40:00\n"},
+        "declare it: ",
+        [(pd.Timestamp("2026-01-09T07:30:00"),), *2 * [(pd.Timestamp("2026-01-09T07:40:00"),)]],
+        column("t", "type", "timestamp"),
+    ),
     "a column of money and a word for null": Case(
         {"a.csv": 'n\n"$1,268.75"\n$2.50\nn/a\n7\n'},
         'fail in column "n"; to read it: ',

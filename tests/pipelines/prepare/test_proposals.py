@@ -329,7 +329,7 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "česky": (["3. 1. 2024", "31. 12. 2024"], dt.date(2024, 1, 3)),
     "yen": (["¥1,200", "¥12,000"], 1200),
     "celsius": (["-0.7℃", "16.4℃"], -0.7),
-    "pieces": (["8個", "12個"], 8.0),
+    "pieces": (["8個", "12個"], 8),
     "portuguese": (["Sim", "Não"], True),
     "polish": (["tak", "nie"], True),
     "japanese": (["済", "未"], True),
@@ -350,7 +350,18 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "dia": (["05/out/2023", "16/set/2023"], dt.date(2023, 10, 5)),
     "data": (["6 pa\u017adziernika 2023", "1 maja 2024"], dt.date(2023, 10, 6)),
     "heure": (["18h17", "8h05"], dt.time(18, 17)),
-    "ile": (["12 szt.", "3 szt."], 12.0),
+    "ile": (["12 szt.", "3 szt."], 12),
+    "Tarih": (["9 Şubat 2026", "11 Mart 2026"], dt.date(2026, 2, 9)),
+    "ημέρα": (["9 Ιανουαρίου 2026", "11 Μαΐου 2026"], dt.date(2026, 1, 9)),
+    "ώρα": (["8/1/2024 11:00:00 μμ", "14/1/2024 1:00:00 πμ"], dt.datetime(2024, 1, 8, 23)),
+    "nap": (["2026. szeptember 9.", "2026. május 11."], dt.date(2026, 9, 9)),
+    "주문일자": (["2026년 1월 9일", "2026년 11월 10일"], dt.date(2026, 1, 9)),
+    "ShipDate": (["Feb  1 2024  9:00AM", "Feb 11 2024 10:00PM"], dt.datetime(2024, 2, 1, 9)),
+    "utc": (["2026-01-09 07:50:00 UTC", "2026-01-09T07:30:00Z"], dt.datetime(2026, 1, 9, 7, 50, tzinfo=dt.UTC)),
+    "gmt": (["09.01.2026 07:50 GMT", "10.01.2026 07:30 GMT"], dt.datetime(2026, 1, 9, 7, 50, tzinfo=dt.UTC)),
+    "volt": (["3.60V", "3.58V"], 3.6),
+    "расход": (["762,66 \u0440.", "(1\u00a0853,27)"], 762.66),
+    "paid": (["ναι", "όχι"], True),
     "stock": (["1\u00a0234", "12\u00a0345"], 1234),
     "won": (["25,800원", "1,380,000원"], 25800),
     "offsets": (["03.11.2026 01:00 +01:00", "03.11.2026 02:00 +02:00"], dt.datetime(2026, 11, 3, tzinfo=dt.UTC)),
@@ -410,9 +421,9 @@ def test_the_rows_of_totals_below_a_table_are_left_out_by_the_option_of_the_summ
 ) -> None:
     Path("a.csv").write_text("\n".join([header, *above, last, ""]))
     screen = shardmill("convert", "a.csv", "-o", "out").out
-    found = re.findall(r"as a total is \(from row (\d+) on\); to leave it out: (.*)", screen)
+    found = re.findall(r"as a total is \((?:from row (\d+) on|in rows 2, 4)\); to leave it out: (.*)", screen)
     assert found, screen
-    assert found[0][0] == str(len(above) + 1)
+    assert found[0][0] in ("", str(len(above) + 1))
     done = shardmill("convert", "a.csv", "-o", "out", "--overwrite", *shlex.split(found[0][1]))
     assert done.code == 0, done.err
     rows = open_dataset("out")["train"].to_arrow()[header.partition(",")[0]].to_pylist()
@@ -485,3 +496,60 @@ def test_times_without_a_zone_are_said_to_have_none_once(shardmill: Shardmill) -
     )
     assert done.code == 0, done.err
     assert open_dataset("out")["train"].to_arrow()["at"][0].as_py() == dt.datetime(2024, 1, 1, 9, tzinfo=dt.UTC)
+
+
+def test_codes_for_null_are_named_where_other_columns_repeat_them_and_0_and_1_beside_them_are_no_and_yes(
+    shardmill: Shardmill,
+) -> None:
+    rows = [f"{n % 2 if n % 3 else -99},{n},{n / 2},{'tf'[n % 2] if n % 5 else -99}" for n in range(1, ROWS)]
+    Path("a.csv").write_text("\n".join(["voted,age,hours,owns", *rows, "1,-99,-99,t", ""]))
+    found = by_one_command(shardmill)
+    assert found["voted"].to_pylist()[:4] == [True, False, None, False]
+    assert found["owns"].to_pylist()[:5] == [False, True, False, True, None]
+    assert (found["age"].null_count, found["hours"].null_count) == (1, 1)
+
+
+def test_a_region_of_two_letters_stays_where_the_file_writes_null_otherwise(shardmill: Shardmill) -> None:
+    rows = [f"{('EMEA', 'NA', 'APAC')[n % 3]},{n},{('NULL', 'good')[n % 2]}" for n in range(ROWS)]
+    Path("a.csv").write_text("\n".join(["region,n,note", *rows, ""]))
+    found = by_one_command(shardmill)
+    assert (found["region"].null_count, found["note"].null_count) == (0, ROWS // 2)
+
+
+def test_stars_and_bounds_among_numbers_are_null_at_once(shardmill: Shardmill) -> None:
+    rows = [f"{'***' if n == 5 else '<0.3' if n == 9 else n / 4},{n}" for n in range(ROWS)]
+    Path("a.csv").write_text("\n".join(["# logger", "wind,n", *rows, ""]))
+    assert by_one_command(shardmill)["wind"].null_count == 2
+
+
+def test_whole_numbers_that_count_since_1970_are_times_where_their_column_says_so(shardmill: Shardmill) -> None:
+    rows = [f"{1767943800000 + 1000 * n},{1767943800 + n},{1767943800 + n}" for n in range(ROWS)]
+    Path("a.csv").write_text("\n".join(["epoch_ms,start_ts,phone", *rows, ""]))
+    row = by_one_command(shardmill).to_pylist()[1]
+    moment = dt.datetime(2026, 1, 9, 7, 30, 1, tzinfo=dt.UTC)
+    assert row == {"epoch_ms": moment, "start_ts": moment, "phone": 1767943801}
+
+
+def test_units_below_a_header_are_left_out_where_comments_are_above_it(shardmill: Shardmill) -> None:
+    rows = [f"2024-10-{n + 1:02};8,{n};{-999 if n in (3, 7) else n}" for n in range(20)]
+    Path("a.csv").write_text("\n".join(["# a", "# b", "Tid;Temp;Fugt", "dd-mm;C;%", *rows, ""]))
+    screen = shardmill("convert", "a.csv", "-o", "out")
+    assert "max-rejects" not in (screen.out + screen.err).partition("in one command")[2]
+    found = by_one_command(shardmill)
+    assert (found.num_rows, found["Fugt"].null_count) == (20, 2)
+    assert found.to_pylist()[1] == {"Tid": dt.date(2024, 10, 2), "Temp": pytest.approx(8.1), "Fugt": 1}
+
+
+def test_a_row_without_a_value_that_a_condition_leaves_out_is_told_as_no_record(shardmill: Shardmill) -> None:
+    Path("a.csv").write_text("day;n\n2024-01-01;1\n;\n2024-01-02;2\n")
+    assert "an empty record" in shardmill("convert", "a.csv", "-o", "a").out
+    assert "an empty record" in shardmill("convert", "a.csv", "-o", "b", "--where", "is_null(n) or n > 1").out
+    assert "an empty record" not in shardmill("convert", "a.csv", "-o", "c", "--where", "not is_null(day)").out
+
+
+def test_a_name_is_written_one_way_on_a_screen(shardmill: Shardmill) -> None:
+    rows = [f"{n},5;{'ja' if n % 2 else 'nein'}" for n in range(ROWS)]
+    Path("a.csv").write_text("\n".join(["Gewicht [kg];Frei gabe", *rows, ""]))
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    assert screen.count('schema.columns."Gewicht [kg]".decimal=,') == 2, screen
+    assert "columns.Gewicht" not in screen

@@ -114,14 +114,14 @@ def set_column(name: str, key: str, value: Any) -> Set:
     >>> print(set_column("price", "decimal", ","), set_column("unit price", "thousands", "."))
     --set schema.columns.price.decimal=, --set 'schema.columns."unit price".thousands=.'
     """
-    return Set(f"schema.columns.{_quoted(name)}.{key}", value)
+    return Set(f"schema.columns.{quoted_name(name)}.{key}", value)
 
 
 def set_constant(name: str, value: str) -> Set:
-    return Set(f"schema.constants.{_quoted(name)}", value)
+    return Set(f"schema.constants.{quoted_name(name)}", value)
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     return name if name.isidentifier() and name.isascii() else json.dumps(name, ensure_ascii=False)
 
 

@@ -63,10 +63,17 @@ _PICTURE: Final = re.compile(
     r"(data:image/[a-z.+-]+;base64,)?(iVBORw0KGgo|/9j/|R0lGOD|UklGR[A-Za-z0-9+/]{6,10}XRUJQ|Qk)[A-Za-z0-9+/\s]{20,}"
 )
 _OBJECT: Final = re.compile(r"""\s*(\[\s*)?\{\s*("[^"]*"|'[^']*')\s*:.*\}(\s*\])?\s*""", re.DOTALL)
+_ODD_NULLS: Final = r"\*+|[<>]=?\s*[0-9]+([.,][0-9]+)?"
+"""Stars, and bounds such as `<0.3`: among numbers they are null as words for it are."""
+
 _FIGURES: Final = re.compile(rb"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?")
 _QUOTES: Final = re.compile(r"""[ \t]+".*"[ \t]*""", re.DOTALL)
 _OTHER_BACKSLASH: Final = r"""^(?:[^\\]|\\\\)*\\(?:[^nrt0bZN\\'"]|$)|\b[A-Za-z]:\\[^\\]"""
 """In the path of a drive, before another letter, or alone."""
+
+
+def _may_be_null(word: str) -> bool:
+    return means_null(word) or re.fullmatch(_ODD_NULLS, word) is not None
 
 
 class GivenNulls(NamedTuple):
@@ -80,7 +87,7 @@ class GivenNulls(NamedTuple):
 
         What dumps of databases write for null is named for all columns.
         """
-        pairs = [(name, sorted(word for word in words if means_null(word))) for name, words in found]
+        pairs = [(name, sorted(word for word in words if _may_be_null(word))) for name, words in found]
         of_dumps = NULL_OF_DUMPS.decode()
         options = (
             [Set("input.null_values", [*filter(None, self.everywhere), of_dumps])]
@@ -160,7 +167,7 @@ def find_obstacles(cells: pa.Array, place: Callable[[int], str]) -> tuple[npt.ND
     return rows, Obstacles(
         {word.decode(): place(int(row)) for word, row in firsts.items()},
         commas,
-        sum(count for word, count in counts.items() if not means_null(word.decode())),
+        sum(count for word, count in counts.items() if not _may_be_null(word.decode())),
     )
 
 
@@ -199,7 +206,7 @@ def obstacle_notes(
         note = _word_note(few, nulls)
         words = [item for _, one in few for item in one.words.items()]
         firsts = len(words) == len(few) and all(place.endswith(" row 1") for _, place in words)
-        firsts = firsts and not all(means_null(word) for word, _ in words)
+        firsts = firsts and not all(_may_be_null(word) for word, _ in words)
         also = f"; if that row is no data, such as units, leave it out: {without_first}"
         notes.append(f"{note}{also}" if without_first and firsts else note)
     return tuple(notes)
@@ -207,7 +214,7 @@ def obstacle_notes(
 
 def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], nulls: GivenNulls) -> str:
     words = _words([one for _, one, _ in found])
-    typos = ", ".join(shown for word, shown in words.items() if not means_null(word))
+    typos = ", ".join(shown for word, shown in words.items() if not _may_be_null(word))
     what = "a decimal comma" if sign == "decimal" else "commas between thousands"
     what = what if "," in found[0][2].shown.partition('" (')[0] else "points between thousands"
     options = []
@@ -226,7 +233,7 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], nulls
 
 def _word_note(found: Sequence[tuple[str, Obstacles]], given: GivenNulls) -> str:
     words = _words([one for _, one in found])
-    nulls = [word for word in words if means_null(word)]
+    nulls = [word for word in words if _may_be_null(word)]
     typos = [word for word in words if word not in nulls]
     fixes = []
     if nulls:
@@ -353,10 +360,10 @@ def look_at_escaped_nulls(column: pa.Array, text: bytes, delimiter: int, place: 
 def look_at_bools(column: pa.Array, place: Callable[[int], str]) -> Look | None:
     """Return the first cell that means null in a column of true and false alone, as R writes `NA` beside `TRUE`."""
     head = {bytes(cell).lower() for cell in column.slice(0, _LOOKED_AT_OF_TEXT).drop_null().to_pylist()}
-    if not head & _BOOLS or not all(cell in _BOOLS or means_null(cell.decode("latin-1")) for cell in head):
+    if not head & _BOOLS or not all(cell in _BOOLS or _may_be_null(cell.decode("latin-1")) for cell in head):
         return None
     others = [one for one in column.drop_null().unique().to_pylist() if one.lower() not in _BOOLS]
-    if len(others) != 1 or not means_null(others[0].decode("latin-1")):
+    if len(others) != 1 or not _may_be_null(others[0].decode("latin-1")):
         return None
     row = pc.index(column, binary_array(others)[0]).as_py()
     return Look(BOOLS, f'"{printable(others[0])}" ({place(row)})', others[0].decode("latin-1"))
@@ -538,7 +545,7 @@ def quotes_are_text(text: bytes, dialect: Dialect) -> bool:
         for column, cell in enumerate(line.split(bytes([dialect.delimiter]))):
             if cell[:1] != quote:
                 if column not in bare and cell and not _FIGURES.fullmatch(cell):
-                    bare |= set() if means_null(cell.decode("latin-1")) else {column}
+                    bare |= set() if _may_be_null(cell.decode("latin-1")) else {column}
             elif len(cell) > 1 and cell.endswith(quote):
                 if 2 * quote in cell[1:-1]:
                     return False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from ...errors import ShardmillError
 from ...format.batches.rejects import may_be_left_out
 from ...format.batches.rows import Rows
 from ...format.schema.schema import Feature, Schema
@@ -30,6 +31,7 @@ from ...inputs.contract.source import (
 )
 from ...inputs.files.open_file import files_of
 from ...limits.turns import ROW_BYTES, taking_turns
+from ...recipe.steps.where import Where
 from ..registry.file_source import TableSource
 from ..registry.settings import wrong_signs
 from ..text.cast import as_cast, text_type
@@ -128,19 +130,17 @@ class CsvSource(TableSource):
             parser, self.rules, seen, infer=self.settings.infer, whole=whole, lacking=lacking
         )
         unsure = self._header_is_assumed and self.options.header and self.settings.infer != "none"
-        renamed = self.options.names is not None
-        of_header = (
-            refuse_data_as_header(heads, features, self.rules, self.options.null_values, renamed=renamed)
-            if unsure
-            else ()
-        )
+        of_header = self._refused_header(heads, features) if unsure else ()
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = [*apart_warning(files_apart(of_files)), *capitals_warnings(of_files), *header_warnings(heads)]
         warnings += table_warnings(heads, scans, pieces, evidence)
         signs = reduce(QuoteSigns.plus, (found.signs for found in evidence), QuoteSigns())
         warnings += [f"{signs.lost}; if they are: {QUOTES_ARE_TEXT}"] if signs.lost else []
         warnings += _read_otherwise(pieces, evidence, self.options.encoding)
-        if all(feature.nullable for feature in features):  # else rows without a value are rejects
+        fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in features)
+        if all(one.nullable for one in fields) and not _drops_empty(
+            self.options.where, fields
+        ):  # else they are rejects
             warnings += _empty_rows(pieces, evidence, parser, whole=whole)
         nulls = GivenNulls(self.options.null_values, self._nulls)
         warnings += look_notes([(name, look) for name, look in looks if look.kind == ROWS], nulls)
@@ -153,12 +153,15 @@ class CsvSource(TableSource):
             *of_header,
             *taken_note(sum((found.taken for found in evidence), Counter()), whole=whole),
             *self._escaped_quotes(signs),
-            *self._notes(listing, kept_text, features, names, next((found.again for found in seen if found.again), "")),
+            *self._notes(listing, kept_text, features, names, seen, kept),
             *grouped_notes([(name, look) for name, look in looks if look.kind == GROUPED], kept_text),
             *look_notes([one for one in looks if one[1].kind not in (ROWS, GROUPED)], nulls),
         )
-        fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in features)
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
+
+    def _refused_header(self, heads: Sequence[FileHead], features: Sequence[Feature]) -> tuple[str, ...]:
+        renamed = self.options.names is not None
+        return refuse_data_as_header(heads, features, self.rules, self.options.null_values, renamed=renamed)
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
         cast = as_cast(self.rules, survey.frozen.schema, dataset)
@@ -238,9 +241,12 @@ class CsvSource(TableSource):
         kept_text: Sequence[tuple[str, Obstacles]],
         features: Sequence[Feature],
         names: tuple[str, ...],
-        again: str,
+        seen: Sequence[PieceEvidence],
+        kept: Sequence[CsvPiece],
     ) -> tuple[str, ...]:
         options = self.options
+        again = next((found.again for found in seen if found.again), "")
+        lines = kept[0].header_lines if kept else 0
         named = options.header and options.names is None
         files = tuple(entry.name for entry in listing.entries)
         splits = tuple(entry.split or "" for entry in listing.entries)
@@ -255,7 +261,7 @@ class CsvSource(TableSource):
             partial(_given_to_pandas, options),
             splits if all(splits) else (),
         )
-        skipped = Add(Set("input.skip_lines", options.skip_lines + 1), Set("input.names", names))
+        skipped = Add(Set("input.skip_lines", lines), Set("input.names", names))
         without_first = str(skipped) if named and len(files) == 1 else ""
         return (
             *obstacle_notes(
@@ -371,6 +377,16 @@ def _read_otherwise(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence
     if names := [name for name, is_utf8 in found.items() if is_utf8]:
         what = f"{first_and_more(names)}: the text is UTF-8, and is read as {encoding}"
         yield f"{what}; to read it as UTF-8: {Set('input.encoding', 'utf-8')}"
+
+
+def _drops_empty(where: str | None, fields: Sequence[pa.Field]) -> bool:
+    """Return whether `input.where` leaves out rows without a value, as far as that shows before it is planned."""
+    batch = pa.RecordBatch.from_arrays([pa.nulls(1, one.type) for one in fields], [one.name for one in fields])
+    try:
+        kept = None if where is None else Where(where).apply(batch, "").keep
+    except (ShardmillError, KeyError, pa.ArrowException):
+        return False
+    return kept is not None and kept.to_pylist() != [True]
 
 
 def _empty_rows(

@@ -16,8 +16,8 @@ Text that is taken:
     floats       decimal digits with an optional sign, point and exponent; nan, inf, infinity in any case
     bool         true, True, TRUE, false, False, FALSE
     date         YYYY-MM-DD
-    timestamp    date, `T` or a space, HH:MM[:SS[.fraction]], and an offset (`Z`, `+01:00`, ` +01:00`) only if its
-                 column has a time zone: without an offset it is then a local time of that zone
+    timestamp    date, `T` or a space, HH:MM[:SS[.fraction]], and an offset (`Z`, `+01:00`, ` +01:00`, ` UTC`, ` GMT`)
+                 only if its column has a time zone: without an offset it is then a local time of that zone
     time         HH:MM[:SS[.fraction]]
 """
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
@@ -70,6 +70,14 @@ _NO_ZONE: Final = "has an offset from UTC, and its column has no time zone"
 _NEVER: Final = "does not exist in"
 _TWICE: Final = "comes twice in"
 _OFFSET: Final = "write its offset behind it, like +01:00"
+_EPOCHS: Final = {
+    "s": "^[1-9][0-9]{8,9}$",
+    "ms": "^[1-9][0-9]{11,12}$",
+    "us": "^[1-9][0-9]{14,15}$",
+    "ns": "^[1-9][0-9]{17,18}$",
+}
+"""What whole numbers look like that count the time since 1970 in a unit."""
+
 _FRACTION: Final = re.compile(rb"-?[0-9]+[.][0-9]+([eE][+-]?[0-9]+)?")
 _COMMAS_AS_POINTS: Final = str.maketrans(",.", ".,")
 _LONGEST_NUMBER: Final = 60
@@ -286,12 +294,16 @@ def _prove_strings(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 def _prove_timestamps(cells: pa.Array, target: pa.DataType) -> pa.Array:
     texts = cells.view(pa.string())
-    if target.tz is None:
-        return pc.cast(texts, target)
     try:
         return pc.cast(texts, target)
-    except pa.ArrowInvalid:  # some cell has no offset: then none may have one, or the slow path sorts them out
+    except pa.ArrowInvalid:
+        if pc.all(pc.match_substring_regex(texts, _EPOCHS[target.unit])).as_py():
+            return pc.cast(pc.cast(texts, pa.int64()), target)
+        if target.tz is None:
+            raise
+        # some cell has no offset: then none may have one, or the slow path sorts them out
         texts = pc.replace_substring_regex(texts, r"([0-9]) ([+-][0-9]{2}:[0-9]{2})$", r"\1\2")  # of SQL Server
+        texts = pc.replace_substring_regex(texts, "([0-9]) ?(UTC|GMT)$", r"\1Z")
         with suppress(pa.ArrowInvalid):
             return pc.cast(texts, target)
         return pc.assume_timezone(pc.cast(texts, pa.timestamp(target.unit)), target.tz)
@@ -420,10 +432,16 @@ def _one_moment(cell: pa.Array, target: pa.DataType) -> pa.Scalar | Problem:
 
 
 def _why_no_moment(cell: pa.Array, target: pa.DataType) -> str:
+    if pa.types.is_timestamp(target) and (unit := _epoch_unit(cell[0].as_py())):
+        return f"is no timestamp in {target.unit}, and may count {unit} since 1970"
     if pa.types.is_timestamp(target) and target.tz is None and _as_timestamp(cell, "UTC") is not None:
         return _NO_ZONE
     local = _as_timestamp(cell, None) if pa.types.is_timestamp(target) and target.tz is not None else None
     return f"is not a {type_noun(target)}" if local is None else turned_clock(local[0], target.tz)
+
+
+def _epoch_unit(cell: bytes) -> str:
+    return next((unit for unit, form in _EPOCHS.items() if re.search(form.encode(), cell)), "")
 
 
 def _as_timestamp(cell: pa.Array, zone: str | None) -> pa.Array | None:
@@ -467,6 +485,8 @@ def _cell_problem(
         named = zip(("true_values", "false_values"), words, strict=True)
         how = Add(*(set_column(column, key, value) for key, value in named))
         also = f", or read it: {how}"
+    elif is_bad and pa.types.is_timestamp(target) and (unit := _epoch_unit(cell)):
+        how = set_column(column, "unit", unit)
     elif text == _NO_ZONE:
         how = set_column(column, "timezone", "UTC")
     elif text.startswith((_NEVER, _TWICE)):
@@ -578,12 +598,13 @@ def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSche
 
 _NULLS: Final = frozenset((
     "", "-", "--", "---", "----", "\u2013", "\u2014", ".", "?", "??", "na", "n/a", "n.a.", "n.a", "#n/a", "nan",
-    "null", "nil", "none", "missing",
-    "unknown", "(null)", "<na>", "<null>", "\\n", "n/d", "n.d.", "s/d", "s.d.", "b.d.", "b/d", "k.a.", "k. a.",
-    "k.a", "nc", "n/c", "ns/nr", "ns/nc", "n.v.t.", "nvt", "keine angabe", "weiß nicht", "keine daten", "sans réponse",
-    "ne sait pas", "no sabe", "no contesta", "sin datos", "não sabe", "não informado", "recusou", "sem dados", "brak",
-    "brak danych", "nie wiem", "nie dotyczy", "odmowa", "onbekend", "geen antwoord", "don't know", "refused",
-    "not available", "не знаю", "нет данных", "不明", "欠測", "欠損", "無回答", "未回答", "データなし", "无", "缺失",
+    "null", "nil", "none", "missing", "unknown", "(null)", "<na>", "<null>", "\\n",
+    "n/d", "n.d.", "s/d", "s.d.", "b.d.", "b/d", "k.a.", "k. a.", "k.a", "nc", "n/c", "ns/nr", "ns/nc", "n.v.t.",
+    "nvt", "keine angabe", "weiß nicht", "keine daten", "sans réponse", "ne sait pas", "no sabe", "no contesta",
+    "sin datos", "não sabe", "não informado", "recusou", "sem dados", "brak", "brak danych", "nie wiem", "nie dotyczy",
+    "odmowa", "onbekend", "geen antwoord", "don't know", "refused", "not available", "не знаю", "нет данных", "н/д",
+    "н.д.", "н. д.", "δ/υ", "μ/δ", "veri yok", "uppgift saknas", "不明", "欠測", "欠損", "無回答", "未回答",
+    "データなし", "无", "缺失",
     "不详", "暂无", "없음", "#div/0!", "#¡div/0!", "#nv", "#n/v", "#value!", "#¡valor!", "#valor!", "#wert!", "#ref!",
     "#num!", "#null!", "0000-00-00", "0000-00-00 00:00:00",
     *(f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),  # Stata and SAS
@@ -597,7 +618,10 @@ CLEAR_BOOLS: Final = (
     ("sì", "no"), ("sim", "não"), ("sim", "nao"), ("tak", "nie"), ("ja", "nee"), ("ja", "nej"), ("ja", "nei"),
     ("ano", "ne"), ("áno", "nie"), ("igen", "nem"), ("kyllä", "ei"), ("да", "нет"), ("wahr", "falsch"),
     ("vrai", "faux"), ("prawda", "fałsz"), ("はい", "いいえ"), ("済", "未"), ("有", "無"), ("是", "否"),
-    ("예", "아니오"), ("예", "아니요"), ("on", "off"),
+    ("예", "아니오"),
+    ("예", "아니요"), ("on", "off"), ("evet", "hayır"), ("evet", "hayir"), ("ναι", "όχι"), ("ναι", "οχι"), ("да", "не"),
+    ("так", "ні"), ("da", "nu"), ("já", "nei"), ("jah", "ei"), ("jā", "nē"), ("taip", "ne"), ("כן", "לא"),
+    ("نعم", "لا"), ("ya", "tidak"), ("có", "không"), ("ใช่", "ไม่ใช่"),
 )  # fmt: skip
 """What means true and false, in lowercase, also in a column of which nothing is declared."""
 
@@ -607,7 +631,7 @@ _BOOLS: Final = (
 
 
 def means_null(word: str) -> bool:
-    return len(word) <= _LONGEST_NULL and word.lower() in _NULLS
+    return len(word) <= _LONGEST_NULL and word.strip().lower() in _NULLS
 
 
 _NULL_NUMBERS: Final = frozenset((
@@ -623,8 +647,10 @@ def is_null_number(text: str) -> bool:
     )
 
 
-def null_numbers(values: Iterable[float]) -> list[float]:
-    """Return the numbers that surveys and loggers write for null, if one is repeated and they are far from all others.
+def null_numbers(values: Iterable[float], known: Collection[float] = ()) -> list[float]:
+    """Return the numbers that surveys and loggers write for null, if they are far from all others.
+
+    One is repeated, or `known` from other columns.
 
     >>> null_numbers([18, 77, -99, 40, -99]), null_numbers([-120, -98, -98, -71]), null_numbers([1, 2, -99])
     ([-99], [], [])
@@ -640,7 +666,7 @@ def null_numbers(values: Iterable[float]) -> list[float]:
         return least - value > spread or value < 0 <= least or (value > 0 and value - largest > max(spread, largest))
 
     found = [value for value in counts if value in _NULL_NUMBERS and is_far(value)]
-    return sorted(found) if any(counts[value] > 1 for value in found) else []
+    return sorted(found) if any(counts[value] > 1 or value in known for value in found) else []
 
 
 def bool_words(words: list[str]) -> tuple[list[str], list[str]] | None:

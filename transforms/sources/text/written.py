@@ -384,7 +384,7 @@ def _moment(cell: Any, form: str) -> datetime | None:
     return found if found.utcoffset() is None else (found - found.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
 
 
-_HALVES: Final = {"AM": r"오전|午前|上午|a\. ?m\.", "PM": r"오후|午後|下午|p\. ?m\."}
+_HALVES: Final = {"AM": r"오전|午前|上午|πμ|π\.μ\.|a\. ?m\.", "PM": r"오후|午後|下午|μμ|μ\.μ\.|p\. ?m\."}
 """Words for the halves of a day, beside those that Python reads as `%p`."""
 
 _MONTHS: Final = (
@@ -402,6 +402,13 @@ _MONTHS: Final = (
     "styczen luty marzec kwiecien maj czerwiec lipiec sierpien wrzesien pazdziernik listopad grudzien",
     "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
     "январь февраль март апрель маи июнь июль август сентябрь октябрь ноябрь декабрь",
+    "ιανουαριου φεβρουαριου μαρτιου απριλιου μαιου ιουνιου ιουλιου αυγουστου σεπτεμβριου οκτωβριου "
+    "νοεμβριου δεκεμβριου",
+    "ιανουαριος φεβρουαριος μαρτιος απριλιος μαιος ιουνιος ιουλιος αυγουστος σεπτεμβριος οκτωβριος "
+    "νοεμβριος δεκεμβριος",
+    "januar februar marcius aprilis majus junius julius augusztus szeptember oktober november december",
+    "ledna unora brezna dubna kvetna cervna cervence srpna zari rijna listopadu prosince",
+    "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
     "ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik",
 )  # fmt: skip
 """Names of months in lowercase without accents; their beginnings are read as short names."""
@@ -413,7 +420,7 @@ _LONGEST_SHORT: Final = 4
 @cache
 def _months() -> tuple[dict[str, str], dict[str, str]]:
     """Return the English names of months by their names in other languages, and the short ones by short ones."""
-    names, short = dict[str, str](), defaultdict[str, set[str]](set, {"mrt": {"Mar"}, "mrz": {"Mar"}})
+    names, short = dict[str, str](), defaultdict[str, set[str]](set, {"mrt": {"Mar"}, "mrz": {"Mar"}, "szept": {"Sep"}})
     english = [name.capitalize() for name in _MONTHS[0].split()]
     for line in _MONTHS:
         for word, month in zip(line.split(), english, strict=True):
@@ -424,9 +431,10 @@ def _months() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _in_english(cell: str, form: str) -> str:
-    """Return a cell with the month and the half of the day in English, which are the ones that strptime reads."""
+    """Return a cell with the month and the half of the day in English, and Z for UTC, as strptime reads them."""
     for half, words in _HALVES.items() if "%p" in form else ():
         cell = re.sub(words, half, cell)
+    cell = re.sub("(UTC|GMT)$", "Z", cell) if "%z" in form else cell
     for names, part in zip(_months(), ("%B", "%b"), strict=True):
         for found in _LETTERS.finditer(cell) if part in form else ():
             plain = "".join(one for one in normalize("NFKD", found[0].lower()) if not combining(one))
@@ -483,12 +491,13 @@ _DAYS: Final = (
     *(f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd", "dmy", "mdy")),
     *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/", ".")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
     *(form for name in ("%b", "%B") for form in (f"%d. {name} %Y", f"%d de {name} de %Y", f"%d {name}, %Y")),
-    "%d-%B-%Y", "%Y年%m月%d日", "%Y. %m. %d.", "%d. %m. %Y", "%Y.%m.%d.",
+    "%d-%B-%Y", "%Y年%m月%d日", "%Y年 %m月 %d日", "%Y년 %m월 %d일", "%Y년%m월%d일", "%Y. %m. %d.", "%Y. %B %d.",
+    "%Y. %b %d.", "%b %d %Y", "%d. %m. %Y", "%Y.%m.%d.",
 )  # fmt: skip
 
 _TIMES: Final = (
     "%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分", "%p %I:%M",
-    "%p %I:%M:%S", "%Hh%M",
+    "%p %I:%M:%S", "%Hh%M", "%I:%M%p",
 )  # fmt: skip
 _WHOLE: Final = (
     "%d/%b/%Y:%H:%M:%S", "%d%b%Y:%H:%M:%S", "%d-%b-%y %I.%M.%S.%f %p", "%d-%b-%y %I.%M.%S %p",
@@ -648,7 +657,7 @@ def _may_be(cell: str, form: str) -> bool:
 
 
 def _signs_of(text: str) -> str:
-    return re.sub(r"[0-9]+|[^\W\d_]+", "", text)
+    return re.sub(r"\s+", " ", re.sub(r"[0-9]+|[^\W\d_]+", "", text))
 
 
 @cache
@@ -657,7 +666,7 @@ def _signs_of_form(form: str) -> str:
 
 
 _LONGEST_MOMENT: Final = 60
-OFFSET: Final = re.compile(r"(?<=[0-9])\s?(?:Z|[+-][0-9]{2}:?[0-9]{2})\Z")
+OFFSET: Final = re.compile(r"(?<=[0-9])\s?(?:Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})\Z")
 """The offset from UTC behind a time."""
 
 
