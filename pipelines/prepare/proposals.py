@@ -654,7 +654,7 @@ def _is_clear(way: Mapping[str, str], values: Sequence[str]) -> bool:
         return False
     if (way.get("thousands") == " " and any(value.startswith("+") for value in values)) or strip in SPLITS:
         return False
-    if strip in ("true", "%", "") or strip in _CURRENCIES or (len(strip) == 1 and category(strip) == "Sc"):
+    if strip in ("true", "%", ";", "") or strip in _CURRENCIES or (len(strip) == 1 and category(strip) == "Sc"):
         return True
     plain = [value.strip(" ()") for value in values if "(" not in value or strip in value]
     point = any(re.search("[0-9][.,][0-9]", value) for value in plain)  # 3.60V is no part of a name

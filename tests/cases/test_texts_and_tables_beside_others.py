@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,10 @@ def texts() -> list[str]:
     return [row["text"] for row in open_dataset("out")["train"]]
 
 
-@pytest.mark.parametrize("note", ["readme.txt", "README.txt", "LICENSE.txt", "Readme_en.txt", "CHANGELOG.TXT"])
+@pytest.mark.parametrize(
+    "note",
+    ["readme.txt", "README.txt", "LICENSE.txt", "Readme_en.txt", "CHANGELOG.TXT", "a_about.txt", "a.README.1.0.txt"],
+)
 @pytest.mark.parametrize("typed", ["d", "d/*"])
 def test_a_note_among_texts_is_left_out_and_named(note: str, typed: str, shardmill: Shardmill) -> None:
     put({"d/a.txt": "one\ntwo\n", f"d/{note}": "about it\n"})
@@ -46,6 +51,14 @@ def test_a_note_among_texts_is_left_out_and_named(note: str, typed: str, shardmi
     put({f"d/new-{note}": "three\n", "d/b.txt": "four\n"})
     assert shardmill("append", typed, "-o", "out").code == 0
     assert texts() == ["one", "two", "four", "three"], "and an append leaves the note out too"
+
+
+@pytest.mark.parametrize("note", ["raw_about.txt", "set.README.1.0.txt"])
+def test_a_note_that_begins_with_the_name_of_its_set_is_left_out_and_named(note: str, shardmill: Shardmill) -> None:
+    put({"d/raw.txt": "one\ntwo\n", f"d/{note}": "about it\n"})
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, texts()) == (0, ["one", "two"]), screen.err
+    assert f"d/{note}: by its name a note on the other texts; left out" in screen.out
 
 
 @pytest.mark.parametrize("named", [["d/readme.txt"], ["d/readme.txt", "d/a.txt"]])
@@ -149,7 +162,9 @@ def test_files_that_share_their_ids_alone_are_warned_of(end: str, shardmill: Sha
     for name, row in {"users": users, "events": events}.items():
         put({f"d/{name}.{end}": json.dumps(row) if end == "jsonl" else f"{','.join(row)}\n{','.join(row.values())}\n"})
     meant = ["input.columns_differ=union"] if end == "csv" else ["input.detect=none"]
-    assert f"--set {meant[0]}" in shardmill("convert", "d", "-o", "out").err
+    stop = shardmill("convert", "d", "-o", "out").err
+    assert f"convert d/users.{end} -o out-users" in stop
+    assert (f"--set {meant[0]}" in stop) is (end == "jsonl"), "tables that share nothing are not joined"
     screen = shardmill("convert", "d", "-o", "out", "--set", *meant)
     assert screen.code == 0, screen.err
     assert "column, ids apart, in common with any other file" in screen.out + screen.err
@@ -534,3 +549,62 @@ def test_texts_of_numbers_whose_rows_belong_together_are_joined_by_the_line_of_p
         assert [[*map(float, row["x"])] for row in rows] == [[0.25, -0.5], [1, 7], [3, 4]]
         assert [row["y"] for row in rows] == [5, 1, 3]
         assert [row[one] for row in rows for one in more] == [7, 7, 8] * len(more)
+
+
+def test_texts_above_folders_of_splits_that_hold_others_are_not_taken_for_the_data(shardmill: Shardmill) -> None:
+    files = {
+        f"d/{split}/{name}": "a b\nc d\n" for split in ("train", "test") for name in ("seq.in", "seq.out", "label")
+    }
+    put({"d/intent_label.txt": "play\nstop\n"} | files)
+    stop = shardmill("convert", "d", "-o", "out")
+    assert (stop.code, stop.out) == (2, "")
+    assert "holds texts (d/intent_label.txt) beside files of another kind (*, *.in, *.out)" in stop.err
+
+
+TABLES = {
+    "d/orders.csv": ("order_id,user_id,hour", "{n},{n},5"),
+    "d/products.csv": ("product_id,name,aisle", "{n},p{n},7"),
+    "d/order_products__train.csv": ("order_id,product_id,reordered", "{n},{n},1"),
+    "d/order_products__prior.csv": ("order_id,product_id,reordered", "{n},{n},0"),
+}
+
+
+def test_tables_of_other_columns_have_a_command_each_and_are_not_joined(shardmill: Shardmill) -> None:
+    put({name: "\n".join([header, *(row.format(n=n) for n in range(4)), ""]) for name, (header, row) in TABLES.items()})
+    stop = shardmill("convert", "d", "-o", "out")
+    assert "union" not in stop.err, stop.err
+    commands = re.findall(r"^  shardmill (.*)$", stop.err, re.MULTILINE)
+    for command in commands:
+        assert shardmill(*shlex.split(command)).code == 0, command
+    found = {words[-1]: len(open_dataset(words[-1])["train"]) for words in map(shlex.split, commands)}
+    assert found == {"out-orders": 4, "out-products": 4, "out-order_products": 8}
+
+
+def test_tables_that_share_most_columns_may_be_rows_of_one(shardmill: Shardmill) -> None:
+    put({"d/train.csv": "id,text,a,b,c,d\n1,x,1,2,3,4\n", "d/train_full.csv": "id,text,a,b,e,f\n1,x,1,2,3,4\n"})
+    stop = shardmill("convert", "d", "-o", "out", "--set", "input.splits=none")
+    assert stop.err.rstrip().endswith("where a file lacks a column: --set input.columns_differ=union"), stop.err
+    assert (
+        len(re.findall(r"^  shardmill convert d/train\w*.csv -o out-\w+ --set input.splits=none$", stop.err, re.M)) == 2
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_texts_whose_suffixes_are_feelings_are_read_with_these_as_classes(encoding: str, shardmill: Shardmill) -> None:
+    put({"d/rt.README.1.0.txt": "a note\n", "d/rt/rt.pos": "", "d/rt/rt.neg": ""})
+    for name, lines in (("pos", "très bien\nfine\n"), ("neg", "bad\nworse\n")):
+        Path(f"d/rt/rt.{name}").write_text(lines, encoding)
+    stop = shardmill("convert", "d", "-o", "out")
+    found = re.search(r"in Python, a record for each line: (.*)$", stop.err, re.MULTILINE)
+    assert found, stop.err
+    subprocess.run([sys.executable, "-c", found[1]], check=True)
+    rows = [(row["text"], row["label"]) for row in open_dataset("out")["train"]]
+    assert rows == [("bad", "neg"), ("worse", "neg"), ("très bien", "pos"), ("fine", "pos")]
+
+
+def test_rows_that_end_with_another_sign_are_cut_at_commas_and_lose_it(shardmill: Shardmill) -> None:
+    put({"a.csv": "".join(f"{n},{('walk', 'run')[n % 2]},0.{n};\n" for n in range(20))})
+    stop = shardmill("convert", "a.csv", "-o", "out")
+    command = stop.err.split("in one command: shardmill ")[1]
+    assert shardmill(*shlex.split(command)).code == 0
+    assert open_dataset("out")["train"].to_arrow()["column_2"].to_pylist()[:3] == pytest.approx([0.0, 0.1, 0.2])

@@ -48,7 +48,7 @@ from .evidence.json_documents import (
     rows_of_document,
     tables_apart,
 )
-from .evidence.names import as_split, split_in_words, table_in_path
+from .evidence.names import as_split, is_split_folder, split_in_words, table_in_path
 from .evidence.picture_tables import by_metadata, is_picture_table
 from .evidence.tfds import OTHER_SHARDS, OTHER_SUFFIXES, refuse_other_records
 from .foreign_texts import is_conll, is_fasttext, is_libsvm, python_of, told_of_text
@@ -196,6 +196,7 @@ def texts_beside_data(paths: Paths) -> None:
         return
     every_file = [*islice(files_below(os.fsencode(root)), MOST_NAMES)]
     data = [path for path in every_file if _DATA.search(path)] or _lines_of_json(every_file)
+    data = data or _in_splits_apart(every_file, paths.files)
     if not data:
         return
     every = sorted({f"*{_end_of(os.fsdecode(one))}" for one in data})
@@ -209,6 +210,13 @@ def texts_beside_data(paths: Paths) -> None:
         f"{shown_path(os.fsencode(root))}: holds texts ({beside}) beside files of another kind "
         f"({first_names(every, 4)}){read}; to read the texts: {Set('input.format', 'txt')}"
     )
+
+
+def _in_splits_apart(files: Sequence[bytes], texts: Sequence[bytes]) -> list[bytes]:
+    """Return the files of no known kind that are in folders of splits, where no texts are: `train/seq.in`."""
+    folders = {os.path.dirname(path) for path in files if is_split_folder(os.path.basename(os.path.dirname(path)))}
+    folders -= {*map(os.path.dirname, texts)}
+    return [path for path in files if os.path.dirname(path) in folders and _format_of(path) is None]
 
 
 def _lines_of_json(files: Sequence[bytes]) -> list[bytes]:

@@ -94,6 +94,7 @@ def is_other_file(name: bytes) -> bool:
 
 _NOTE: Final = re.compile(
     rb"(?:readme|licen[cs]e|copying|notice|authors|changelog|citation)(?:\..*)?|(?:classes|labels)\.txt|"
+    rb".+[._]readme(?:\..*)?|"
     rb".*\.(?:md|rst|names|yaml|yml)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -101,7 +102,8 @@ _NOTE: Final = re.compile(
 
 
 _NOTE_OF_TEXTS: Final = re.compile(
-    r"(?:readme|licen[cs]e|copying|changelog|citation|speakers?(?:[_-]?info)?)(?:[_.-].*)?\.txt(?:\.[a-z0-9]+)?",
+    r"(?:(?:readme|licen[cs]e|copying|changelog|citation|speakers?(?:[_-]?info)?)(?:[_.-].*)?|.+[_-]about|"
+    r".+[._]readme(?:[._-].*)?)\.txt(?:\.[a-z0-9]+)?",
     re.IGNORECASE,
 )
 

@@ -17,7 +17,7 @@ import re
 import struct
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -117,16 +117,19 @@ def refuse_other_tables(seen: Seen) -> None:
     keys = {name: columns_in(some[0]) for name, some in tables.items()}
     if not tables_apart([*keys.values()]):
         return
-    lines = list[str]()
-    for name, some in of_equal_columns(tables, keys).items():
-        paths = paths_of(some, [file for file in seen.files if file not in some])
-        call = seen.call.apart(re.sub(r"[^\w.-]+", "-", name).strip("-_.") or "other")
-        lines.append(f"\n  {call.reading(map(typed_path, paths))}")
+    raise InputError(f"{one_of(tables, keys, seen.call)}\nif all are rows of one table: {Set('input.detect', 'none')}")
+
+
+def one_of(tables: Mapping[str, Sequence[str]], each: Mapping[str, Sequence[Iterable[str]]], call: Call) -> str:
+    """Return that files are those of several tables by `each` one's columns, with the command that reads each table."""
+    files, lines = [file for some in tables.values() for file in some], list[str]()
+    for name, some in of_equal_columns(tables, each).items():
+        paths = paths_of(some, [file for file in files if file not in some])
+        own = call.apart(re.sub(r"[^\w.-]+", "-", name).strip("-_.") or "other")
+        lines.append(f"\n  {own.reading(map(typed_path, paths))}")
     shown = first_names([shown_path(some[0]) for some in tables.values()], SHOWN)
-    raise InputError(
-        f"{shown}: files of other names have other columns, as other tables do, and one table is read at a time; "
-        f"choose{''.join(lines)}\nif all are rows of one table: {Set('input.detect', 'none')}"
-    )
+    what = "files of other names have other columns, as other tables do, and one table is read at a time"
+    return f"{shown}: {what}; choose{''.join(lines)}"
 
 
 def _keys_in(file: str) -> list[list[str]]:
@@ -316,6 +319,13 @@ def told_of_translations(files: Sequence[str], call: Call) -> str:
     if len(names) < 2 or len(same) > _MOST_TEXTS or not all(map(_are_as_long, same.values())):
         return ""
     typed = {stem: [*map(typed_path, some)] for stem, some in same.items()}
+    if _FEELINGS.issuperset(names):
+        every = {file: name for some in typed.values() for name, file in zip(names, some, strict=True)}
+        lines = f"open(file, encoding={_encoding_of(every)!r}, newline='\\n')"
+        shown = first_names([*map(printable_path, every)], len(names))
+        each = f"for file, label in {every}.items() for line in {lines}"
+        data = call.of_data(f"({{'text': line.strip(), 'label': label}} {each})")
+        return f"{shown}: their suffixes are classes of texts; in Python, a record for each line: {data}"
     words = {stem: split_in_words(os.path.basename(stem)) for stem in typed}
     counts = Counter(words.values())
     splits = {
@@ -330,6 +340,19 @@ def told_of_translations(files: Sequence[str], call: Call) -> str:
     read = call.of_data(f"({row} {each} for rows in {lines})", **({"split__column": "split"} if is_split else {}))
     shown = first_names([printable_path(one) for one in next(iter(typed.values()))], len(names))
     return f"{shown}: texts of as many lines, as of several languages; in Python, a record for each line: {read}"
+
+
+_FEELINGS: Final = frozenset(("pos", "neg", "neu", "positive", "negative", "neutral"))
+
+
+def _encoding_of(files: Iterable[str]) -> str:
+    """Return the encoding of texts, as their beginnings show."""
+    try:
+        for one in files:
+            beginning_of(one, _FIRST_BYTES).rpartition(b"\n")[0].decode()
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
 
 
 def _are_as_long(files: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -141,6 +141,8 @@ def _first_text(entry: SourceEntry, options: SampleOptions) -> tuple[str, str]:
 def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
     widths = {sign: [len(row) for row in _records(text, sign, options)] for sign in SIGNS}
     likely = [sign for sign in SIGNS if _is_delimiter(widths[sign])]
+    ended = [sign for sign in likely if widths[sign][0] == _ONE_MORE and all(map(_ends_with(sign), text.splitlines()))]
+    likely = [sign for sign in likely if sign not in ended] or likely
     likely.sort(key=lambda sign: -widths[sign][0])
     header, _, below = text.partition("\n")
     if likely[1:] == [","] and ", " in header and not _COMMA_ELSEWHERE.search(below):
@@ -265,6 +267,13 @@ def _is_number(cell: str) -> bool:
         return "_" not in cell and float(cell) == float(cell)
     except ValueError:
         return False
+
+
+_ONE_MORE: Final = 2
+
+
+def _ends_with(sign: str) -> Callable[[str], bool]:
+    return lambda line: line.rstrip().endswith(sign)
 
 
 def _is_delimiter(widths: Sequence[int]) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise, zip_longest
+from itertools import combinations, islice, pairwise, zip_longest
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,7 +23,10 @@ from ...inputs.contract.selection import UNITE, Call, as_one_column, same_but_ca
 from ...inputs.contract.source import SourceEntry
 from ...inputs.files.file_names import with_tabs
 from ...inputs.files.open_file import SHORTER, DiskErrors, expect, open_file, read_blocks
+from ...recognise.evidence.names import table_in_path
 from ...recognise.foreign_texts import LIBSVM, told_of_text
+from ...recognise.strangers.files import MOST_HEADS
+from ...recognise.strangers.tables import one_of
 from ..registry.settings import wrong_signs
 from ..text.open_text import (
     BLOCK_BYTES,
@@ -126,11 +131,17 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits, call: Ca
 
 
 def shared_names(
-    heads: Sequence[FileHead], *, union: bool = False, assumed: bool = False, named: bool = True
+    heads: Sequence[FileHead],
+    *,
+    union: bool = False,
+    assumed: bool = False,
+    named: bool = True,
+    call: Call = Call(),  # noqa: B008
 ) -> tuple[str, ...]:
     """Return the column names that all files have, in the order of the first; with `union` those of any file.
 
-    `named` says that files have a header, and `assumed` that nobody declared it: they may have none.
+    `named` says that files have a header, and `assumed` that nobody declared it: they may have none. `call` is what the
+    user typed.
     """
     full = [head for head in heads if head.names is not None]
     if not full:
@@ -146,8 +157,32 @@ def shared_names(
         return tuple(dict.fromkeys(name for head in full for name in head.names or ()))
     for head in full[1:]:
         if head.names != names and set(head.names or ()) != set(names):
-            raise SchemaError(_difference(first, head, assumed=assumed) if named else _other_count(first, head))
+            differ = _difference(first, head, assumed=assumed) if named else _other_count(first, head)
+            raise SchemaError((_several_tables(full, call) if named else "") or differ)
     return names
+
+
+def _several_tables(heads: Sequence[FileHead], call: Call) -> str:
+    """Return that files of other names are other tables, as each has columns that the other lacks; else nothing."""
+    tables = defaultdict[str, list[str]](list)
+    for head in heads:
+        tables[table_in_path(os.path.basename(head.name))].append(head.name)
+    of_first = {head.name: head.names or () for head in reversed(heads)}
+    columns = {name: {*of_first[some[0]]} for name, some in tables.items()}
+    pairs = [*combinations(columns.values(), 2)]
+    is_data = any(_may_be_data(cell) for head in heads for cell in head.cells[1:])
+    if (
+        is_data
+        or len(tables) > MOST_HEADS
+        or all(min(len(one - two), len(two - one)) < _FEW_OTHERS for one, two in pairs)
+    ):
+        return ""
+    alike = all(2 * len(one & two) >= min(len(one), len(two)) for one, two in pairs)
+    said = one_of(tables, {name: [one] for name, one in columns.items()}, call)
+    return f"{said}\nif all are rows of one table, null where a file lacks a column: {UNITE}" if alike else said
+
+
+_FEW_OTHERS: Final = 2
 
 
 def _other_count(first: FileHead, second: FileHead) -> str:

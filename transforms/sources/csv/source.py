@@ -101,6 +101,10 @@ class CsvSource(TableSource):
         except NotUtf8Error as error:
             raise with_encodings(error, listing.entries) from error
 
+    def _names_of(self, heads: Sequence[FileHead]) -> tuple[str, ...]:
+        call, assumed = self.settings.call, self._header_is_assumed
+        return shared_names(heads, union=self.union, assumed=assumed, named=self.options.header, call=call)
+
     def _survey(self, listing: Listing, run: ParallelMap) -> Survey:
         read = partial(read_head, options=self.options, limits=self.limits, call=self.settings.call)
         heads = run(read, listing.entries)
@@ -108,7 +112,7 @@ class CsvSource(TableSource):
         for number, widest in narrower(heads):
             entry, cells, width = listing.entries[number], heads[number].cells, len(widest.cells)
             refuse_odd_first_line(entry, cells, self.options, self.limits, width, f"{widest.name} has")
-        names = shared_names(heads, union=self.union, assumed=self._header_is_assumed, named=self.options.header)
+        names = self._names_of(heads)
         of_files = [(head.name, head.names) for head in heads if head.names is not None and self.union]
         lacking = lacking_files(of_files)
         if self.options.header and self.options.names is not None:

@@ -622,7 +622,7 @@ def _is_unit(sign: str) -> bool:
     return sign in _UNIT_SIGNS or sign.rstrip("²³").isalpha() or (len(sign) == 1 and category(sign) == "Sc")
 
 
-_UNIT_SIGNS: Final = "%°℃℉/\\"
+_UNIT_SIGNS: Final = "%°℃℉/\\;"
 
 
 def forms_together(cells: Sequence[str], feature: Feature) -> dict[str, int]:
