@@ -40,7 +40,7 @@ def texts() -> list[str]:
 
 @pytest.mark.parametrize(
     "note",
-    ["readme.txt", "README.txt", "LICENSE.txt", "Readme_en.txt", "CHANGELOG.TXT", "a_about.txt", "a.README.1.0.txt"],
+    ["readme.txt", "README.txt", "LICENSE.txt", "Readme_en.txt", "CHANGELOG.TXT"],
 )
 @pytest.mark.parametrize("typed", ["d", "d/*"])
 def test_a_note_among_texts_is_left_out_and_named(note: str, typed: str, shardmill: Shardmill) -> None:
