@@ -78,10 +78,41 @@ def test_classes_whose_files_are_numbered_alike_stay_classes(case: str, shardmil
     assert (screen.code, "2 classes" in screen.out) == (0, True), screen.err
 
 
-def test_two_pairs_are_no_sign_of_masks(shardmill: Shardmill) -> None:
-    draw("Original/{}.png", count=2)
-    draw("GroundTruth/{}.png", "L", count=2)
+def test_two_pairs_are_no_sign_of_masks_where_the_names_of_their_folders_say_nothing(shardmill: Shardmill) -> None:
+    draw("scan/{}.png", count=2)
+    draw("lesion/{}.png", "L", count=2)
     assert shardmill("convert", "d", "-o", "out").code == 0
+
+
+@pytest.mark.parametrize("regions", [["Urban", "Rural"], [*"abcdefghijklmnopqr"]])
+@pytest.mark.parametrize("words", [("images_png", "masks_png"), ("img", "Labels_tif"), ("Images_jpg", "gt")])
+def test_folders_of_images_and_masks_at_any_depth_are_no_classes(
+    words: tuple[str, str], regions: list[str], shardmill: Shardmill
+) -> None:
+    for region in regions:
+        for split in ("Test", "Train"):
+            draw(f"{split}/{region}/{words[0]}/{region}_{split}_{{}}.png", count=2, size=8)
+        draw(f"Train/{region}/{words[1]}/{region}_Train_{{}}.png", "L", count=2, size=8)
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, "as masks do" in screen.err, "inner_label" in screen.err) == (2, True, False), screen.out
+    for command in screen.err.split("pictures alone: ")[1].splitlines()[0].split(" && "):
+        done = shardmill(*shlex.split(command)[1:])
+        assert done.code == 0, done.err
+    for split in ("test", "train"):
+        rows = open_dataset(f"out-{split}").to_arrow(split)
+        assert {str(Path(name).parent.name) for name in rows["image/filename"].to_pylist()} == {words[0]}
+        assert len(rows) == 2 * len(regions)
+
+
+def test_folders_of_images_and_masks_of_other_names_are_no_classes_by_the_layouts_that_are_proposed(
+    shardmill: Shardmill,
+) -> None:
+    for region in ("Urban", "Rural"):
+        draw(f"Train/{region}/images_png/{{}}.png")
+        draw(f"Train/{region}/masks_png/m{{}}_of_it.png", "L")
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, "look like parts of each example" in screen.err) == (2, True), screen.out
+    assert "innermost folders as classes" not in screen.err
 
 
 def test_masks_of_few_of_many_pictures_stop_too_and_the_layout_that_is_given_is_read(shardmill: Shardmill) -> None:

@@ -54,8 +54,9 @@ _PARTS: Final = frozenset({
 })  # fmt: skip
 """Names of folders, in lower case, that hold a part of each example, and not a class."""
 
-_OF_PICTURES: Final = re.compile(rb"images?|imgs?|jpegimages|image_[0-9]", re.IGNORECASE)
-"""Names of folders that hold all pictures; KITTI's cameras have numbers."""
+_OF_KIND: Final = rb"(?:[_-](?:png|jpe?g|tiff?|bmp))?"
+_OF_PICTURES: Final = re.compile(rb"(?:images?|imgs?|jpegimages)%s|image_[0-9]" % _OF_KIND, re.IGNORECASE)
+"""Names of folders that hold all pictures; KITTI's cameras have numbers, others the kind of a file: images_png."""
 
 _FEW: Final = 8
 """A command that helps lists no more classes."""
@@ -158,7 +159,7 @@ def choose_layout(
     if by_depth.keys() <= {0}:
         return "flat"
     first = "".join(f"{hint}\nor " for hint in hints)
-    if 0 not in by_depth and (parts := [top for top in tops if _is_part(top)]):
+    if 0 not in by_depth and (parts := _parts_in(tops)):
         own = [command(part) for part in sorted(parts)[:_FEW]] if command is not None else []
         _refuse_parts(parts, tops, own, first, splits=splits)
     if splits and level_of(parts_of(folders)) == (1, True) and by_depth.keys() == {2}:
@@ -168,7 +169,10 @@ def choose_layout(
         return "split"
     found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
     (depth, folder), *others = sorted(by_depth.items())
-    if others or depth not in found:
+    unclear, parts = bool(others) or depth not in found, _parts_in(names)
+    several = len(parts) > 1 and 0 not in by_depth
+    _refuse_parts(parts if several or not unclear else (), names, (), first, splits=splits)
+    if unclear:
         if command is not None and 0 not in by_depth and not (len(tops) == 1 and 1 in by_depth):
             first = _reading(tops, command, mixed=bool(others) and not strange and _are_even(folders)) + first
         if strange is None and not others:
@@ -178,7 +182,6 @@ def choose_layout(
             f"it is unclear what the folders mean: {_why_unclear(by_depth, tops, strange)}; {first}"
             f"{_choices(splits=splits)}"
         )
-    _refuse_parts([name for name in names if _is_part(name)], names, (), first, splits=splits)
     return found[depth]
 
 
@@ -336,9 +339,13 @@ def _parts_text(names: Collection[bytes]) -> str:
     return f"{listed} look like parts of each example, not classes; read one of these folders by its own path"
 
 
+def _parts_in(names: Iterable[bytes]) -> list[bytes]:
+    return [name for name in names if _is_part(name)]
+
+
 def _is_part(name: bytes) -> bool:
     """Tell `masks`, and `panoptic_train2017` beside `train2017`."""
-    known = _shown(name).lower() in _PARTS or _OF_PICTURES.fullmatch(name) is not None
+    known = _shown(re.sub(_OF_KIND + b"$", b"", name.lower())) in _PARTS or _OF_PICTURES.fullmatch(name) is not None
     return known or name.lower().startswith(b"panoptic_")
 
 

@@ -42,6 +42,9 @@ _COMPARED: Final = 64
 _MOST_COPIES: Final = 4
 _HEADERS: Final = 16
 _LEAST: Final = 3
+_LEAST_NAMED: Final = 2
+"""So few pairs are a sign where the folders are named for both, as images and masks are."""
+
 _LARGEST: Final = 1 << 26
 _GRAY: Final = ("1", "L", "P", "I;16", "LA")
 _SHOWN: Final = 4
@@ -64,15 +67,16 @@ class _Folder:
 def refuse_masks(below: Sequence[bytes], paths: Sequence[bytes], names_in: NamesIn, call: Call) -> None:
     """Raise `UsageError` where folders hold masks of the pictures in others."""
     parts = [tuple(os.fsdecode(one).strip("/").split("/")) for one in below]
-    few = range(len(parts)) if len(parts) <= _MOST_FOLDERS else _of_first(paths)
-    if not 1 < len(few) <= _MOST_FOLDERS:
-        return
-    folders = [_folder_of(at, parts[at], paths[at], names_in) for at in few]
-    masks = dict(_masks_among(folders))
+    masks = dict[int, tuple[_Folder, _Folder, str, tuple[str, ...]]]()
+    every = list(range(len(parts)))
+    for few in [every] if len(every) <= _MOST_FOLDERS else [_of_first(paths), _beside_masks(parts)]:
+        folders = [_folder_of(at, parts[at], paths[at], names_in) for at in few if len(few) <= _MOST_FOLDERS]
+        masks = masks or dict(_masks_among(folders))
     if not masks:
         return
     levels = {one.number: len(inner) for one, _, _, inner in masks.values()}
-    words = {one for at in masks for one in parts[at] if len(few) < len(parts) and _OF_MASKS.fullmatch(_words(one))}
+    words = set().union(*({*mask.parts} - {*other.parts} for other, mask, _, _ in masks.values()))
+    words = {one for one in words if len(parts) > _MOST_FOLDERS and _OF_MASKS.search(_words(one))}
     names = {other.parts[-1 - len(inner)] for other, _, _, inner in masks.values()}
     names = {one for one in names if _OF_PICTURES.fullmatch(_words(one))}
     others = [at for at, one in enumerate(parts) if at not in masks and words.isdisjoint(one)]
@@ -148,6 +152,12 @@ def _of_first(paths: Sequence[bytes]) -> list[int]:
     return [at for at, one in enumerate(paths) if one.split(b"/")[: alike + 1] == first[: alike + 1]]
 
 
+def _beside_masks(parts: Sequence[tuple[str, ...]]) -> list[int]:
+    """Return the numbers of the folders in the first folder that has one whose name is of masks."""
+    above = next((one[:-1] for one in parts if _OF_MASKS.search(_words(one[-1]))), None)
+    return [at for at, one in enumerate(parts) if one[:-1] == above]
+
+
 def _of_splits_whole(
     pictures: Sequence[tuple[tuple[str, ...], bytes]], masks: Sequence[tuple[str, ...]], call: Call
 ) -> list[str]:
@@ -212,7 +222,9 @@ def _masks_among(folders: Sequence[_Folder]) -> Iterator[tuple[int, tuple[_Folde
         some = [*few.files][:_COMPARED]
         both = [name for name in some if name in many.files]
         apart = [at for at, names in enumerate(zip(other.parts, mask.parts, strict=True)) if names[0] != names[1]]
-        if len(both) < _LEAST or len(both) < _NEARLY * len(some) or not apart:
+        if len(both) < _LEAST_NAMED or len(both) < _NEARLY * len(some) or not apart:
+            continue
+        if len(both) < _LEAST and not (_OF_PICTURES.search(its := _named(other, apart)) and _say_so(mask, apart, its)):
             continue
         if _are_masks(other, mask, both, apart):
             found.add(mask.number)
@@ -223,15 +235,24 @@ _NEARLY: Final = 0.9
 
 
 def _are_masks(other: _Folder, mask: _Folder, both: Sequence[str], apart: Sequence[int]) -> bool:
-    mine, its = (_words("_".join(one.parts[at] for at in apart)) for one in (mask, other))
+    mine, its = _named(mask, apart), _named(other, apart)
     ends_so = bool(_OF_MASKS.search(_words(mask.end))) and not other.end
-    is_named = bool(_OF_MASKS.search(mine)) and not _OF_MASKS.search(its)
+    is_named = _say_so(mask, apart, its)
     if any(re.search("masks?", one) for one in (its, other.end.lower())):
         return False  # with_mask and without_mask are classes
     if is_named and (_OF_PICTURES.search(its) or _OF_MASKS.sub("", mine).strip("_- ") == its.strip("_- ")):
         return True  # images beside masks, or train beside train_labels
     has_end = bool(mask.end) and not other.end and mask.end.strip("._-").lower() not in mine
     return _look_alike(other, mask, both, sure=not ends_so, gray=not (is_named or has_end))
+
+
+def _named(folder: _Folder, apart: Sequence[int]) -> str:
+    return _words("_".join(folder.parts[at] for at in apart))
+
+
+def _say_so(mask: _Folder, apart: Sequence[int], its: str) -> bool:
+    """Return whether the names of a folder are of masks, where `its`, of another one, are not."""
+    return bool(_OF_MASKS.search(_named(mask, apart))) and not _OF_MASKS.search(its)
 
 
 def _look_alike(other: _Folder, mask: _Folder, both: Sequence[str], *, sure: bool, gray: bool) -> bool:
