@@ -41,7 +41,7 @@ from ...transforms.sources.text.cast import (
     type_noun,
 )
 from ...transforms.sources.text.cell_lists import look_of
-from ...transforms.sources.text.written import OFFSET, forms_together, ways_to_read
+from ...transforms.sources.text.written import OFFSET, Written, forms_together, ways_to_read
 
 _MOST_VALUES: Final = 1_000
 NULLS_MADE: Final = "input.null_values made"
@@ -267,7 +267,15 @@ def lines_of_proposals(
     for at in [at for at, one in enumerate(proposed) if one.has_no_zone][:1]:
         said = f"{proposed[at].evidence} (of no time zone; the key timezone, such as Europe/Berlin, gives one)"
         proposed[at] = replace(proposed[at], evidence=said)
-    found += [str(one) for one in proposed if one.column not in declared or (one.column in tried and not one.keys)]
+    steps = getattr(getattr(source, "recipe", None), "steps", ())
+    bare = {step.column for step in steps if isinstance(step, Written) and step.lacks_a_type}
+    found += [
+        str(one)
+        for one in proposed
+        if one.column not in declared
+        or (one.column in tried and not one.keys)
+        or (one.column in bare and "type" in one.keys)
+    ]
     left = len(found) - most if most is not None else 0
     last = [f"{more(left, 'column')} may be read otherwise; to see all: {Add('--overwrite', '--dry-run')}"]
     return (*found[:most], *(last if left > 0 else []))
@@ -413,7 +421,7 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
         elif len(numbers := looked.numbers.get((name, ""), ())) >= _FEWEST:
             yield from filter(None, [_of_numbers(name, numbers, looked)])
     for (name, member), numbers in looked.numbers.items():
-        if member and (found := _of_numbers(name, numbers, replace(looked, typed=True))):
+        if member and (found := _of_numbers(name, numbers, replace(looked, typed=True, casts=False))):
             yield replace(found, evidence=f'"{printable(member)}": {found.evidence}')
     yield from _of_nested(looked)
 
@@ -475,13 +483,24 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
         if found:
             sides = ((rest, found[1]), (epochs, "seconds or milliseconds since 1970"))
             both = " and ".join(f"{len(some):,} are {what}, the first {shown(some[0])}" for some, what in sides)
-            keys, evidence = {}, f"{both}: no key reads both forms, so the column stays text"
+            keys = _keys_of_both(values) if looked.casts else {}
+            zone = "" if all(map(OFFSET.search, rest)) else " (those without an offset are taken for UTC)"
+            evidence = both + (zone if keys else ": no key reads both forms, so the column stays text")
     count = len(texts) - len(values)
     if nulls and (keys or (count > 1 and not evidence)):
         keys = {"null_values": nulls, **keys}
         words = ", ".join(map(shown, nulls[:_SHOWN]))
         evidence += f"{'; ' if evidence else ''}null: {count:,} of {len(texts):,}, {words}"
     return Proposal(name, keys, evidence) if evidence else None
+
+
+def _keys_of_both(values: Sequence[str]) -> dict[str, Any]:
+    """Return the keys that read times beside counts since 1970, which are all of one unit; none where no keys do."""
+    cells = [binary_array([value.encode()]) for value in dict.fromkeys(values)]
+    for target in (pa.timestamp("s", "UTC"), pa.timestamp("ms", "UTC")):
+        if all(prove_column(cell, target) is not None for cell in cells):
+            return {"type": type_noun(target), "unit": target.unit, "timezone": target.tz}
+    return {}
 
 
 def _is_number(text: str) -> bool:
@@ -491,7 +510,7 @@ def _is_number(text: str) -> bool:
 def _of_numbers(name: str, numbers: Sequence[float], looked: Looked) -> Proposal | None:
     """Return the keys for numbers that mean null, are times, or are no and yes: 0 and 1 beside these or by the name."""
     typed = looked.typed
-    if not typed and (found := _yes_or_no(name, numbers) or _epoch(name, numbers)):
+    if found := (None if typed else _yes_or_no(name, numbers)) or (_epoch(name, numbers) if looked.casts else None):
         return found
     nulls = null_numbers(numbers, looked.codes)
     if not nulls:

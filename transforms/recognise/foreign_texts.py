@@ -90,7 +90,8 @@ def told_of_text(
         what = "is annotated CSV of InfluxDB (lines of types, then a header and rows, maybe several times)"
         return f"{what}; to read its rows, in Python: {_written_first(f'{rows}.iloc[:, 1:]', paths[0], call)}"
     if fields := next((line for line in lines if line.startswith(_FIELDS)), b""):
-        return f"is a log in the W3C's extended form; to read it: {_of_w3c(fields, paths, call)}"
+        apart = " (date and time, of UTC, stay two columns)" if b" date time" in fields else ""
+        return f"is a log in the W3C's extended form{apart}; to read it: {_of_w3c(fields, paths, call)}"
     if fields := next((line for line in lines if line.startswith(_OF_ZEEK)), b""):
         return f"is a log of Zeek; to read it: {_of_zeek(fields, paths, call)}"
     if lines and all(map(_CLF.match, lines)):

@@ -256,12 +256,18 @@ def test_numbers_that_mean_null_are_proposed_beside_the_words_for_it(shardmill: 
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_times_beside_seconds_since_1970_are_counted_and_have_no_key(kind: str, shardmill: Shardmill) -> None:
-    write(kind, {"at": ["2026-11-03T01:02:03Z", "1793700000", "2026-11-03T03:02:03+02:00", "2026-11-04T00:00:00Z"]})
+def test_times_beside_counts_since_1970_are_read_where_all_counts_are_of_one_unit(
+    kind: str, shardmill: Shardmill
+) -> None:
+    moments = ["2026-11-03T01:02:03Z", "1793667723", "2026-11-03T03:02:03+02:00", "2026-11-04T00:00:00Z"]
+    write(kind, {"at": moments, "mixed": [*moments, "1793667723000"]})
     screen = shardmill("convert", f"a.{kind}", "-o", "out").out
-    assert re.search(
-        r'"at": 30 are times, the first "2026.*Z" \(row 1\) and 10 are seconds .* \(row 2\): no key', screen
-    ), screen
+    assert re.search(r'"mixed": 24 are times, the first "2026.*Z" \(row 1\) and 16 are seconds .*: no key', screen)
+    options = re.findall(r'"at": 30 are times, .* and 10 are seconds .* \(row 2\); to read it so: (.*)', screen)
+    done = shardmill("convert", f"a.{kind}", "-o", "out", "--overwrite", *shlex.split(options[0]))
+    assert done.code == 0, done.err
+    first = dt.datetime(2026, 11, 3, 1, 2, 3, tzinfo=dt.UTC)
+    assert open_dataset("out")["train"].to_arrow()["at"].to_pylist()[:3] == 3 * [first]
 
 
 @pytest.mark.parametrize("values", [["-120", "-98", "-71"], ["0", "1"], [str(n) for n in range(9980, 10000)]])
@@ -527,6 +533,11 @@ def test_whole_numbers_that_count_since_1970_are_times_where_their_column_says_s
     Path("a.csv").write_text("\n".join(["epoch_ms,start_ts,phone", *rows, ""]))
     row = by_one_command(shardmill).to_pylist()[1]
     moment = dt.datetime(2026, 1, 9, 7, 30, 1, tzinfo=dt.UTC)
+    Path("a.jsonl").write_text("".join(f'{{"created_at": {1767943800 + n}, "n": null}}\n' for n in range(ROWS)))
+    options = re.findall(r"to read it so: (.*)", shardmill("convert", "a.jsonl", "-o", "b").out)
+    done = shardmill("convert", "a.jsonl", "-o", "b", "--overwrite", *shlex.split(options[0]))
+    assert done.code == 0, done.err
+    assert open_dataset("b")["train"].to_arrow()["created_at"][1].as_py() == moment
     assert row == {"epoch_ms": moment, "start_ts": moment, "phone": 1767943801}
 
 
@@ -553,3 +564,9 @@ def test_a_name_is_written_one_way_on_a_screen(shardmill: Shardmill) -> None:
     screen = shardmill("convert", "a.csv", "-o", "out").out
     assert screen.count('schema.columns."Gewicht [kg]".decimal=,') == 2, screen
     assert "columns.Gewicht" not in screen
+
+
+def test_a_column_that_is_stripped_alone_is_told_to_be_numbers_that_lack_a_type(shardmill: Shardmill) -> None:
+    write("csv", {"volt": ["3.60V", "3.58V"]})
+    screen = shardmill("convert", "a.csv", "-o", "out", "--set", "schema.columns.volt.strip=V").out
+    assert "are numbers; to read it so: --set schema.columns.volt.type=float64" in screen

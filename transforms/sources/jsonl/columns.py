@@ -202,6 +202,7 @@ def parser_of(
         target = wanted[name]
         declared = name in written or rules.get(name, ColumnRule()).type is not None
         as_json = pa.types.is_string(target) and (declared or infer == "none")
+        as_json |= pa.types.is_timestamp(target) and declared  # numbers may count the time since 1970
         columns.append(Column(name, wire_type(target), declared, as_json, rules.get(name, ColumnRule()).nulls))
         targets.append(target)
     ignores = not isinstance(frozen, JsonFrozen) or frozen.ignores or len(wanted) < frozen.kept

@@ -280,7 +280,7 @@ _SURE_DIGITS: Final = 15
 class Column:
     """A column to make: its name, the type to parse it as, whether its type is declared, its words for null.
 
-    Of a column that is declared text (`as_json`) each value is kept as it is written in the line.
+    Of a column that is declared text or times (`as_json`) each value is kept as it is written in the line.
     """
 
     name: str

@@ -93,6 +93,11 @@ class Written(ColumnStep):
         given |= {"format": "".join(self.formats), "type": self.rule.type or ""}
         return {key: value for key, value in given.items() if value and (key, value) != ("decimal", ".")}
 
+    @property
+    def lacks_a_type(self) -> bool:
+        """Whether it strips alone: what is left is text, whatever it looks like."""
+        return self.keys.keys() == {"strip"}
+
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         known = {column.name: column for column in columns}
         if self.column not in known:
