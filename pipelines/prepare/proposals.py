@@ -108,7 +108,8 @@ _ODD_SHARE: Final = 0.3
 _ONE_DIGIT: Final = re.compile(r":[0-9](?![0-9])")
 _ONE_AND_ZERO: Final = {"true_values": ["1"], "false_values": ["0"]}
 _NAME_OF_EPOCH: Final = re.compile(
-    r"(?i)(?:.*[_ .-])?(?:epoch|unix|timestamp|ts|time|utc|date|at)"
+    r"(?i)(?:.*[_ .-])?(?:epoch|unix|timestamp|ts|time|utc|date|at|"
+    r"created|updated|modified|started|ended|seen|expires)"
     r"(?:[_ .-]?(?:time|ts|s|secs?|seconds|ms|millis|us|ns))?"
 )
 _EPOCH_UNITS: Final = {
@@ -417,13 +418,22 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
                 yield from filter(None, [_null_numbers_of_text(name, looked, comma=comma)])
             continue
         if len(texts := looked.texts.get(name, ())) >= _FEWEST:
-            yield from filter(None, [_proposal(name, texts, looked)])
+            yield from filter(None, [_with_codes(_proposal(name, texts, looked), looked)])
         elif len(numbers := looked.numbers.get((name, ""), ())) >= _FEWEST:
             yield from filter(None, [_of_numbers(name, numbers, looked)])
     for (name, member), numbers in looked.numbers.items():
         if member and (found := _of_numbers(name, numbers, replace(looked, typed=True, casts=False))):
             yield replace(found, evidence=f'"{printable(member)}": {found.evidence}')
     yield from _of_nested(looked)
+
+
+def _with_codes(found: Proposal | None, looked: Looked) -> Proposal | None:
+    """Return a proposal for numbers with those among them that mean null too: -999,0 beside a word for an error."""
+    keys = {} if found is None else found.keys
+    if found is None or "strip" in keys or not ("decimal" in keys or keys.get("type") in ("int64", "float64")):
+        return found
+    more = _null_numbers_of_text(found.column, looked, comma=keys.get("decimal") == ",")
+    return found if more is None else found.plus(more)
 
 
 def _codes_of(looked: Looked) -> set[float]:
@@ -510,7 +520,8 @@ def _is_number(text: str) -> bool:
 def _of_numbers(name: str, numbers: Sequence[float], looked: Looked) -> Proposal | None:
     """Return the keys for numbers that mean null, are times, or are no and yes: 0 and 1 beside these or by the name."""
     typed = looked.typed
-    if found := (None if typed else _yes_or_no(name, numbers)) or (_epoch(name, numbers) if looked.casts else None):
+    of_text = None if typed else _yes_or_no(name, numbers) or _days(name, numbers)
+    if found := of_text or (_epoch(name, numbers) if looked.casts else None):
         return found
     nulls = null_numbers(numbers, looked.codes)
     if not nulls:
@@ -526,6 +537,21 @@ def _of_numbers(name: str, numbers: Sequence[float], looked: Looked) -> Proposal
 
 def _times(count: int) -> str:
     return f"{count:,} times" if count > 1 else "once"
+
+
+def _days(name: str, numbers: Sequence[float]) -> Proposal | None:
+    """Return the key for whole numbers that are all days, as 20240131 is."""
+    if not all(type(one) is int and _FIRST_DAY <= one <= _LAST_DAY for one in numbers):
+        return None
+    try:
+        days = {datetime.strptime(str(one), "%Y%m%d") for one in {*numbers}}
+    except ValueError:
+        return None
+    said = f"{numbers[0]} and {len(numbers) - 1:,} more are dates, {min(days):%Y-%m-%d} to {max(days):%Y-%m-%d}"
+    return Proposal(name, {"format": "%Y%m%d"}, said)
+
+
+_FIRST_DAY, _LAST_DAY = 19000101, 20991231
 
 
 def _epoch(name: str, numbers: Sequence[float]) -> Proposal | None:

@@ -214,6 +214,9 @@ NULLS: dict[str, tuple[list[str], list[Any]]] = {
     "income": (["2100.00", "-99.00", "900.50", "-98.00"], [2100.0, None, 900.5, None]),
     "sensor": (["21.5", "-888.88", "19.0", "-888.88"], [21.5, None, 19.0, None]),
     "temp": (["-12.5", "9999", "31.0", "4"], [-12.5, None, 31.0, 4.0]),
+    "years": (["25", "-9", "61", "-8"], [25, None, 61, None]),
+    "answer": (["1", "99", "5", "3"], [1, None, 5, 3]),
+    "outside": (["8,5", "-999,0", "ERR", "-2,5"], [8.5, None, None, -2.5]),
     "smoker": (["ja", "-99", "nein", "ja"], [True, None, False, True]),
     "water": (["river", ".", ".a", "well"], ["river", None, None, "well"]),
     "day": (["14/01/2024", "N/D", "25/01/2024", "k. A."], [dt.date(2024, 1, 14), None, dt.date(2024, 1, 25), None]),
@@ -316,6 +319,27 @@ def test_what_is_detected_of_a_column_is_a_line_below_the_columns_of_the_first_c
         (1341, 0.5, pytest.approx(7.8)),
         (2341, 1.5, None),
     ]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_whole_numbers_that_are_all_days_are_dates_where_they_were_text(kind: str, shardmill: Shardmill) -> None:
+    Path("a.jsonl").write_text("".join(f'{{"born": 202401{n:02}}}\n' for n in range(1, 31)))
+    write("csv", {"born": [f"202401{n:02}" for n in range(1, 31)], "code": [f"202400{n:02}" for n in range(1, 31)]})
+    screen = shardmill("convert", f"a.{kind}", "-o", "out").out
+    options = re.findall(r"are dates, 2024-01-01 to 2024-01-30; to read it so: (.*)", screen)
+    assert len(options) == (kind == "csv")
+    assert "code" not in "".join(re.findall(r"Detected: column.*", screen))
+    for one in options:
+        assert shardmill("convert", "a.csv", "-o", "out", "--overwrite", *shlex.split(one)).code == 0
+        assert open_dataset("out")["train"].to_arrow()["born"].to_pylist()[0] == dt.date(2024, 1, 1)
+
+
+def test_text_that_is_true_or_false_in_json_is_proposed_as_such(shardmill: Shardmill) -> None:
+    Path("a.jsonl").write_text("".join(f'{{"on": "{("true", "false")[n % 2]}", "n": {n}}}\n' for n in range(20)))
+    screen = shardmill("convert", "a.jsonl", "-o", "out").out
+    options = shlex.split(re.findall(r'column "on": .*; to read it so: (.*)', screen)[0])
+    assert shardmill("convert", "a.jsonl", "-o", "out", "--overwrite", *options).code == 0
+    assert open_dataset("out")["train"].to_arrow()["on"].to_pylist()[:2] == [True, False]
 
 
 CLF = dt.datetime(2024, 1, 3, 7, 44, 22, tzinfo=dt.UTC)

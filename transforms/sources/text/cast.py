@@ -618,7 +618,7 @@ CLEAR_BOOLS: Final = (
     ("sì", "no"), ("sim", "não"), ("sim", "nao"), ("tak", "nie"), ("ja", "nee"), ("ja", "nej"), ("ja", "nei"),
     ("ano", "ne"), ("áno", "nie"), ("igen", "nem"), ("kyllä", "ei"), ("да", "нет"), ("wahr", "falsch"),
     ("vrai", "faux"), ("prawda", "fałsz"), ("はい", "いいえ"), ("済", "未"), ("有", "無"), ("是", "否"),
-    ("예", "아니오"),
+    ("예", "아니오"), ("true", "false"),
     ("예", "아니요"), ("on", "off"), ("evet", "hayır"), ("evet", "hayir"), ("ναι", "όχι"), ("ναι", "οχι"), ("да", "не"),
     ("так", "ні"), ("da", "nu"), ("já", "nei"), ("jah", "ei"), ("jā", "nē"), ("taip", "ne"), ("כן", "לא"),
     ("نعم", "لا"), ("ya", "tidak"), ("có", "không"), ("ใช่", "ไม่ใช่"),
@@ -626,7 +626,7 @@ CLEAR_BOOLS: Final = (
 """What means true and false, in lowercase, also in a column of which nothing is declared."""
 
 _BOOLS: Final = (
-    *CLEAR_BOOLS, ("true", "false"), ("1", "0"), ("o", "n"), ("s", "n"), ("da", "ne"),
+    *CLEAR_BOOLS, ("1", "0"), ("o", "n"), ("s", "n"), ("da", "ne"),
 )  # fmt: skip
 
 
@@ -638,6 +638,10 @@ _NULL_NUMBERS: Final = frozenset((
     -99, -98, -97, -89, -88, -77, -999, -998, -997, -888, -777, -9999, -8888, -99999, 9999, 99999,
     -99.9, -99.99, -999.9, -999.99, -9999.9, -9999.99, -888.8, -888.88, -777.7, -777.77,
 ))  # fmt: skip
+_OF_SURVEYS: Final = frozenset((-9, -8, -7, 97, 98, 99))
+"""Codes beside numbers from 0 on; those above zero beside a scale."""
+
+_SCALE: Final = 10
 
 
 def is_null_number(text: str) -> bool:
@@ -654,9 +658,14 @@ def null_numbers(values: Iterable[float], known: Collection[float] = ()) -> list
 
     >>> null_numbers([18, 77, -99, 40, -99]), null_numbers([-120, -98, -98, -71]), null_numbers([1, 2, -99])
     ([-99], [], [])
+    >>> null_numbers([18, 77, -9, -8, -9]), null_numbers([1, 5, 99, 99]), null_numbers([-9, -5, 3, -9])
+    ([-9, -8], [99], [])
     """
     counts = Counter(values)
-    others = [value for value in counts if value not in _NULL_NUMBERS]
+    rest = [value for value in counts if value not in _NULL_NUMBERS | _OF_SURVEYS]
+    of_surveys = {code for code in _OF_SURVEYS if rest and min(rest) >= 0 and (code < 0 or max(rest) <= _SCALE)}
+    codes = _NULL_NUMBERS | of_surveys
+    others = [value for value in counts if value not in codes]
     if not others:
         return []
     least, largest = min(others), max(others)
@@ -665,7 +674,7 @@ def null_numbers(values: Iterable[float], known: Collection[float] = ()) -> list
         spread = largest - least
         return least - value > spread or value < 0 <= least or (value > 0 and value - largest > max(spread, largest))
 
-    found = [value for value in counts if value in _NULL_NUMBERS and is_far(value)]
+    found = [value for value in counts if value in codes and is_far(value)]
     return sorted(found) if any(counts[value] > 1 or value in known for value in found) else []
 
 
