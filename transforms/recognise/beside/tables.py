@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, product
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -81,16 +82,18 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
             alike[column, "" if root == os.path.dirname(os.fsdecode(path)) else typed_path(root), suffix].append(table)
     yield from _of_several_folders(several, around)
     if boxes:
-        option = Set("input.annotations.boxes", boxes[0] if len(boxes) == 1 else boxes)
+        once, again = _once_each(boxes)
+        option = Set("input.annotations.boxes", once[0] if len(once) == 1 else once)
         names, are = ("names", "is") if len(boxes) == 1 else ("name", "are")
         read = around.call.plain([typed_path(around.root)], option)
         what = f"{first_names(boxes, MOST)} {names} pictures with a box in each row, and {are} not read"
-        yield f"{what}; to read a record for each picture, with its boxes: {read}"
+        hold = f"; {first_names(again, MOST)} {'holds' if len(again) == 1 else 'hold'} rows of these again"
+        yield f"{what}{hold if again else ''}; to read a record for each picture, with its boxes: {read}"
     groups: list[tuple[str, str, str, list[str]]] = []
     for (column, root, suffix), tables in alike.items():
         together = not root and len({os.path.dirname(one) for one in tables}) == len(tables)
         groups += [(column, root, suffix, group) for group in ([tables] if together else [[one] for one in tables])]
-    splits = [split_in_words(os.path.splitext(os.path.basename(group[0]))[0]) for *_, group in groups]
+    splits = [split_in_words(_stem(group[0])) for *_, group in groups]
     are_apart = all(splits) and len({*splits}) == len(splits) > 1
     for column, root, suffix, group in groups:
         options: list[Add] = [set_column(column, "image", "path")]
@@ -110,6 +113,30 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         yield f"{what}, and {are} not read; to read {its} rows{each}: {read}"
 
 
+def _once_each(tables: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the tables that hold each row once, and the others, where one of them has all rows of the others.
+
+    Those that state splits are read, if they have all rows of that one; else that one alone is.
+    """
+    if any(os.path.getsize(one) > _MOST_COMPARED for one in tables):
+        return tables, ()
+    rows = {one: {*map(bytes.rstrip, Path(one).read_bytes().splitlines())} for one in tables}
+    for whole in sorted(tables, key=lambda one: (bool(split_in_words(_stem(one))), -len(rows[one]))):
+        parts = [one for one in tables if one != whole]
+        inner = set().union(*(rows[one] for one in parts))
+        if parts and inner <= rows[whole]:
+            of_splits = inner == rows[whole] and all(split_in_words(_stem(one)) for one in parts)
+            return (parts, [whole]) if of_splits else ([whole], parts)
+    return tables, ()
+
+
+_MOST_COMPARED: Final = 16 << 20
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
+
+
 def _of_split(group: Sequence[str], value: str, root: str, *, are_apart: bool, around: Around) -> list[Set]:
     """Return the option for the split that was given, or that one table states.
 
@@ -118,7 +145,7 @@ def _of_split(group: Sequence[str], value: str, root: str, *, are_apart: bool, a
     given = [one for one in around.call.given if one.key == "output.split"]
     if given or len(group) > 1:
         return given
-    stem = os.path.splitext(os.path.basename(group[0]))[0]
+    stem = _stem(group[0])
     names = (value.rpartition("/")[0].partition("/")[0], stem, _folder_name(group[0]), os.path.basename(root))
     meant = split_in_words(stem)
     is_meant = are_apart or meant == split_in_words(names[-1])
@@ -213,7 +240,7 @@ def _of_several_folders(
     """Yield how tables are read whose pictures are in several folders: those of one place as one table of it."""
     for (top, column), some in tables.items():
         names, frames, pictures = zip(*some, strict=True)
-        splits = [split_in_words(os.path.splitext(os.path.basename(name))[0]) for name in names]
+        splits = [split_in_words(_stem(name)) for name in names]
         of_splits = all(splits) and len({*splits}) == len(splits) > 1
         parts = [
             f"{frame}.assign(split={split!r})" if of_splits else frame

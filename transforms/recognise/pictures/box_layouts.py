@@ -36,6 +36,7 @@ from ...inputs.files.file_names import is_other_file, pictures_below, why_skippe
 from ...inputs.files.listing import beginning_of, list_file
 from ...inputs.files.open_file import mapped, open_file, open_listed
 from ..beside.files import Around, kept_in_a_store
+from ..beside.tables import tables_of_pictures
 from ..evidence.label_names import HEAD_BYTES, NAMES, OTHERS, YOLO_LINES, labels_of
 from ..evidence.lists import PICTURES, folders_of_pictures
 from ..evidence.names import is_split_folder, kind_of, split_in_words, split_of_folder, split_of_set
@@ -120,7 +121,7 @@ def by_box_layout(given: Mapping[str, Any], paths: Sequence[str], base: str, cal
         (root,),
         f"{ANNOTATIONS[kind]} annotations in {first_names(shown, 3)}: the pictures that they name become the records, "
         f"in their order (the pictures alone: {Set('input.detect', 'none')}){_beside_instances(pairs, call)}"
-        f"{_not_read(unread)}{_classes_beside(pairs)}",
+        f"{_not_read(unread)}{_classes_beside(pairs)}{_tables_beside(root, pairs, call)}",
         files_root=os.path.commonpath(pictures),
     )
 
@@ -217,6 +218,16 @@ def _classes_beside(pairs: Sequence[Pair]) -> str:
     found = [shown_path(one) for one in paths if not _is_coco(one)]
     are = "is" if len(found) == 1 else "are"
     return f"; {first_names(found, 4)} {are} not read: classes of whole pictures, without boxes" if found else ""
+
+
+def _tables_beside(root: str, pairs: Sequence[Pair], call: Call) -> str:
+    """Say which tables beside annotations name the pictures too, with the commands that read them."""
+    places = [root, *(os.path.join(root, one) for one in folders_in(root)[:_MOST_FOLDERS])]
+    files = [os.fsencode(os.path.join(one, name)) for one in places for name in files_in(one)[:_MOST_FILES]]
+    folders = [*dict.fromkeys(pair.pictures for pair in pairs)]
+    own = call if call.command == "append" else call.apart("tables")
+    around = Around(form="images", call=own, notable=files, folders=folders, root=root, others=False)
+    return "".join(f"; {line}" for line in tables_of_pictures(around))
 
 
 def _refuse_unread(unread: Sequence[Pair], typed: str, call: Call) -> None:

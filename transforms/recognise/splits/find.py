@@ -22,7 +22,7 @@ from ...format.wording.hints import Add, Set
 from ...format.wording.printable import first_names, printable
 from ...inputs.contract.selection import HELD_RULE, FileSplits, Globs, shown_path, typed_path
 from ...inputs.contract.source import Recognised, SourceEntry
-from ...inputs.files.file_names import SPLITS, pictures_below
+from ...inputs.files.file_names import FORMATS, SPLITS, files_below, pictures_below
 from ...inputs.files.listing import beginning_of
 from ..evidence.hugging_face import Stated
 from ..evidence.names import (
@@ -65,14 +65,27 @@ def _by_pictures(seen: Seen, how: FileSplits) -> Found | None:
 
 
 def _splits_of_folders(root: str) -> list[str]:
-    """Return the splits that folders in a root have the names of, or else folders of pictures one level down."""
+    """Return the splits that folders in a root have the names of, or else folders of pictures one level down.
+
+    A folder that holds other files alone is none: `training` may be of models and settings.
+    """
     folders = _folders_of(root)
-    found = list(filter(None, map(split_of_folder, map(os.path.basename, folders))))
+    found = [split for one in folders if (split := split_of_folder(os.path.basename(one))) and not _is_of_others(one)]
     if found or len(folders) > MOST_FOLDERS:
         return found
     inner = [path for one in folders for path in _folders_of(one) if split_of_folder(os.path.basename(path))]
     there = [path for path in inner if next(pictures_below(os.fsencode(path)), None) is not None]
     return [split for path in there if (split := split_of_folder(os.path.basename(path)))]
+
+
+def _is_of_others(folder: str) -> bool:
+    """Return whether a folder holds files, all of which have suffixes that pictures do not have."""
+    ends = (os.path.splitext(one)[1].lower() for one in files_below(os.fsencode(folder)))
+    first = next(ends, b"")
+    return first not in _OF_PICTURES and all(end not in _OF_PICTURES for end in ends)
+
+
+_OF_PICTURES: Final = (b"", *map(os.fsencode, FORMATS["images"].suffixes))
 
 
 def _folders_of(root: str) -> list[str]:

@@ -58,6 +58,7 @@ _SEGMENTS: Final = "Segment Anything"
 _LABELME: Final = "labelme"
 _CVAT: Final = "CVAT without <meta>"
 _DARWIN: Final = "Darwin"
+_DATUMARO: Final = "Datumaro without a version"
 _MOST_FOLDERS: Final = 64
 
 
@@ -82,6 +83,7 @@ class _Form:
     each: bool = False
 
 
+_LABELS: Final = rb'"categories"\s*:\s*\{\s*"label"\s*:\s*\{\s*"labels"'
 _SHAPES: Final = rb'"shapes"[\s\S]*"imagePath"'
 _FORMS: Final = (
     _Form("annotations of CVAT for images", ("", "annotations"), r".+\.xml", rb"<annotations>\s*<(?:version|meta)\b",
@@ -94,6 +96,9 @@ _FORMS: Final = (
     _Form("annotations of LabelMe", ("", "images"), r".+\.json", _SHAPES, _LABELME, in_splits=True),
     _Form("annotations of Datumaro", ("annotations",), r".+\.json", rb'"dm_format_version"', "datumaro",
           boxes=rb'"type":"(?:bbox|polygon|polyline|mask)"', classes=rb'"type":"label"'),
+    _Form("annotations of Datumaro", ("annotations",), r".+\.json",
+          _LABELS + rb'[\s\S]*"type"\s*:\s*"(?:bbox|polygon)"', _DATUMARO),
+    _Form("annotations of Datumaro", ("annotations",), r".+\.json", _LABELS),
     _Form("annotations of Datumaro", ("annotations",), r".+\.datum"),
     _Form("annotations of Segment Anything", ("",), r".+\.json", rb'"(?:crop_box|stability_score)"', _SEGMENTS),
     _Form("annotations of the VGG Image Annotator", ("", "annotations"), r".+\.json", rb'"shape_attributes"'),
@@ -216,6 +221,25 @@ _TO_COCO: Final = {
         "for at, (_, some) in enumerate(rows) for it in some)]}, ensure_ascii=False).encode()) "
         "for split, rows in sets.items()]"
     ),
+    _DATUMARO: (  # of CVAT's exports, which have two media of each item, Datumaro refuses all
+        "import cmath, json, math, pathlib; root = pathlib.Path(ROOT); "
+        'sets = {path: json.loads(path.read_bytes()) for path in sorted(root.glob("annotations/*.json"))}; '
+        "file = lambda path, name: next((str(it) for it in [pathlib.Path(one, name) for one in "
+        '(f"images/{path.stem}", "images", "")] if (root / it).is_file()), name); '
+        'corners = lambda one: [complex(*it) for it in zip(one["points"][::2], one["points"][1::2])] '
+        'if one["type"] == "polygon" else [z + (z - m) * (cmath.rect(1, math.radians(float('
+        'one["attributes"].get("rotation", 0)))) - 1) for x, y, w, h in [one["bbox"]] '
+        "for m in [complex(x + w / 2, y + h / 2)] "
+        "for z in (complex(x, y), complex(x + w, y), complex(x + w, y + h), complex(x, y + h))]; "
+        '[(root / f"instances_{path.stem}.json").write_bytes(json.dumps({'
+        '"images": [{"id": at, "file_name": file(path, item["image"]["path"])} for at, item in enumerate(items)], '
+        '"categories": [{"id": at, "name": it["name"]} for at, it in enumerate(one["categories"]["label"]["labels"])], '
+        '"annotations": [{"id": n, "image_id": at, "category_id": label, '
+        '"bbox": [min(x), min(y), max(x) - min(x), max(y) - min(y)]} for n, (at, label, x, y) in enumerate('
+        '(at, it["label_id"], [z.real for z in corners(it)], [z.imag for z in corners(it)]) '
+        'for at, item in enumerate(items) for it in item["annotations"] if it["type"] in ("bbox", "polygon"))]}, '
+        'ensure_ascii=False).encode()) for path, one in sets.items() for items in [one["items"]]]'
+    ),
     _LABELME: (  # its paths may be of before the pictures were moved
         "import json, os, pathlib, re; root = pathlib.Path(ROOT); sets = {}; "
         '[sets.setdefault(place, []).extend([(os.path.relpath(picture, place), [it for it in one["shapes"] '
@@ -259,10 +283,13 @@ def _by_datumaro(root: str, importer: str, kind: str) -> tuple[str, str]:
     )
 
 
+_ROTATED: Final = re.compile(rb' rotation="|"rotation"\s*:\s*-?(?:[1-9]|0\.0*[1-9])')
+
+
 def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mapping[str, bytes], call: Call) -> str:
     has_boxes = any(re.search(form.boxes, head) for head in heads.values())
     has_classes = any(re.search(form.classes, head) for head in heads.values())
-    clip = [Set("schema.boxes", "clip")] if any(b' rotation="' in head for head in heads.values()) else []
+    clip = [Set("schema.boxes", "clip")] if any(map(_ROTATED.search, heads.values())) else []
     how = form.advice
     if form.importer not in ("", *_TO_COCO) and imported == root:
         kind = "classes" if has_classes and not has_boxes else "coco"
@@ -273,16 +300,17 @@ def _what_to_do(form: _Form, typed: str, imported: str, root: str, heads: Mappin
         write = Foreign("python", "-c", _TO_COCO[form.importer].replace("ROOT", _text(typed_path(root))))
         made, what = (
             typed,
-            "the boxes of rectangles and polygons " if form.importer in (_LABELME, _CVAT, _DARWIN) else "",
+            "the boxes of rectangles and polygons " if form.importer in (_LABELME, _CVAT, _DARWIN, _DATUMARO) else "",
         )
         if form.importer == _LABELME:
             inner = os.path.join(root, "images")
             made = os.path.join(typed, "images") if folders_of_splits(inner)[1:] else typed
         how = f"{what}in Python: {write} && {call.reading([made], *clip)}"
     by_folders = _in_splits_alone(root)
-    means = Set("input.layout", "split") if by_folders else Set("input.detect", "none")
+    flat = [Set("input.layout", "flat"), Set("input.splits", "none")]
+    means = [Set("input.layout", "split")] if by_folders else flat
     without = ", without the splits of their folders" if len(folders_of_splits(root)) > 2 and not by_folders else ""
-    alone = call.reading([typed], Set("input.format", "images"), means)
+    alone = call.reading([typed], Set("input.format", "images"), *means)
     also = "" if form.advice is _TABLE else f"; the pictures alone{without}: {alone}"  # masks are pictures too
     places = [one for one in folders_of_splits(root)[1:] if os.path.dirname(one) == root.rstrip("/")]
     if form.folders == ("ground_truth",) and len(places) > 1:
