@@ -431,9 +431,10 @@ def test_pictures_alone_are_those_of_folders_of_their_name_beside_folders_of_mas
         put({f"d/{split}/{one}/{n}.png": "" for one in ("labels", "panoptic") for n in range(count)})
     put({"d/testing/images/8.jpg": "", "d/demo.png": ""})
     stop = shardmill("convert", "d", "-o", "out")
-    found = re.search(r"to read the pictures alone: (.*)", stop.err)
+    found = re.search(r"to read the pictures alone \(without those in (.*?)\): (.*)", stop.err)
     assert found, stop.err
-    read = [word for word in shlex.split(found[1]) if word.startswith("d/")]
+    assert found[1] == "d, d/training/panoptic, d/validation/panoptic"
+    read = [word for word in shlex.split(found[2]) if word.startswith("d/")]
     assert read == ["d/testing/images", "d/training/images", "d/validation/images"]
 
 

@@ -165,3 +165,49 @@ def test_the_pictures_alone_of_a_set_of_datumaro_are_read_beside_a_line_of_their
     assert (done.code, counts_of("out")) == (0, {"train": 6}), done.err
     assert "d/annotations" in done.out.partition("Detected: ")[2]
     assert "image/class/label" not in open_dataset("out").to_arrow("train").column_names
+
+
+def test_a_command_for_a_table_says_which_pictures_beside_it_leaves_out(shardmill: Shardmill) -> None:
+    draw("d/train/a.png", "d/train/b.png", "d/test/c.png")
+    write("d/train_labels.csv", "id,label\na,0\nb,1\n")
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "to read its rows (without the pictures in d/test): shardmill" in screen.err
+    done = follow(shardmill, screen.err, "to read its rows")
+    assert (done.code, counts_of("out")) == (0, {"train": 2}), done.err
+
+
+def test_a_command_for_tables_of_all_pictures_leaves_none_out(shardmill: Shardmill) -> None:
+    draw("d/train/a.png", "d/train/b.png", "d/test/c.png")
+    write("d/train_labels.csv", "id,label\na,0\nb,1\n")
+    write("d/test_labels.csv", "id,label\nc,0\n")
+    assert "without the pictures" not in shardmill("convert", "d", "-o", "out").err
+
+
+def test_a_command_for_pictures_beside_masks_says_which_folders_it_leaves_out(shardmill: Shardmill) -> None:
+    draw(*(f"d/train/{part}/{n}.png" for part in ("image", "label") for n in range(3)))
+    draw("d/test/0.png", "d/test/0_predict.png")
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "to read the pictures alone (without those in d/test): " in screen.err
+    assert follow(shardmill, screen.err, "the pictures alone").code == 0
+    assert counts_of("out") == {"train": 3}
+
+
+def test_lists_of_one_name_that_is_of_texts_are_read_as_texts_by_one_command(shardmill: Shardmill) -> None:
+    words = ["Cafe", "[06]", '"Open', "Cafe", "NULL", "1,25"]
+    for split, count in (("train", 6), ("val", 3)):
+        draw(*(f"d/{split}/w_{n}.png" for n in range(count)))
+        write(f"d/{split}/gt.txt", "".join(f"w_{n}.png\t{word}\n" for n, word in enumerate(words[:count])))
+    screen = shardmill("convert", "d", "-o", "out", "--set", "input.format=images", "--set", "input.layout=split")
+    done = follow(shardmill, screen.out, "to read the lines")
+    assert (done.code, counts_of("out")) == (0, {"train": 6, "val": 3}), done.err
+    rows = open_dataset("out").to_arrow("train").to_pylist()
+    assert [row["text"] for row in rows] == words
+
+
+def test_lists_of_classes_that_hardly_come_again_in_one_split_are_of_classes(shardmill: Shardmill) -> None:
+    for split, count in (("train", 60), ("val", 20)):
+        draw(*(f"d/{split}/{n}.png" for n in range(count)))
+        write(f"d/{split}/labels.txt", "".join(f"{n}.png\tc{n % 20}\n" for n in range(count)))
+    screen = shardmill("convert", "d", "-o", "out", "--set", "input.format=images", "--set", "input.layout=split")
+    assert "d/train/labels.txt" in screen.out
+    assert '["image", "class"]' in screen.out

@@ -108,9 +108,11 @@ def lists_of_classes(around: Around) -> Iterator[str]:
         return
     notable = _lists_in(around)
     forms = defaultdict[_List, list[str]](list)
-    for path in notable[:MOST]:
-        if (found := _list_in(path, around)) is not None:
-            forms[found].append(typed_path(os.fsdecode(path)))
+    found = {path: one for path in notable[:MOST] if (one := _list_in(path, around)) is not None}
+    texts = {os.path.basename(path) for path, one in found.items() if one.sentences and _is_of_texts(path)}
+    for path, one in found.items():
+        form = _list_in(path, around, as_texts=True) or one if os.path.basename(path) in texts else one
+        forms[form].append(typed_path(os.fsdecode(path)))
     together = defaultdict[_List, list[str]](list)
     for form, lists in forms.items():
         together[replace(form, split=None) if form.split else form] += lists
@@ -263,8 +265,10 @@ def _names_of_numbers(lists: Sequence[str], sign: str, around: Around) -> tuple[
     return file, names if fits else []
 
 
-def _list_in(path: bytes, around: Around) -> _List | None:
+def _list_in(path: bytes, around: Around, *, as_texts: bool = False) -> _List | None:
     """Return how a list is read, None if its first cell, or that below it, is no picture that is there.
+
+    With `as_texts` its cells are texts, as those of another list of its name are.
 
     The numbers in a list of partitions are those of splits: `list_eval_partition.txt`.
     """
@@ -288,7 +292,7 @@ def _list_in(path: bytes, around: Around) -> _List | None:
             if place is not None:
                 folder, suffix = place
                 root = "" if folder == os.path.dirname(os.fsdecode(path)) else folder
-                sentences = _are_sentences([row[1] for row in rows[header:]], path)
+                sentences = as_texts or _are_sentences([row[1] for row in rows[header:]], path)
                 plain = plain and (sentences or any('"' in line for line in data))
                 texts = not all(row[1].isdecimal() for row in rows[header:])
                 numbers, boxes = _of_numbers([row[1:] for row in rows[header:]])
@@ -309,8 +313,11 @@ def _are_sentences(cells: Sequence[str], path: bytes) -> bool:
     """Return whether cells are texts and no classes: JSON, or hardly one comes again, or the list is named so."""
     if any(cell.startswith(("[{", "{")) for cell in cells):
         return True
-    named = _OF_TEXTS.intersection(re.split(rb"[\W_]+", os.path.basename(path).lower()))
-    return bool(named or len(cells) >= _FEWEST_TEXTS) and len({*cells}) > _SELDOM_AGAIN * len(cells)
+    return (_is_of_texts(path) or len(cells) >= _FEWEST_TEXTS) and len({*cells}) > _SELDOM_AGAIN * len(cells)
+
+
+def _is_of_texts(path: bytes) -> bool:
+    return not _OF_TEXTS.isdisjoint(re.split(rb"[\W_]+", os.path.basename(path).lower()))
 
 
 _OF_TEXTS: Final = frozenset({b"gt", b"caption", b"captions", b"transcripts", b"transcriptions", b"sentences"})

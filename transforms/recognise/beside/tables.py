@@ -110,7 +110,15 @@ def _tables(around: Around, notable: Sequence[bytes]) -> Iterator[str]:
         read = call.plain(_in_few_words(group, all_tables), *options)
         each = "" if not any(_names_one_again(one, column) for one in group) else ", a record for each row, so that a "
         each += "picture in several rows comes several times" if each else ""
+        each += _without_folders(row[header.index(column)], groups, around)
         yield f"{what}, and {are} not read; to read {its} rows{each}: {read}"
+
+
+def _without_folders(value: str, groups: Sequence[tuple[str, str, str, list[str]]], around: Around) -> str:
+    """Say in which folders of pictures beside those of tables no table names any."""
+    places = {root or os.path.dirname(one) for _, root, _, group in groups for one in group}
+    left = [one for one in map(typed_path, around.below) if one not in places]
+    return f" (without the pictures in {first_names(left, MOST)})" if left and "/" not in value else ""
 
 
 def _once_each(tables: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

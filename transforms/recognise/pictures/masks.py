@@ -23,7 +23,7 @@ from typing import Final
 from ...errors import UsageError
 from ...format.wording.hints import Set
 from ...format.wording.printable import first_names, printable, printable_path
-from ...inputs.contract.selection import Call, typed_path
+from ...inputs.contract.selection import Call, shown_path, typed_path
 from ...inputs.files.open_file import is_object
 from ...pictures.facts import ImageProblem
 from ...pictures.structure import READABLE_FORMATS, ImageCheck
@@ -80,7 +80,9 @@ def refuse_masks(below: Sequence[bytes], paths: Sequence[bytes], names_in: Names
     names = {other.parts[-1 - len(inner)] for other, _, _, inner in masks.values()}
     names = {one for one in names if _OF_PICTURES.fullmatch(_words(one))}
     others = [at for at, one in enumerate(parts) if at not in masks and words.isdisjoint(one)]
-    others = [at for at in others if names & {*parts[at]}] or others
+    read = [at for at in others if names & {*parts[at]}] or others
+    left = sorted({shown_path(paths[at]) for at in others if at not in read})
+    without, others = f" (without those in {first_names(left, _SHOWN)})" if left else "", read
     beside = [one for at, one in enumerate(parts) if at not in others]
     commands = " && ".join(
         _of_splits_whole([(parts[at], paths[at]) for at in others], beside, call)
@@ -92,7 +94,7 @@ def refuse_masks(below: Sequence[bytes], paths: Sequence[bytes], names_in: Names
     holds, is_ = ("holds", "it is no class") if len(masks) == 1 else ("hold", "they are no classes")
     raise UsageError(
         f"it is unclear what the folders mean: {shown} {holds} a file for each picture of other folders, as masks do "
-        f"({first}), so {is_}; to read the pictures alone: {commands}\n"
+        f"({first}), so {is_}; to read the pictures alone{without}: {commands}\n"
         f"or read both from a table, metadata.csv with the columns file_name and mask_file_name\n"
         f"or, where all are pictures with classes: {Set('input.layout', 'label')}"
     )
