@@ -74,15 +74,17 @@ _YES_OR_NO: Final = re.compile(
 """The name of a column in which 0 and 1 are no and yes."""
 
 _TOTALS: Final = (
-    "total", "totaal", "totale", "totals", "totalt", "subtotal", "subtotaal", "sub-total", "sous-total", "grand total",
-    "summe", "sum", "gesamt", "gesamtsumme", "zwischensumme", "insgesamt", "somme", "suma", "razem", "ogółem",
-    "łącznie", "soma", "summa", "celkem", "összesen", "toplam", "genel toplam", "ara toplam", "yhteensä", "итого",
-    "всего", "всього", "разом", "σύνολο", "γενικό σύνολο", "μερικό σύνολο", "ukupno", "skupaj", "samtals", "kokku",
-    "iš viso", "kopā", "общо", "укупно", "tổng", "tổng cộng", "סה\"כ", "المجموع", "合計", "小計", "総計",
-    "总计", "合计", "小计", "합계", "총계", "소계", "총합계",
+    "total", "totaal", "totale", "totals", "totalt", "subtotal", "subtotaal", "sub-total", "sous-total",
+    "grand total", "summe", "sum", "gesamt", "gesamtsumme", "zwischensumme", "insgesamt", "somme", "suma", "razem",
+    "ogółem", "łącznie", "soma", "summa", "celkem", "összesen", "toplam", "genel toplam", "ara toplam", "yhteensä",
+    "итого", "всего", "всього", "разом", "σύνολο", "γενικό σύνολο", "μερικό σύνολο", "ukupno", "skupaj", "samtals",
+    "kokku", "average", "avg", "mean", "moyenne", "média", "media", "promedio", "mittelwert", "durchschnitt",
+    "gemiddelde", "średnia", "průměr", "medel", "ortalama", "среднее", "平均", "平均値", "평균", "iš viso", "kopā",
+    "общо", "укупно", "tổng", "tổng cộng", "סה\"כ", "المجموع", "合計", "小計", "総計", "总计", "合计", "小计",
+    "합계", "총계", "소계", "총합계",
 )  # fmt: skip
 _TOTAL: Final = re.compile(rf"(?i)\W*(?:{'|'.join(_TOTALS)})\b")
-"""How a row begins that is the sum of those above it."""
+"""How a row begins that is the sum, or the average, of those above it."""
 
 _MOST_BEFORE_TOTAL: Final = 12
 _LAST_BYTES: Final = 4 << 20
@@ -413,6 +415,10 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     for name in dict.fromkeys((*looked.texts, *(name for name, _ in looked.numbers))):
         said = (f"schema.columns.{name}.", f'schema.columns."{name}".', f'column "{printable(name)}" stays text')
         if lines := [line for line in told if any(key in line for key in said)]:
+            found = _proposal(name, looked.texts.get(name, ()), looked) if _FIX in "".join(lines) else None
+            if found is not None:
+                yield from filter(None, [_with_codes(found, looked)])
+                continue
             comma = any(f"{key}decimal=," in line for line in lines for key in said)
             if comma or any("null_values=" in line for line in lines):
                 yield from filter(None, [_null_numbers_of_text(name, looked, comma=comma)])
@@ -427,12 +433,16 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
     yield from _of_nested(looked)
 
 
+_FIX: Final = "; fix "
+"""How a note proposes to change words in a file, where these may also be named as null."""
+
+
 def _with_codes(found: Proposal | None, looked: Looked) -> Proposal | None:
     """Return a proposal for numbers with those among them that mean null too: -999,0 beside a word for an error."""
     keys = {} if found is None else found.keys
-    if found is None or "strip" in keys or not ("decimal" in keys or keys.get("type") in ("int64", "float64")):
+    if found is None or not (keys.keys() & {"decimal", "strip"} or keys.get("type") in ("int64", "float64")):
         return found
-    more = _null_numbers_of_text(found.column, looked, comma=keys.get("decimal") == ",")
+    more = _null_numbers_of_text(found.column, looked, comma=keys.get("decimal") == ",", unit=keys.get("strip", ""))
     return found if more is None else found.plus(more)
 
 
@@ -464,7 +474,8 @@ def _of_nested(looked: Looked) -> Iterator[Proposal]:
 
 def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:
     counts = Counter(texts)
-    nulls = [word for word in counts if means_null(word)]
+    is_pair = {word.lower() for word in counts} in map(set, CLEAR_BOOLS)
+    nulls = [] if is_pair else [word for word in counts if means_null(word)]
     numbers = [word for word in counts if is_null_number(word)]
     if not any(map(_is_number, counts.keys() - {*numbers})):  # -99 among words
         nulls += [word for word in numbers if counts[word] > 1 or float(word.replace(",", ".")) in looked.codes]
@@ -473,6 +484,8 @@ def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | Non
     code = "[A-Z]{2,5}" if beside else "[A-Z]{2}"  # NA is Namibia among countries, a region beside NULL
     if all(re.fullmatch(code, word) for word in counts if word not in nulls):
         nulls = [word for word in nulls if word != "NA"]
+    if not any(map(str.isdigit, "".join(counts.keys() - {*nulls}))):  # none, mild and severe are classes
+        nulls = [word for word in nulls if word.lower() not in _NO_AMOUNT]
     values = [text for text in texts if text not in nulls]
     if len(values) < _FEWEST:
         return None
@@ -513,6 +526,9 @@ def _keys_of_both(values: Sequence[str]) -> dict[str, Any]:
     return {}
 
 
+_NO_AMOUNT: Final = ("none", "nil", "无")
+
+
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"\s*[+-]?[0-9][0-9.,]*\s*", text) is not None
 
@@ -520,6 +536,11 @@ def _is_number(text: str) -> bool:
 def _of_numbers(name: str, numbers: Sequence[float], looked: Looked) -> Proposal | None:
     """Return the keys for numbers that mean null, are times, or are no and yes: 0 and 1 beside these or by the name."""
     typed = looked.typed
+    if not typed and (count := sum(number != number for number in numbers)):
+        more = _of_numbers(name, [number for number in numbers if number == number], looked)
+        said = f"nan {_times(count)}, which is read as that number"
+        found = Proposal(name, {"null_values": ["nan", "NaN", "NAN"]}, f"{said}, and would be null")
+        return found if more is None else found.plus(more)
     of_text = None if typed else _yes_or_no(name, numbers) or _days(name, numbers)
     if found := of_text or (_epoch(name, numbers) if looked.casts else None):
         return found
@@ -575,13 +596,14 @@ def _yes_or_no(name: str, numbers: Sequence[float]) -> Proposal | None:
     return Proposal(name, _ONE_AND_ZERO, shown)
 
 
-def _null_numbers_of_text(name: str, looked: Looked, *, comma: bool) -> Proposal | None:
-    """Return the key for numbers that mean null among others that have a decimal `comma`, or words for null."""
+def _null_numbers_of_text(name: str, looked: Looked, *, comma: bool, unit: str = "") -> Proposal | None:
+    """Return the key for numbers that mean null among others that have a decimal `comma`, a unit, or words for null."""
     texts = looked.texts.get(name, ())
     values = [text for text in texts if not means_null(text)]
     if {*values} == {"0", "1"} and (both := _yes_or_no(name, [*map(int, values)])):
         return both
     plain = {text: text.replace(".", "").replace(",", ".") if comma else text for text in {*texts}}
+    plain = {text: one.replace(unit, "").strip() for text, one in plain.items()}
     found = {text: float(one) for text, one in plain.items() if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", one)}
     nulls = null_numbers([found[text] for text in texts if text in found], looked.codes)
     words = sorted(text for text, number in found.items() if number in nulls)

@@ -139,13 +139,16 @@ def test_files_of_a_data_logger_are_read_without_their_heads_by_the_command_on_t
 
 def test_the_log_of_a_web_server_is_read_by_the_line_of_python(shardmill: Shardmill) -> None:
     time = "[30/Mar/2025:01:50:01 +0100]"
-    put(access_log=f'::1 - - {time} "GET /a?q=niño HTTP/1.1" 200 12\n10.0.0.1 - ana {time} "-" 408 - "-" "curl"\n')
+    line = f'10.0.0.1 - ana {time} "-" 408 - "-" "curl"'
+    put(access_log=f'::1 - - {time} "GET /a?q=niño HTTP/1.1" 200 12\n{line}\ncut off\n')
     rows = rows_of_python(shardmill("convert", "access.log", "-o", "out"))
     at = dt.datetime(2025, 3, 30, 0, 50, 1, tzinfo=dt.UTC)
     assert [(row["host"], row["user"], row["time"], row["status"], row["bytes"], row["agent"]) for row in rows] == [
         ("::1", None, at, 200, 12, None),
         ("10.0.0.1", "ana", at, 408, None, "curl"),
+        (None, None, None, None, None, None),
     ]
+    assert [row["request"] for row in rows] == ["GET /a?q=niño HTTP/1.1", None, "cut off"], "no line is lost"
 
 
 @pytest.mark.parametrize("options", [[], ["--format", "csv"]], ids=["by its name", "as CSV"])

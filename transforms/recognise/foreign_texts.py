@@ -94,8 +94,9 @@ def told_of_text(
         return f"is a log in the W3C's extended form{apart}; to read it: {_of_w3c(fields, paths, call)}"
     if fields := next((line for line in lines if line.startswith(_OF_ZEEK)), b""):
         return f"is a log of Zeek; to read it: {_of_zeek(fields, paths, call)}"
-    if lines and all(map(_CLF.match, lines)):
-        return f"is the log of a web server (common or combined): in Python: {_of_clf(paths, call, pattern, splits)}"
+    if sum(map(bool, map(_CLF.match, lines))) > len(lines) / 2:
+        what = "is the log of a web server (common or combined; a line of another form is kept as a request)"
+        return f"{what}: in Python: {_of_clf(paths, call, pattern, splits)}"
     if any(map(_SQL.match, starts[:1])):
         return f"is a dump of a database (SQL), not a table{_of_sql(starts[0], paths[0], call)}"
     return ""
@@ -280,18 +281,23 @@ def _of_zeek(fields: bytes, paths: Sequence[str], call: Call) -> Command:
 
 
 def _of_clf(paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str]) -> Python:
-    """Return the call that converts each line: `-` is null, and the time has its offset."""
+    """Return the call that converts each line: `-` is null, and the time has its offset.
+
+    A line of another form is kept whole, as its request.
+    """
     words = "re.fullmatch({!r}, line.strip())".format(
         r'(\S+) (\S+) (.+?) \[(.+?)\] "(.*?)" (\d+) (\d+|-)(?: "(.*?)" "(.*?)")?'
     )
     values = "host, name, user, time, request, status, size, referrer, agent"
     row = (
-        "'host': host, 'user': user, 'time': datetime.datetime.strptime(time, "
-        "'%d/%b/%Y:%H:%M:%S %z').astimezone(datetime.timezone.utc), 'request': request, 'status': int(status), "
-        "'bytes': size and int(size), 'referrer': referrer, 'agent': agent"
+        "'host': host, 'user': user, 'time': time and datetime.datetime.strptime(time, "
+        "'%d/%b/%Y:%H:%M:%S %z').astimezone(datetime.timezone.utc), 'request': request, 'status': status and "
+        "int(status), 'bytes': size and int(size), 'referrer': referrer, 'agent': agent"
     )
-    groups = "[[None if one == '-' else one for one in found.groups()]]"
-    return _of_lines(row, f" if (found := {words}) for {values} in {groups}", paths, call, pattern, splits)
+    groups = f"(found.groups() if (found := {words}) else [None] * 4 + [line.strip()] + [None] * 4)"
+    return _of_lines(
+        row, f" for {values} in [[None if one == '-' else one for one in {groups}]]", paths, call, pattern, splits
+    )
 
 
 def _of_sql(first: bytes, path: str, call: Call) -> str:

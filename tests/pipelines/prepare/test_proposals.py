@@ -217,6 +217,9 @@ NULLS: dict[str, tuple[list[str], list[Any]]] = {
     "years": (["25", "-9", "61", "-8"], [25, None, 61, None]),
     "answer": (["1", "99", "5", "3"], [1, None, 5, 3]),
     "outside": (["8,5", "-999,0", "ERR", "-2,5"], [8.5, None, None, -2.5]),
+    "share": (["8%", "-999%", "3%", "25%"], [8.0, None, 3.0, 25.0]),
+    "hum": (["8.5", "NAN", "NAN", "9.5"], [8.5, None, None, 9.5]),
+    "bat": (["3,1", "chyba", "3,3", "2,9"], [3.1, None, 3.3, 2.9]),
     "smoker": (["ja", "-99", "nein", "ja"], [True, None, False, True]),
     "water": (["river", ".", ".a", "well"], ["river", None, None, "well"]),
     "day": (["14/01/2024", "N/D", "25/01/2024", "k. A."], [dt.date(2024, 1, 14), None, dt.date(2024, 1, 25), None]),
@@ -355,6 +358,11 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
         dt.datetime(2024, 1, 3, 20, 21, 41, 228465),
     ),
     "clf": (["03/Jan/2024:08:44:22 +0100", "04/Feb/2024:08:44:22 +0100"], CLF),
+    "和暦": (["令和7年1月3日", "平成元年12月31日", "2024年5月1日"], dt.date(2025, 1, 3)),
+    "时间": (["2024年3月1日 0时49分", "2024年3月1日 10时08分"], dt.datetime(2024, 3, 1, 0, 49)),
+    "在庫": (["\u25cb", "\u00d7"], True),
+    "有无": (["有", "无"], True),
+    "湿度": (["42\uff05", "38\uff05"], 42.0),
     "magyarul": (["2024.01.03.", "2024.12.31."], dt.date(2024, 1, 3)),
     "česky": (["3. 1. 2024", "31. 12. 2024"], dt.date(2024, 1, 3)),
     "yen": (["¥1,200", "¥12,000"], 1200),
@@ -458,6 +466,16 @@ def test_the_rows_of_totals_below_a_table_are_left_out_by_the_option_of_the_summ
     assert done.code == 0, done.err
     rows = open_dataset("out")["train"].to_arrow()[header.partition(",")[0]].to_pylist()
     assert [*map(str, rows)] == [*map(str, kept)]
+
+
+def test_none_beside_words_is_a_class_and_rows_of_averages_are_left_out(shardmill: Shardmill) -> None:
+    rows = [f"s{n},{('none', 'mild', 'severe')[n % 3]},{n}" for n in range(30)]
+    Path("a.csv").write_text("\n".join(["site,pain,n", *rows, "Average,,14.5", ""]))
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    command = shlex.split(screen.split("in one command: shardmill ")[1].splitlines()[0])
+    assert shardmill(*command).code == 0
+    dataset = open_dataset("out")
+    assert (len(dataset["train"]), dataset.labels["pain"]) == (30, ("mild", "none", "severe"))
 
 
 def test_a_name_that_begins_as_a_total_is_no_total(shardmill: Shardmill) -> None:

@@ -499,7 +499,7 @@ def _name_columns(
 def _refuse_twins(names: Sequence[str], file: str) -> None:
     seen: dict[str, int] = {}
     for i, name in enumerate(names, 1):
-        if name in seen and _number(name) is not None:
+        if name in seen and (_number(name) is not None or name in _NULL_NAMES):
             raise _looks_like_data(file, names, f"rename one of columns {seen[name]} and {i}")
         if name in seen:
             raise SourceError(

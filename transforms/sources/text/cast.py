@@ -602,7 +602,8 @@ _NULLS: Final = frozenset((
     "n/d", "n.d.", "s/d", "s.d.", "b.d.", "b/d", "k.a.", "k. a.", "k.a", "nc", "n/c", "ns/nr", "ns/nc", "n.v.t.",
     "nvt", "keine angabe", "weiß nicht", "keine daten", "sans réponse", "ne sait pas", "no sabe", "no contesta",
     "sin datos", "não sabe", "não informado", "recusou", "sem dados", "brak", "brak danych", "nie wiem", "nie dotyczy",
-    "odmowa", "onbekend", "geen antwoord", "don't know", "refused", "not available", "не знаю", "нет данных", "н/д",
+    "neuvedeno", "odmowa", "onbekend", "geen antwoord", "don't know", "refused", "not available", "не знаю",
+    "нет данных", "н/д",
     "н.д.", "н. д.", "δ/υ", "μ/δ", "veri yok", "uppgift saknas", "不明", "欠測", "欠損", "無回答", "未回答",
     "データなし", "无", "缺失",
     "不详", "暂无", "없음", "#div/0!", "#¡div/0!", "#nv", "#n/v", "#value!", "#¡valor!", "#valor!", "#wert!", "#ref!",
@@ -618,10 +619,10 @@ CLEAR_BOOLS: Final = (
     ("sì", "no"), ("sim", "não"), ("sim", "nao"), ("tak", "nie"), ("ja", "nee"), ("ja", "nej"), ("ja", "nei"),
     ("ano", "ne"), ("áno", "nie"), ("igen", "nem"), ("kyllä", "ei"), ("да", "нет"), ("wahr", "falsch"),
     ("vrai", "faux"), ("prawda", "fałsz"), ("はい", "いいえ"), ("済", "未"), ("有", "無"), ("是", "否"),
-    ("예", "아니오"), ("true", "false"),
-    ("예", "아니요"), ("on", "off"), ("evet", "hayır"), ("evet", "hayir"), ("ναι", "όχι"), ("ναι", "οχι"), ("да", "не"),
-    ("так", "ні"), ("da", "nu"), ("já", "nei"), ("jah", "ei"), ("jā", "nē"), ("taip", "ne"), ("כן", "לא"),
-    ("نعم", "لا"), ("ya", "tidak"), ("có", "không"), ("ใช่", "ไม่ใช่"),
+    ("예", "아니오"), ("true", "false"), ("예", "아니요"), ("on", "off"), ("有", "无"), ("○", "\u00d7"),
+    ("\u3007", "\u00d7"), ("✓", "✗"), ("evet", "hayır"), ("evet", "hayir"), ("ναι", "όχι"), ("ναι", "οχι"),
+    ("да", "не"), ("так", "ні"), ("da", "nu"), ("já", "nei"), ("jah", "ei"), ("jā", "nē"), ("taip", "ne"),
+    ("כן", "לא"), ("نعم", "لا"), ("ya", "tidak"), ("có", "không"), ("ใช่", "ไม่ใช่"),
 )  # fmt: skip
 """What means true and false, in lowercase, also in a column of which nothing is declared."""
 

@@ -392,6 +392,10 @@ def _moment(cell: Any, form: str) -> datetime | None:
 _HALVES: Final = {"AM": r"오전|午前|上午|πμ|π\.μ\.|a\. ?m\.", "PM": r"오후|午後|下午|μμ|μ\.μ\.|p\. ?m\."}
 """Words for the halves of a day, beside those that Python reads as `%p`."""
 
+_ERAS: Final = {"令和": 2018, "平成": 1988, "昭和": 1925}
+_ERA: Final = re.compile(f"({'|'.join(_ERAS)})([0-9]+|元)年")
+"""A year of a Japanese era, which begins behind that year."""
+
 _MONTHS: Final = (
     "january february march april may june july august september october november december",
     "januari februari maart april mei juni juli augustus september oktober november december",
@@ -436,10 +440,11 @@ def _months() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _in_english(cell: str, form: str) -> str:
-    """Return a cell with the month and the half of the day in English, and Z for UTC, as strptime reads them."""
+    """Return a cell as strptime reads it: months and halves of the day in English, Z for UTC, no Japanese era."""
     for half, words in _HALVES.items() if "%p" in form else ():
         cell = re.sub(words, half, cell)
     cell = re.sub("(UTC|GMT)$", "Z", cell) if "%z" in form else cell
+    cell = _ERA.sub(lambda era: f"{_ERAS[era[1]] + int(era[2].replace('元', '1'))}年", cell) if "年" in form else cell
     for names, part in zip(_months(), ("%B", "%b"), strict=True):
         for found in _LETTERS.finditer(cell) if part in form else ():
             plain = "".join(one for one in normalize("NFKD", found[0].lower()) if not combining(one))
@@ -452,7 +457,7 @@ def _in_english(cell: str, form: str) -> str:
 
 def _shape(form: str) -> str:
     """Return what all text looks like that Python reads in a form, as a regular expression; some other text too."""
-    parts = {"Y": r"\p{N}{4}"} | dict.fromkeys("dmyHIMSj", r"[ \p{N}]{1,3}")
+    parts = {"Y": r"(?:\p{N}{4}|\p{L}{2}(?:\p{N}{1,2}|元))"} | dict.fromkeys("dmyHIMSj", r"[ \p{N}]{1,3}")
     pieces = re.findall(r"%(.)|(\s+)|([^%\s]+)", form)
     made = (
         parts.get(part, ".*") if part else r"[\s\p{Z}\x1c-\x1f\x85]*" if gap else re.escape(sign)
@@ -501,7 +506,8 @@ _DAYS: Final = (
 )  # fmt: skip
 
 _TIMES: Final = (
-    "%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分", "%p %I:%M",
+    "%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分",
+    "%H时%M分%S秒", "%H时%M分", "%p %I:%M",
     "%p %I:%M:%S", "%Hh%M", "%I:%M%p",
 )  # fmt: skip
 _WHOLE: Final = (
@@ -627,7 +633,7 @@ def _is_unit(sign: str) -> bool:
     return sign in _UNIT_SIGNS or sign.rstrip("²³").isalpha() or (len(sign) == 1 and category(sign) == "Sc")
 
 
-_UNIT_SIGNS: Final = "%°℃℉/\\;"
+_UNIT_SIGNS: Final = "%\uff05°℃℉/\\;"
 
 
 def forms_together(cells: Sequence[str], feature: Feature) -> dict[str, int]:
