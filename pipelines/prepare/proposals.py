@@ -539,8 +539,8 @@ def _of_numbers(name: str, numbers: Sequence[float], looked: Looked) -> Proposal
     if not typed and (count := sum(number != number for number in numbers)):
         more = _of_numbers(name, [number for number in numbers if number == number], looked)
         said = f"nan {_times(count)}, which is read as that number"
-        found = Proposal(name, {"null_values": ["nan", "NaN", "NAN"]}, f"{said}, and would be null")
-        return found if more is None else found.plus(more)
+        nan = Proposal(name, {"null_values": ["nan", "NaN", "NAN"]}, f"{said}, and would be null")
+        return nan if more is None else nan.plus(more)
     of_text = None if typed else _yes_or_no(name, numbers) or _days(name, numbers)
     if found := of_text or (_epoch(name, numbers) if looked.casts else None):
         return found

@@ -294,10 +294,9 @@ def _of_clf(paths: Sequence[str], call: Call, pattern: str, splits: Sequence[str
         "'%d/%b/%Y:%H:%M:%S %z').astimezone(datetime.timezone.utc), 'request': request, 'status': status and "
         "int(status), 'bytes': size and int(size), 'referrer': referrer, 'agent': agent"
     )
-    groups = f"(found.groups() if (found := {words}) else [None] * 4 + [line.strip()] + [None] * 4)"
-    return _of_lines(
-        row, f" for {values} in [[None if one == '-' else one for one in {groups}]]", paths, call, pattern, splits
-    )
+    groups = "(found.groups() if found else [None] * 4 + [line.strip()] + [None] * 4)"
+    every = f" for found in [{words}] for {values} in [[None if one == '-' else one for one in {groups}]]"
+    return _of_lines(row, every, paths, call, pattern, splits)
 
 
 def _of_sql(first: bytes, path: str, call: Call) -> str:
