@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, islice
@@ -416,7 +416,7 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
         said = (f"schema.columns.{name}.", f'schema.columns."{name}".', f'column "{printable(name)}" stays text')
         if lines := [line for line in told if any(key in line for key in said)]:
             found = _proposal(name, looked.texts.get(name, ()), looked) if _FIX in "".join(lines) else None
-            if found is not None:
+            if found is not None and _reads_all(found, lines, looked):
                 yield from filter(None, [_with_codes(found, looked)])
                 continue
             comma = any(f"{key}decimal=," in line for line in lines for key in said)
@@ -435,6 +435,21 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
 
 _FIX: Final = "; fix "
 """How a note proposes to change words in a file, where these may also be named as null."""
+
+
+def _reads_all(found: Proposal, lines: Iterable[str], looked: Looked) -> bool:
+    """Return whether a proposal reads its column as something else than text, with the words null that lines name.
+
+    A word that no row has that was looked at is further down.
+    """
+    words = {word for line in lines for word in _WORDS.findall(line)}
+    own, seen = {*looked.texts.get(found.column, ())}, {*chain.from_iterable(looked.texts.values())}
+    nulls = {*found.keys.get("null_values", ())}
+    return words & own <= nulls and words <= seen and bool(found.keys.keys() - {"null_values"})
+
+
+_WORDS: Final = re.compile(r'(?:fix|but|\),) "([^"]*)" \(')
+"""Words in a note that are no numbers, each with its place."""
 
 
 def _with_codes(found: Proposal | None, looked: Looked) -> Proposal | None:
@@ -659,7 +674,8 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
     if casts and all(value[:1] in ("{", "[") for value in values) and (items := look_of(values)):
         return {"as": "list"}, f"{seen} lists of {items}"
     few = len(different) <= _MOST_CLASSES and len(values) >= _ROWS_OF_A_CLASS * len(different) and len(different) > 1
-    if few and max(map(len, different)) <= _LONGEST_CLASS and not _has_codes(values):
+    is_json = any(value.startswith("{") for value in different)
+    if few and max(map(len, different)) <= _LONGEST_CLASS and not _has_codes(values) and not is_json:
         names = ", ".join(printable(one) for one, _ in different.most_common(_SHOWN))
         rest = f" and {more(len(different) - _SHOWN, 'class')}" if len(different) > _SHOWN else ""
         return {"label": True}, f"{len(different):,} different values in {len(values):,}: {names}{rest}"

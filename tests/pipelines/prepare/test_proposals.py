@@ -110,6 +110,7 @@ def test_the_line_names_the_first_value_its_row_and_how_many_are_alike(shardmill
         ["10.0.0.1", "10.0.0.2"],
         ["3-day", "5-day"],
         ["0:0", "1:0", "0:9"],
+        ["{}", '{"lang": "en"}'],
     ],
     ids=[
         "names",
@@ -126,6 +127,7 @@ def test_the_line_names_the_first_value_its_row_and_how_many_are_alike(shardmill
         "hosts",
         "durations",
         "exit codes",
+        "objects",
     ],
 )
 def test_text_that_is_none_of_these_has_no_proposal(values: list[str], shardmill: Shardmill) -> None:
@@ -220,6 +222,7 @@ NULLS: dict[str, tuple[list[str], list[Any]]] = {
     "share": (["8%", "-999%", "3%", "25%"], [8.0, None, 3.0, 25.0]),
     "hum": (["8.5", "NAN", "NAN", "9.5"], [8.5, None, None, 9.5]),
     "bat": (["3,1", "chyba", "3,3", "2,9"], [3.1, None, 3.3, 2.9]),
+    "fizet": (["igen", "nincs adat", "nem", "igen"], [True, None, False, True]),
     "smoker": (["ja", "-99", "nein", "ja"], [True, None, False, True]),
     "water": (["river", ".", ".a", "well"], ["river", None, None, "well"]),
     "day": (["14/01/2024", "N/D", "25/01/2024", "k. A."], [dt.date(2024, 1, 14), None, dt.date(2024, 1, 25), None]),
@@ -365,6 +368,8 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "湿度": (["42\uff05", "38\uff05"], 42.0),
     "magyarul": (["2024.01.03.", "2024.12.31."], dt.date(2024, 1, 3)),
     "česky": (["3. 1. 2024", "31. 12. 2024"], dt.date(2024, 1, 3)),
+    "minus": (["\u22123,5", "2,25"], -3.5),
+    "minus and point": (["\u22123.5", "2.25"], -3.5),
     "yen": (["¥1,200", "¥12,000"], 1200),
     "celsius": (["-0.7℃", "16.4℃"], -0.7),
     "pieces": (["8個", "12個"], 8),
@@ -466,6 +471,18 @@ def test_the_rows_of_totals_below_a_table_are_left_out_by_the_option_of_the_summ
     assert done.code == 0, done.err
     rows = open_dataset("out")["train"].to_arrow()[header.partition(",")[0]].to_pylist()
     assert [*map(str, rows)] == [*map(str, kept)]
+
+
+@pytest.mark.parametrize(("cells", "first"), [([",3990", "1,25", "-,5"], 0.399), (["1.270", "341", "1.234.567"], 1270)])
+def test_numbers_with_signs_of_the_country_alone_are_read_by_the_options_of_their_note(
+    cells: list[str], first: float, shardmill: Shardmill
+) -> None:
+    write("csv", {"n": cells})
+    screen = shardmill("convert", "a.csv", "-o", "out").out
+    options = shlex.split(re.findall(r"unless it is declared; (.*)", screen)[0])
+    assert shardmill("convert", "a.csv", "-o", "out", "--overwrite", *options).code == 0
+    found = open_dataset("out")["train"].to_arrow()["n"].to_pylist()[0]
+    assert (found, type(found)) == (pytest.approx(first), type(first))
 
 
 def test_none_beside_words_is_a_class_and_rows_of_averages_are_left_out(shardmill: Shardmill) -> None:

@@ -44,7 +44,7 @@ def test_numbers_with_a_decimal_comma_groups_and_signs_around_them() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cell", ["1.5", "1.23.456", "12.34,5", "1,2,3", "1234.567", "", "€", "1,", ",5", "1 234", "x"])
+@pytest.mark.parametrize("cell", ["1.5", "1.23.456", "12.34,5", "1,2,3", "1234.567", "", "€", "1,", ",", "1 234", "x"])
 def test_what_is_not_written_so_is_a_reject_and_no_other_number(cell: str) -> None:
     assert read(GERMAN, "1,5", cell, "2,5") == [1.5, "BAD_TYPE", 2.5]
 
@@ -69,7 +69,8 @@ def test_every_integer_comes_back_from_its_groups(value: int, sign: str) -> None
 
 MONEY = [
     ("-$268.75", -268.75), ("$-268.75", -268.75), ("$268.75", 268.75), ("- $ 268.75", -268.75), ("+$1", 1.0),
-    ("268.75 $", 268.75), ("-268.75$", -268.75), ("$0.00", 0.0), (" -$ .5 ", -0.5), ("-$inf", float("-inf")),
+    ("268.75 $", 268.75), ("\u2212$5", -5.0),
+    ("-268.75$", -268.75), ("$0.00", 0.0), (" -$ .5 ", -0.5), ("-$inf", float("-inf")),
 ]  # fmt: skip
 
 
@@ -93,7 +94,6 @@ UNCLEAR = [
     "--$5",
     "-$-5",
     "$-$-5",
-    "\u2212$5",
     "(-5)",
     "(5",
     "5)",

@@ -126,10 +126,13 @@ def _once_each(tables: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
     Those that state splits are read, if they have all rows of that one; else that one alone is.
     """
-    if any(os.path.getsize(one) > _MOST_COMPARED for one in tables):
+    folders = {os.path.dirname(one) for one in tables}  # a.jpg is another picture in another one
+    if len(folders) > 1 or any(os.path.getsize(one) > _MOST_COMPARED for one in tables):
         return tables, ()
     rows = {one: {*map(bytes.rstrip, Path(one).read_bytes().splitlines())} for one in tables}
-    for whole in sorted(tables, key=lambda one: (bool(split_in_words(_stem(one))), -len(rows[one]))):
+    for whole in sorted(tables, key=lambda one: -len(rows[one])):
+        if split_in_words(_stem(whole)):  # of pictures of its own
+            continue
         parts = [one for one in tables if one != whole]
         inner = set().union(*(rows[one] for one in parts))
         if parts and inner <= rows[whole]:

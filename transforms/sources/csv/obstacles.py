@@ -36,9 +36,10 @@ from ..text.cell_lists import look_of
 from .dialect import CR, LF, Dialect
 
 _DECIMAL: Final = (
-    r"^[+-]?(([0-9]+|[0-9]{1,3}([.][0-9]{3})+),[0-9]+([eE][+-]?[0-9]+)?|[1-9][0-9]{0,2}([.][0-9]{3}){2,})$"
+    r"^[+-]?(([0-9]*|[0-9]{1,3}([.][0-9]{3})+),[0-9]+([eE][+-]?[0-9]+)?|[1-9][0-9]{0,2}([.][0-9]{3}){2,})$"
 )
 _THOUSANDS: Final = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+([.][0-9]+)?$"
+_WHOLE: Final = r"^[+-]?([0-9]+|[1-9][0-9]{0,2}([.][0-9]{3})+)$"
 _DOTS: Final = r"[.].*[.,]"
 
 _LOOKED_AT: Final = 256
@@ -164,6 +165,8 @@ def find_obstacles(cells: pa.Array, place: Callable[[int], str]) -> tuple[npt.ND
     commas = _commas(odd.filter(array_of(comma)), lambda row: place(int(rows[comma][row])))
     if commas is not None and commas.thousands:
         commas = replace(commas, whole=not _count(_match(cells, r"(?i)^[^a-z]*[.]|nan|inf|[0-9]e[0-9+-]")))
+    elif commas is not None and commas.dots:
+        commas = replace(commas, whole=len(cells) - cells.null_count - len(others) == _count(_match(cells, _WHOLE)))
     return rows, Obstacles(
         {word.decode(): place(int(row)) for word, row in firsts.items()},
         commas,
@@ -221,7 +224,7 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], nulls
     for name, one, commas in found[:_SHOWN]:
         options.append(set_column(name, sign, ","))
         options += [set_column(name, "thousands", ".")] if sign == "decimal" and commas.dots else []
-        options += [set_column(name, "type", "int64")] if sign == "thousands" and commas.whole else []
+        options += [set_column(name, "type", "int64")] if commas.whole else []
         options += nulls.options([(name, one.words)])
     first = f"fix {typos} in the file, then " if typos else ""
     more = "; the other columns alike" if len(found) > _SHOWN else ""

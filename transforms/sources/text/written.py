@@ -58,6 +58,7 @@ _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
 _ONLY_PYTHON: Final = ("%f", "%z")
 """Parts of a format that Arrow's strptime does not read, or reads and forgets."""
 
+_MINUS: Final = "\u2212"
 _SIGNS: Final = "+-\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0b\uff0d()"
 """What may say whether a number is less than zero."""
 
@@ -193,7 +194,7 @@ class Written(ColumnStep):
     def _signed(self, text: pa.Array) -> pa.Array:
         if not self._is_number:
             return text
-        around = self._around
+        around, text = self._around, pc.replace_substring(text, _MINUS, "-")
         if isinstance(self.strip, str):
             text = pc.replace_substring_regex(text, rf"(?s)^{around}([+-]?){around}(.*?){around}$", r"\1\2")
         if self.brackets:
@@ -246,7 +247,7 @@ class Written(ColumnStep):
     def _form(self) -> str:
         """Return what a number looks like, as a regular expression: with all its groups, or with none."""
         point = rf"({re.escape(self.decimal)}[0-9]+)?"
-        plain = rf"[+-]?[0-9]+{point}([eE][+-]?[0-9]+)?"
+        plain = rf"[+-]?([0-9]+{point}|{re.escape(self.decimal)}[0-9]+)([eE][+-]?[0-9]+)?"
         if not self.thousands:
             return rf"^{plain}$"
         return rf"^{plain}$|^[+-]?[0-9]{{1,3}}({re.escape(self.thousands)}[0-9]{{3}})+{point}$"
@@ -593,7 +594,7 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
     if pa.types.is_date(target) or pa.types.is_timestamp(target) or pa.types.is_time(target):
         yield from (Written(name, rule, formats=(form,)) for form in (_forms_of(cells[0], target) if cells else ()))
     elif pa.types.is_integer(target) or pa.types.is_floating(target):
-        around = [found for cell in cells if (found := _AROUND.fullmatch(cell.strip()))]
+        around = [found for cell in cells if (found := _AROUND.fullmatch(cell.strip().replace(_MINUS, "-")))]
         signs = [*dict.fromkeys(sign for one in around for sign in _SIGN.findall(f"{one[1]} {one[2]}"))]
         in_brackets = sum("(" in one[1] for one in around)
         brackets = 0 < in_brackets < len(cells)  # if all are, they are notes: (1), (2)
@@ -604,7 +605,7 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
         unit = end if len(signs) > 1 or end.endswith(".") else ""
         if _IN_A_NAME.search(unit):  # of `1a.png`
             return
-        strip = unit or gap.join(signs) or any(cell != cell.strip() for cell in cells)
+        strip = unit or gap.join(signs) or any(cell != cell.strip() or _MINUS in cell for cell in cells)
         if len(signs) <= _MOST_UNITS and all(map(_is_unit, signs)):
             ways = (Written(name, rule, strip, *both, brackets=brackets) for both in _BOTH)
             yield from (way for way in ways if not way._parts_of_numbers)
