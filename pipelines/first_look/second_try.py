@@ -79,7 +79,12 @@ class Typed:
         call = Call("convert", typed_path(config.output.path), given, self.writes, has_written=written and self.writes)
         like = [] if self.like is None else [Add("--like", self.like)]
         most = [Add("--max-rejects", keys["max_rejects"])] if "max_rejects" in keys else []
-        sets = [Set(key, value) for key, value in keys.items() if key != "max_rejects"]
+        of_splits = keys.get("split.column", "")  # whose words are no classes
+        sets = [
+            Set(key, value)
+            for key, value in keys.items()
+            if key != "max_rejects" and not (key.endswith(".label") and _column_of(key) == of_splits != "")
+        ]
         return str(call.reading(self.sources, *like, *most, *sets))
 
 
@@ -95,7 +100,7 @@ _KEYS_OF_FILES: Final = frozenset((
 ))  # fmt: skip
 """Keys that change which cells a file has: what is said of its columns without them is said of others."""
 
-_OF_ROWS: Final = frozenset(("input.null_values", "input.where", "max_rejects"))
+_OF_ROWS: Final = frozenset(("input.null_values", "input.where", "max_rejects", "split.column", "split.names"))
 _PLACEHOLDERS: Final = re.compile(r"ENCODING|SIGN|FORM|NAME|N|\[a, b, \.\.\.\]")
 _UNLESS: Final = re.compile(
     r"(?:if (?:it is (?:not|data)|the first line(?:s are| is) data)|to declare it|say which it is)[^;]*\Z"

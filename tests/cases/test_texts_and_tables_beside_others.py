@@ -608,3 +608,32 @@ def test_rows_that_end_with_another_sign_are_cut_at_commas_and_lose_it(shardmill
     command = stop.err.split("in one command: shardmill ")[1]
     assert shardmill(*shlex.split(command)).code == 0
     assert open_dataset("out")["train"].to_arrow()["column_2"].to_pylist()[:3] == pytest.approx([0.0, 0.1, 0.2])
+
+
+def test_pictures_whose_names_begin_as_cameras_write_them_are_read(shardmill: Shardmill) -> None:
+    put({f"d/{name}/_DSC000{n}.JPG": "" for name in ("cat", "dog") for n in range(2)} | {"d/cat/_list.txt": "x"})
+    for path in ("d/cat/_DSC0000.JPG", "d/cat/_DSC0001.JPG", "d/dog/_DSC0000.JPG", "d/dog/_DSC0001.JPG"):
+        Image.new("RGB", (4, 3)).save(path)
+    screen = shardmill("convert", "d", "-o", "out")
+    assert (screen.code, len(open_dataset("out")["train"])) == (0, 4), screen.err
+    assert "Left out: 1 hidden file" in screen.out
+
+
+def test_rows_of_a_packed_file_that_are_in_another_are_told(shardmill: Shardmill) -> None:
+    rows = [f'{{"id": "row-{n:05}", "text": "a message of some length {n}"}}\n' for n in range(40)]
+    Path("d").mkdir()
+    for name, some in (("all", rows), ("ready", rows[:20])):
+        Path(f"d/{name}.jsonl.gz").write_bytes(gzip.compress("".join(some).encode()))
+    screen = shardmill("convert", "d", "-o", "out")
+    assert "the first rows of d/ready.jsonl.gz are in d/all.jsonl.gz too, so that rows may come twice" in screen.out
+
+
+def test_the_command_of_a_first_screen_keeps_the_column_of_splits(shardmill: Shardmill) -> None:
+    rows = [{"id": str(n), "partition": ("train", "dev", "test")[n % 3], "text": f"t {n}"} for n in range(30)]
+    put({"a.jsonl": "".join(f"{json.dumps(row)}\n" for row in rows)})
+    screen = shardmill("convert", "a.jsonl", "-o", "out")
+    command = shlex.split(screen.out.split("in one command: shardmill ")[1].splitlines()[0])
+    assert "schema.columns.partition.label=true" not in command
+    assert shardmill(*command).code == 0
+    dataset = open_dataset("out")
+    assert {split: len(dataset[split]) for split in dataset.splits} == {"dev": 10, "test": 10, "train": 10}

@@ -152,7 +152,7 @@ def test_a_list_of_pictures_is_named_images() -> None:
 
 
 def test_pictures_that_no_row_names_are_counted_and_named(shardmill: Shardmill) -> None:
-    pictures("d/0.png", "d/1.png", "d/deep/2.png", "d/_hidden.png")
+    pictures("d/0.png", "d/1.png", "d/deep/2.png", "d/.hidden.png")
     table("d/metadata.jsonl", [{"file_name": ".//0.png"}, {"file_name": "0.png"}])
     for more in (["--dry-run"], []):
         screen = shardmill("convert", "d", "-o", "out", *more)

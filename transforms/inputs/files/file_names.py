@@ -71,11 +71,19 @@ _OTHER_NAMES: Final = frozenset(
 def why_skipped(name: bytes) -> str | None:
     """Return why a file or folder of this name is skipped wherever it is, or None.
 
+    Cameras begin names of pictures with `_`, as programs do those of their own files.
+
     >>> why_skipped(b".DS_Store"), why_skipped(b"Thumbs.db"), why_skipped(b"@eaDir"), why_skipped(b"README.txt")
     ('hidden', 'junk', '@eaDir', None)
+    >>> why_skipped(b"_SUCCESS"), why_skipped(b"_DSC0042.JPG"), why_skipped(b"._a.jpg")
+    ('hidden', None, 'hidden')
     """
     found = _JUNK.get(name.lower())
-    return found or ("hidden" if name.startswith((b".", b"_")) else None)
+    hidden = name.startswith(b".") or (name.startswith(b"_") and not name.lower().endswith(_PICTURES))
+    return found or ("hidden" if hidden else None)
+
+
+_PICTURES: Final = (b".jpg", b".jpeg", b".png", b".gif", b".webp", b".bmp", b".tif", b".tiff")
 
 
 def is_of_roboflow(path: bytes) -> bool:

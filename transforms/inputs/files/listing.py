@@ -380,7 +380,7 @@ def _names_in(folder: bytes, name: str) -> tuple[list[bytes], dict[bytes, list[b
     try:
         with os.scandir(folder) as scan:
             for entry in scan:
-                if (one := entry.name).startswith((b".", b"_")):
+                if (one := entry.name).startswith((b".", b"_")) and why_skipped(one) is not None:
                     continue
                 if not entry.is_dir(follow_symlinks=False):
                     if not entry.is_symlink() or not _is_folder(entry):

@@ -30,7 +30,7 @@ from ...format.wording.hints import Foreign, Set
 from ...format.wording.printable import first_names, printable
 from ...inputs.contract.selection import typed_path
 from ...inputs.contract.source import SourceEntry
-from ...inputs.files.listing import beginning_of
+from ...inputs.files.listing import beginning_of, unpacked
 from ...inputs.files.open_file import is_object, open_file, open_listed, read_at
 from ..splits.seen import Seen
 
@@ -175,7 +175,7 @@ def _parts_of_others(entries: Sequence[SourceEntry]) -> Iterator[tuple[str, str]
     """
     if not 1 < len(entries) <= _FEW or any(is_object(entry.path) for entry in entries):
         return
-    heads = [beginning_of(entry.path, _HEAD_OF_ROWS) for entry in entries]
+    heads = [unpacked(beginning_of(entry.path, _HEAD_OF_ROWS), _HEAD_OF_ROWS) for entry in entries]
     lines = [[] if b"\0" in head else head.split(b"\n") for head in heads]
     sets = [set(some) for some in lines]
     for (number, one), (at, other) in permutations(enumerate(entries), 2):
