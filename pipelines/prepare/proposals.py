@@ -482,7 +482,8 @@ def _of_nested(looked: Looked) -> Iterator[Proposal]:
         count, item = sum(one.null_count for one in items), item_for_null(items[0].type)
         is_number = pa.types.is_integer(items[0].type) or pa.types.is_floating(items[0].type)
         if count and item is not None:
-            yield Proposal(name, {"null_item": item}, f"{counted(count, 'null')} in its lists, where records hold none")
+            said = f"{counted(count, 'null')} in its lists, where records hold none; each becomes {item}"
+            yield Proposal(name, {"null_item": item}, said)
         elif looked.casts and is_number and len(lengths) == 1 < length and total >= _FEWEST * length:
             yield Proposal(name, {"length": length}, f"{length} items in each of its lists")
 

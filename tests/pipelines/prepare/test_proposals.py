@@ -366,6 +366,8 @@ LANGUAGES: dict[str, tuple[list[str], Any]] = {
     "在庫": (["\u25cb", "\u00d7"], True),
     "有无": (["有", "无"], True),
     "湿度": (["42\uff05", "38\uff05"], 42.0),
+    "data emiterii": (["3 iulie 2024", "22 ianuarie 2024"], dt.date(2024, 7, 3)),
+    "päivä": (["3. heinäkuuta 2024", "22. tammikuuta 2024"], dt.date(2024, 7, 3)),
     "magyarul": (["2024.01.03.", "2024.12.31."], dt.date(2024, 1, 3)),
     "česky": (["3. 1. 2024", "31. 12. 2024"], dt.date(2024, 1, 3)),
     "minus": (["\u22123,5", "2,25"], -3.5),

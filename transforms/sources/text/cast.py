@@ -605,7 +605,7 @@ _NULLS: Final = frozenset((
     "neuvedeno", "odmowa", "onbekend", "geen antwoord", "don't know", "refused", "not available", "не знаю",
     "нет данных", "н/д",
     "н.д.", "н. д.", "δ/υ", "μ/δ", "veri yok", "uppgift saknas",
-    "vet ej", "nincs adat", "nincs", "нет ответа", "отказ", "ei tietoa", "nu știu", "해당없음", "미응답",
+    "vet ej", "nincs adat", "nincs", "нет ответа", "отказ", "ei tietoa", "nu știu", "lipsă", "해당없음", "미응답",
     "不明", "欠測", "欠損", "無回答", "未回答",
     "データなし", "无", "缺失",
     "不详", "暂无", "없음", "#div/0!", "#¡div/0!", "#nv", "#n/v", "#value!", "#¡valor!", "#valor!", "#wert!", "#ref!",

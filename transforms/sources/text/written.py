@@ -419,6 +419,9 @@ _MONTHS: Final = (
     "januar februar marcius aprilis majus junius julius augusztus szeptember oktober november december",
     "ledna unora brezna dubna kvetna cervna cervence srpna zari rijna listopadu prosince",
     "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
+    "ianuarie februarie martie aprilie mai iunie iulie august septembrie octombrie noiembrie decembrie",
+    "tammikuuta helmikuuta maaliskuuta huhtikuuta toukokuuta kesakuuta heinakuuta elokuuta syyskuuta lokakuuta "
+    "marraskuuta joulukuuta",
     "ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik",
 )  # fmt: skip
 """Names of months in lowercase without accents; their beginnings are read as short names."""
