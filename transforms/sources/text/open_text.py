@@ -325,7 +325,7 @@ def likely_encoding(text: bytes) -> str:
         return "cp1253"
     if any(map(_NO_HEBREW.search, runs)) and sum(map(bool, map(_RUSSIAN.fullmatch, runs))) > _MOST_OF * len(runs):
         return "cp1251"
-    if _TURKISH.search(text) and not _NO_TURKISH.search(text):
+    if _TURKISH.search(text) and _BESIDE_TURKISH.search(text) and not _NO_TURKISH.search(text):
         return "cp1254"
     czech = _CZECH_WORDS.search(text) or (_CARONS.search(text) and _CZECH.search(text))
     hungarian = _HUNGARIAN.search(text) and _UMLAUTS.search(text) and not _NO_HUNGARIAN.search(text)
@@ -357,8 +357,10 @@ _MOST_OF: Final = 0.6
 
 _POLISH: Final = re.compile(rb"[A-Za-z\xc0-\xff][\xb3\xb9\xbf\x9f\xa3\xa5\xaf\x9c][a-z\xe6\xea\xf1\xf3]")
 _ROMANIAN: Final = re.compile(rb"[a-z\xe3\xe2\xee][\xba\xfe][a-z\xe3]|[\xaa\xde][a-z][a-z\xe3]+")
-_TURKISH: Final = re.compile(rb"(?s)(?=.*[\xfd\xdd\xe7\xfc\xc7\xdc]).*[\xd0\xdd\xde\xf0\xfd\xfe]")
+_TURKISH: Final = re.compile(rb"[\xd0\xdd\xde\xf0\xfd\xfe]")
 """Letters of Turkish that cp1252 has as those of Icelandic."""
+
+_BESIDE_TURKISH: Final = re.compile(rb"[\xfd\xdd\xe7\xfc\xc7\xdc]")
 
 _NO_TURKISH: Final = re.compile(
     rb"[\xc1\xc9\xcd\xd3\xda\xc6\xe1\xe9\xed\xf3\xfa\xe6\xba\xe3\xf5\xf8\xe5\xe4\xe8\xec\xf9\x9a\x9e]"
