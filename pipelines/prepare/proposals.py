@@ -29,6 +29,7 @@ from ...transforms.format.wording.printable import counted, first_names, more, p
 from ...transforms.inputs.contract.source import Source, Survey
 from ...transforms.inputs.contract.tasks import Plan, batches_of, first_pieces
 from ...transforms.inputs.files.file_names import SPLITS
+from ...transforms.recipe.source import RecipeSource
 from ...transforms.recipe.step import as_text
 from ...transforms.sources.csv.header import CsvPiece
 from ...transforms.sources.text.cast import (
@@ -270,7 +271,7 @@ def lines_of_proposals(
     for at in [at for at, one in enumerate(proposed) if one.has_no_zone][:1]:
         said = f"{proposed[at].evidence} (of no time zone; the key timezone, such as Europe/Berlin, gives one)"
         proposed[at] = replace(proposed[at], evidence=said)
-    steps = getattr(getattr(source, "recipe", None), "steps", ())
+    steps = source.recipe.steps if isinstance(source, RecipeSource) else ()
     bare = {step.column for step in steps if isinstance(step, Written) and step.lacks_a_type}
     found += [
         str(one)
@@ -417,14 +418,15 @@ def proposals_of(looked: Looked, detected: Sequence[str]) -> Iterator[Proposal]:
         if lines := [line for line in told if any(key in line for key in said)]:
             found = _proposal(name, looked.texts.get(name, ()), looked) if _FIX in "".join(lines) else None
             if found is not None and _reads_all(found, lines, looked):
-                yield from filter(None, [_with_codes(found, looked)])
+                yield _with_codes(found, looked)
                 continue
             comma = any(f"{key}decimal=," in line for line in lines for key in said)
             if comma or any("null_values=" in line for line in lines):
                 yield from filter(None, [_null_numbers_of_text(name, looked, comma=comma)])
             continue
         if len(texts := looked.texts.get(name, ())) >= _FEWEST:
-            yield from filter(None, [_with_codes(_proposal(name, texts, looked), looked)])
+            if (found := _proposal(name, texts, looked)) is not None:
+                yield _with_codes(found, looked)
         elif len(numbers := looked.numbers.get((name, ""), ())) >= _FEWEST:
             yield from filter(None, [_of_numbers(name, numbers, looked)])
     for (name, member), numbers in looked.numbers.items():
@@ -452,10 +454,10 @@ _WORDS: Final = re.compile(r'(?:fix|but|\),) "([^"]*)" \(')
 """Words in a note that are no numbers, each with its place."""
 
 
-def _with_codes(found: Proposal | None, looked: Looked) -> Proposal | None:
+def _with_codes(found: Proposal, looked: Looked) -> Proposal:
     """Return a proposal for numbers with those among them that mean null too: -999,0 beside a word for an error."""
-    keys = {} if found is None else found.keys
-    if found is None or not (keys.keys() & {"decimal", "strip"} or keys.get("type") in ("int64", "float64")):
+    keys = found.keys
+    if not (keys.keys() & {"decimal", "strip"} or keys.get("type") in ("int64", "float64")):
         return found
     more = _null_numbers_of_text(found.column, looked, comma=keys.get("decimal") == ",", unit=keys.get("strip", ""))
     return found if more is None else found.plus(more)
@@ -618,8 +620,8 @@ def _null_numbers_of_text(name: str, looked: Looked, *, comma: bool, unit: str =
     values = [text for text in texts if not means_null(text)]
     if {*values} == {"0", "1"} and (both := _yes_or_no(name, [*map(int, values)])):
         return both
-    plain = {text: text.replace(".", "").replace(",", ".") if comma else text for text in {*texts}}
-    plain = {text: one.replace(unit, "").strip() for text, one in plain.items()}
+    pointed = {text: text.replace(".", "").replace(",", ".") if comma else text for text in {*texts}}
+    plain = {text: one.replace(unit, "").strip() for text, one in pointed.items()}
     found = {text: float(one) for text, one in plain.items() if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?", one)}
     nulls = null_numbers([found[text] for text in texts if text in found], looked.codes)
     words = sorted(text for text, number in found.items() if number in nulls)

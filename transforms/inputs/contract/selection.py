@@ -327,11 +327,11 @@ Globs: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 class FileSplits:
     """How files get their splits: `wanted` is what `input.splits` says, None for what the files show.
 
-    `said` is how the user gave all rows a rule or a split; the files then have none. Where columns of files may differ,
-    a command says so with `unites`. `split` is that of files without one. With `looks` files are opened to see whether
-    they are what their names say. Rows may name `pictures` in these folders, with paths that begin in the folder
-    `begin` or else in theirs; a step then splits rows, and not their files, where no globs are `wanted`. Without
-    folders nothing is split.
+    `said` is how the user gave all rows a rule or a split; the files then have none. With `unites` the commands that
+    are proposed let the columns of files differ. Files without a split are in `split`. With `looks` files are opened,
+    to see whether they are what their names say. Rows may name `pictures` in these folders, with paths that begin in
+    the folder `begin` or else in theirs; a step then splits rows, and not their files, where no globs are `wanted`.
+    Without folders nothing is split.
 
     `held` is the rule by which the files of the dataset of an append got theirs; `none` where they showed none and are
     all in `split`, empty where the dataset does not say. `as_one` are the options by which a command reads all files as

@@ -79,11 +79,8 @@ def why_skipped(name: bytes) -> str | None:
     ('hidden', None, 'hidden')
     """
     found = _JUNK.get(name.lower())
-    hidden = name.startswith(b".") or (name.startswith(b"_") and not name.lower().endswith(_PICTURES))
+    hidden = name.startswith(b".") or (name.startswith(b"_") and not name.lower().endswith(PICTURE_SUFFIXES))
     return found or ("hidden" if hidden else None)
-
-
-_PICTURES: Final = (b".jpg", b".jpeg", b".png", b".gif", b".webp", b".bmp", b".tif", b".tiff")
 
 
 def is_of_roboflow(path: bytes) -> bool:
@@ -352,6 +349,8 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "zip": FormatEntry("...sources.formats:ZIP", (".zip",), _ZIP, "a zip archive", may_be_notes=1),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
+
+PICTURE_SUFFIXES: Final = tuple(map(os.fsencode, FORMATS["images"].suffixes))
 
 
 def suffixes_of(name: str) -> tuple[str, ...]:

@@ -124,7 +124,7 @@ def _without_folders(value: str, groups: Sequence[tuple[str, str, str, list[str]
 def _once_each(tables: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Return the tables that hold each row once, and the others, where one of them has all rows of the others.
 
-    Those that state splits are read, if they have all rows of that one; else that one alone is.
+    If the others are the tables of splits and together have all rows, they are the ones to read; else the whole one is.
     """
     folders = {os.path.dirname(one) for one in tables}  # a.jpg is another picture in another one
     if len(folders) > 1 or any(os.path.getsize(one) > _MOST_COMPARED for one in tables):

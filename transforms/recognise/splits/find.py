@@ -22,7 +22,7 @@ from ...format.wording.hints import Add, Set
 from ...format.wording.printable import first_names, printable
 from ...inputs.contract.selection import HELD_RULE, FileSplits, Globs, shown_path, typed_path
 from ...inputs.contract.source import Recognised, SourceEntry
-from ...inputs.files.file_names import FORMATS, SPLITS, files_below, pictures_below
+from ...inputs.files.file_names import PICTURE_SUFFIXES, SPLITS, files_below, pictures_below
 from ...inputs.files.listing import beginning_of
 from ..evidence.hugging_face import Stated
 from ..evidence.names import (
@@ -85,7 +85,7 @@ def _is_of_others(folder: str) -> bool:
     return first not in _OF_PICTURES and all(end not in _OF_PICTURES for end in ends)
 
 
-_OF_PICTURES: Final = (b"", *map(os.fsencode, FORMATS["images"].suffixes))
+_OF_PICTURES: Final = (b"", *PICTURE_SUFFIXES)
 
 
 def _folders_of(root: str) -> list[str]:

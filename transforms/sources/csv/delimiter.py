@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -141,12 +141,8 @@ def _first_text(entry: SourceEntry, options: SampleOptions) -> tuple[str, str]:
 def _detect(name: str, text: str, options: SampleOptions) -> Delimiter:
     widths = {sign: [len(row) for row in _records(text, sign, options)] for sign in SIGNS}
     likely = [sign for sign in SIGNS if _is_delimiter(widths[sign])]
-    ended = [sign for sign in likely if widths[sign][0] == _ONE_MORE and all(map(_ends_with(sign), text.splitlines()))]
-    likely = [sign for sign in likely if sign not in ended] or likely
-    likely.sort(key=lambda sign: -widths[sign][0])
-    header, _, below = text.partition("\n")
-    if likely[1:] == [","] and ", " in header and not _COMMA_ELSEWHERE.search(below):
-        likely = likely[:1]
+    if len(likely) > 1:
+        likely = _without_doubt(likely, {sign: widths[sign][0] for sign in likely}, text)
     if len(likely) > 1:
         both = " and ".join(f'"{printable(sign)}" gives {widths[sign][0]}' for sign in likely)
         raise AmbiguousDelimiter(
@@ -269,11 +265,17 @@ def _is_number(cell: str) -> bool:
         return False
 
 
-_ONE_MORE: Final = 2
+def _without_doubt(likely: Sequence[str], columns: Mapping[str, int], text: str) -> list[str]:
+    """Return those of several signs that may be the delimiter, the one of the most columns first.
 
-
-def _ends_with(sign: str) -> Callable[[str], bool]:
-    return lambda line: line.rstrip().endswith(sign)
+    A sign that ends each line and cuts nothing else is none, nor are decimal commas below a header with a comma in it.
+    """
+    lines = [line.rstrip() for line in text.splitlines()]
+    ends = {sign for sign in likely if columns[sign] == 2 and all(line.endswith(sign) for line in lines)}
+    found = sorted([sign for sign in likely if sign not in ends] or likely, key=lambda sign: -columns[sign])
+    header, _, below = text.partition("\n")
+    decimal = found[1:] == [","] and ", " in header and not _COMMA_ELSEWHERE.search(below)
+    return found[:1] if decimal else found
 
 
 def _is_delimiter(widths: Sequence[int]) -> bool:

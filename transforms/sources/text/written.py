@@ -511,8 +511,7 @@ _DAYS: Final = (
 
 _TIMES: Final = (
     "%H:%M:%S", "%H:%M", "%I:%M %p", "%I:%M:%S %p", "%H.%M", "%H:%M:%S.%f", "%H時%M分%S秒", "%H時%M分",
-    "%H时%M分%S秒", "%H时%M分", "%p %I:%M",
-    "%p %I:%M:%S", "%Hh%M", "%I:%M%p",
+    "%H时%M分%S秒", "%H时%M分", "%p %I:%M", "%p %I:%M:%S", "%Hh%M", "%I:%M%p",
 )  # fmt: skip
 _WHOLE: Final = (
     "%d/%b/%Y:%H:%M:%S", "%d%b%Y:%H:%M:%S", "%d-%b-%y %I.%M.%S.%f %p", "%d-%b-%y %I.%M.%S %p",

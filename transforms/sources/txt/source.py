@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Final
 
@@ -130,7 +130,7 @@ def _parse(
     if lines.large is None and lengths.max(initial=0) <= sizes.record_bytes and is_utf8(lines.text):
         return _text_array(lines, lengths), every, ()
     good, rejects = [], []
-    encoding = likely_encoding(bytes(lines.text[:_SEEN])) or "cp1252"
+    encoding = cache(lambda: likely_encoding(bytes(lines.text[:_SEEN])) or "cp1252")
     for record in every.tolist():
         text = lines.text[lines.starts[record] : lines.ends[record]]
         large = lines.too_large(record, sizes.record_bytes)
@@ -151,14 +151,14 @@ def _text_array(lines: Lines, sizes: npt.NDArray[np.int64]) -> pa.Array:
     return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(text.translate(None, b"\n")))
 
 
-def _error(text: bytes, name: str, large: tuple[str, str] | None, encoding: str) -> CellError | None:
+def _error(text: bytes, name: str, large: tuple[str, str] | None, encoding: Callable[[], str]) -> CellError | None:
     shown = printable(text[:_SHOWN])
     if large is not None:
         return CellError("text", large[0], shown, "a shorter line", large[1])
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        fix = f"write the file as UTF-8: {rewritten_as_utf8(name, encoding)}"
+        fix = f"write the file as UTF-8: {rewritten_as_utf8(name, encoding())}"
         at = f"not UTF-8 at byte {error.start + 1} of the line (0x{text[error.start]:02x})"
         return CellError("text", "BAD_UTF8", shown, "text", f"{at}; {fix}, or the encoding that it has")
     return None
