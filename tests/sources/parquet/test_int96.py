@@ -17,7 +17,7 @@ from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.inputs.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.parquet import source as parquet_source
-from shardmill.transforms.sources.parquet.footer import Moments, exact_timestamps, footer_of_raw_int96
+from shardmill.transforms.sources.parquet.as_written import Moments, exact_timestamps, footer_of_raw_int96
 from shardmill.transforms.sources.parquet.pages import ThriftError
 
 from ...file_sources import made_source

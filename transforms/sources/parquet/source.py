@@ -32,17 +32,13 @@ from ...inputs.contract.source import Frozen, Listing, ParallelMap, Piece, Sourc
 from ...inputs.contract.survey_columns import as_united, survey_columns
 from ...inputs.files.open_file import OpenFile, ReadAt, expect, files_of, open_file, open_listed, read_at
 from ..registry.file_source import TableSource
+from .as_written import cast_as_written, exact_timestamps, footer_of_plain_lists, footer_of_raw_int96, has_int96
 from .footer import (
     READ_ERRORS,
     WRITE_AGAIN,
     ChangeFooter,
     Footer,
-    cast_as_written,
     choose_columns,
-    exact_timestamps,
-    footer_of_plain_lists,
-    footer_of_raw_int96,
-    has_int96,
     leaf_count,
     open_parquet,
     read_footer,
