@@ -82,7 +82,7 @@ _TOTALS: Final = (
     "kokku", "average", "avg", "mean", "moyenne", "média", "media", "promedio", "mittelwert", "durchschnitt",
     "gemiddelde", "średnia", "průměr", "medel", "ortalama", "среднее", "平均", "平均値", "평균", "iš viso", "kopā",
     "общо", "укупно", "tổng", "tổng cộng", "סה\"כ", "المجموع", "合計", "小計", "総計", "总计", "合计", "小计",
-    "합계", "총계", "소계", "총합계",
+    "합계", "총계", "소계", "총합계", "i alt",
 )  # fmt: skip
 _TOTAL: Final = re.compile(rf"(?i)\W*(?:{'|'.join(_TOTALS)})\b")
 """How a row begins that is the sum, or the average, of those above it."""
@@ -383,7 +383,7 @@ def _before_totals(
 ) -> tuple[Sequence[str | None], list[str], list[int]]:
     """Return the cells of a column above the last totals, all totals, and the rows of those above them.
 
-    Amid the rows most other cells of a total are null.
+    Amid the rows a total lacks what the last one lacks.
     """
     first = len(texts)
     for row in range(len(texts) - 1, max(len(texts) - 1 - _SHOWN, -1), -1):
@@ -396,9 +396,8 @@ def _before_totals(
     if not words or not is_below:
         return above, [], []
     amid = [row for row, text in enumerate(above) if text is not None and _TOTAL.match(text)]
-    empty = [
-        row for row in amid if 2 * sum(column[row].is_valid is False for column in batch.columns) > len(batch.columns)
-    ]
+    lacking = [column for column in batch.columns if not column[first].is_valid]
+    empty = [row for row in amid if any(not column[row].is_valid for column in lacking)]
     return above, [*dict.fromkeys(text for row in empty if (text := above[row]) is not None), *words], empty
 
 

@@ -325,10 +325,11 @@ def test_a_first_line_of_counts_and_classes_is_said_with_the_options_that_read_t
             'if the point groups thousands, as the comma of "m" suggests:',
             {"m": [1234.5, 99], "n": [3, 1500]},
         ),
+        ("n\tp\n3.107\t1,5 %\n12\t2,0 %\n", "if the point groups thousands:", {"n": [3107, 12]}),
     ],
-    ids=["few", "all", "one of millions", "a decimal comma beside"],
+    ids=["few", "all", "one of millions", "a decimal comma beside", "tabs, and a decimal comma beside"],
 )
-def test_points_that_may_group_thousands_beside_semicolons_are_said_with_the_keys_that_read_them(
+def test_points_that_may_group_thousands_are_said_with_the_keys_that_read_them(
     shardmill: Shardmill, rows_of: Convert, text: str, said: str, rows: dict[str, list[float]]
 ) -> None:
     Path("a.csv").write_text(text)
@@ -339,7 +340,14 @@ def test_points_that_may_group_thousands_beside_semicolons_are_said_with_the_key
 
 
 @pytest.mark.parametrize(
-    "text", ["a;n\nx;0.500\ny;1.500\n", "a;n\nx;1.50\ny;1.500\n", "a,n\nx,1.500\n", "a;n\nx;1\ny;1500\n"]
+    "text",
+    [
+        "a;n\nx;0.500\ny;1.500\n",
+        "a;n\nx;1.50\ny;1.500\n",
+        "a,n\nx,1.500\n",
+        "a;n\nx;1\ny;1500\n",
+        "a\tn\nx, 1\t1.500\n",
+    ],
 )
 def test_points_that_group_no_thousands_are_no_matter(shardmill: Shardmill, text: str) -> None:
     Path("a.csv").write_text(text)

@@ -394,8 +394,9 @@ def look_at_floats(column: pa.Array, place: Callable[[int], str]) -> Look | None
 def look_at_points(column: pa.Array, place: Callable[[int], str]) -> Look | None:
     """Return the first float if the point of each may group thousands: three digits come after it."""
     rows = np.flatnonzero(true_mask(pc.invert(pc.match_substring_regex(column, r"^[+-]?[0-9]+$"))))
-    if not len(rows) or not pc.all(_match(column.take(array_of(rows)), _GROUPED)).as_py():
-        return None
+    for some in (rows[:_LOOKED_AT], rows):  # mostly the first ones tell
+        if not len(some) or not pc.all(_match(column.take(array_of(some)), _GROUPED)).as_py():
+            return None
     row = int(rows[0])
     return Look(GROUPED, f'"{printable(column[row].as_py())}" ({place(row)})')
 
@@ -406,8 +407,10 @@ def grouped_notes(found: Sequence[tuple[str, Look]], kept_text: Sequence[tuple[s
         return ()
     others = [name for name, one in kept_text if one.commas and one.commas.decimal][:_SHOWN]
     options = []
-    for name in (*others, *(name for name, _ in found[:_SHOWN])):
+    grouped = [name for name, _ in found[:_SHOWN]]
+    for name in (*others, *grouped):
         options += [set_column(name, "decimal", ","), set_column(name, "thousands", ".")]
+        options += [set_column(name, "type", "int64")] if name in grouped else []
     columns = _shown([name for name, _ in found])
     why = f', as the comma of "{printable(others[0])}" suggests' if others else ""
     return (

@@ -373,6 +373,17 @@ def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
     return text if whole else text + "; nullable, since not all rows were read"
 
 
+_COMMA_IN_CELL: Final = re.compile(rb"[\t\n][^\t\n,]{0,12}[0-9],[0-9]{1,2}[^\t\n,0-9]{0,6}[\t\r\n]")
+_ENOUGH_TEXT: Final = 1 << 16
+
+
+def _look_at_points(column: pa.Array, cells: CsvCells) -> Look | None:
+    """Look at points where decimal commas may be: between semicolons, or between tabs where a cell shows one."""
+    delimiter, text = cells.origin.dialect.delimiter, cells.origin.chunk.text
+    look = look_at_points(column, partial(_place, cells=cells)) if delimiter in b";\t" else None
+    return look if delimiter == ord(";") or (look and _COMMA_IN_CELL.search(text, 0, _ENOUGH_TEXT)) else None
+
+
 def _look_at(column: pa.Array, cells: CsvCells) -> Evidence:
     nulls, place = column.null_count, partial(_place, cells=cells)
     if nulls == len(column):
@@ -383,9 +394,7 @@ def _look_at(column: pa.Array, cells: CsvCells) -> Evidence:
         odd = _odd_integer(column, cells)
         if odd is None:
             look = look_at_floats(column, place)
-            if look is None and cells.origin.dialect.delimiter == ord(";"):
-                look = look_at_points(column, place)
-            return Evidence("float64", nulls, look=look)
+            return Evidence("float64", nulls, look=look or _look_at_points(column, cells))
         zeros = nullify(column, _true_rows(pc.equal(column, _NEGATIVE_ZERO)))
         elsewhere = zeros.null_count > nulls and (zeros.null_count == len(zeros) or _is_all(zeros, pa.int64()))
         return Evidence("string", nulls, odd, _obstacles(column, cells), elsewhere)

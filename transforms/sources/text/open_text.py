@@ -317,8 +317,8 @@ def likely_encoding(text: bytes) -> str:
         except UnicodeDecodeError:
             continue
         signs = sum(not sign.isascii() for sign in decoded)
-        words = sum(map(len, _CJK_WORDS.findall(decoded)))
-        if words > _MOST_OF * signs and _is_usual(name, decoded):
+        words = [len(word) for word in _CJK_WORDS.findall(decoded)]  # a degree sign before C is one sign
+        if sum(words) > _MOST_OF * signs and max(words, default=0) > 1 and _is_usual(name, decoded):
             return name
     runs = re.findall(rb"[\x80-\xff]{3,}", text)
     if any(map(_ACCENTED_GREEK.search, runs)) and sum(map(bool, map(_GREEK.fullmatch, runs))) > _MOST_OF * len(runs):

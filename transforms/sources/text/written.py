@@ -503,7 +503,8 @@ _BOTH: Final = (
 
 _DAYS: Final = (
     *(f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd", "dmy", "mdy")),
-    *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/", ".")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
+    *(f"%d{sign}%b{sign}%Y" for sign in ("", "-", " ", "/", ".")), *("%d %B %Y", "%b %d, %Y", "%B %d, %Y"),
+    *(f"%d{sign}%b{sign}%y" for sign in ("-", " ", ".")), "%d. %b %y",
     *(form for name in ("%b", "%B") for form in (f"%d. {name} %Y", f"%d de {name} de %Y", f"%d {name}, %Y")),
     "%d-%B-%Y", "%Y年%m月%d日", "%Y年 %m月 %d日", "%Y년 %m월 %d일", "%Y년%m월%d일", "%Y. %m. %d.", "%Y. %B %d.",
     "%Y. %b %d.", "%b %d %Y", "%d. %m. %Y", "%Y.%m.%d.",
