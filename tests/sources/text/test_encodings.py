@@ -30,7 +30,7 @@ from shardmill.transforms.sources.text.open_text import likely_encoding
         ("Összeg;Idő;Hűtő;Győr, május", "cp1250", "cp1250"),
         ("Bucureşti;şi;judeţ;Piaţa", "cp1250", "cp1250"),
         ("São João, opções, põe; nº 5; 3º andar", "cp1252", ""),
-        ("Tid;Temperatur (°C);Støv (µg/m³)", "cp1252", ""),
+        ("Tid;Måling (°C);Støv (µg/m³)", "cp1252", ""),
         ("t;T (°C);F (°F)", "cp1252", ""),
         ("Müller, Köln, françois, dû à l'été", "cp1252", ""),
         ("Ελληνικά κείμενα, παράδειγμα", "cp1253", "cp1253"),
