@@ -336,7 +336,8 @@ class SchemaConfig(_Section):
             if rule.names_files or rule.image == "base64":
                 rules[name] = ColumnRule("string", nullable=rule.nullable, nulls=rule.nulls)
             else:
-                rules[name] = ColumnRule("string", nulls=rule.nulls) if rule.is_written else rule.declared
+                text = ColumnRule("string", nulls=rule.nulls, decimal=rule.decimal)
+                rules[name] = text if rule.is_written else rule.declared
         return {name: rule for name, rule in rules.items() if rule != ColumnRule()}
 
 

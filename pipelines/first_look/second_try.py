@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...transforms.errors import ShardmillError
 from ...transforms.format.wording.hints import Add, Set
-from ...transforms.format.wording.printable import printable, shell_words
+from ...transforms.format.wording.printable import shell_words
 from ...transforms.inputs.contract.selection import Call, typed_path
 from ...transforms.sources.text.cast import means_null
 from ...transforms.stores.store_url import is_store_url
@@ -113,7 +113,7 @@ _OF_FIRST_ROW: Final = re.compile(r'"([^"]*)" \(row 1\)')
 _OF_HEADER: Final = re.compile("looks like a title|has spaces around it")
 _STAYS: Final = " text: all are numbers but "
 _IN_ONE: Final = "all of this in one command: "
-_MOST_STOPS: Final = 4
+_MOST_STOPS: Final = 16
 _MOST_LINES: Final = 12
 _ROWS: Final = 10_000
 _WHOLE_BYTES: Final = 16 << 20
@@ -132,7 +132,7 @@ def after_stop(error: ShardmillError, typed: Typed) -> tuple[str, ...]:
     keys = _keys_in(str(error).splitlines(), of_stop=True)
     tried, lines = _of_files(keys, typed) if keys and typed.is_here else ({}, ())
     shown = [f"Then detected: {line}" for line in lines]
-    if tried.keys() - keys.keys():
+    if tried.items() - keys.items():
         return (*shown, f"{_IN_ONE}{typed.command(tried, written=False)}")
     return tuple(one for one in shown if not _keys_in([one]))
 
@@ -172,10 +172,8 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
             survey = prepared.plan.survey
             first, tried = first_of(prepared.plan), {*map(_column_of, keys)}
             texts = {_column_of(key) for key, value in keys.items() if key.endswith(".type") and value == "string"}
-            proposed = lines_of_proposals(prepared.source, first, {*conversion.named} - texts, _MOST_LINES, tried)
-            proposed = tuple(
-                one for one in proposed if ".type=" in one or not any(map(one.startswith, map(_told_of, texts)))
-            )
+            named = {*conversion.named} - texts
+            proposed = lines_of_proposals(prepared.source, first, named, _MOST_LINES, tried, mixed=texts)
             lines = (*(one for one in survey.detected if _STAYS in one or _keys_in([one])), *proposed)
             more = _keys_in([*lines, *(one for one in survey.warnings if _OF_HEADER.search(one))])
         except ShardmillError as error:
@@ -193,10 +191,6 @@ def _of_files(keys: Keys, typed: Typed) -> tuple[Keys, tuple[str, ...]]:
         keys = _joined(keys, new or more)
         before += [line for line in lines if (new or more).keys() & _keys_in([line], of_stop=stops).keys()]
     return {}, ()
-
-
-def _told_of(column: str) -> str:
-    return f'column "{printable(column)}": '
 
 
 def _has_name_as_null(line: str) -> bool:

@@ -141,6 +141,13 @@ class Proposal:
         return Proposal(self.column, keys, f"{self.evidence}; {more.evidence}")
 
     @property
+    def typed(self) -> Proposal:
+        """The same with the type of numbers, or of yes and no, that its keys imply."""
+        number = self.keys.keys() & {"decimal", "thousands", "strip", "negative"}
+        kind = "float64" if number else "bool" if "true_values" in self.keys else ""
+        return replace(self, keys={**self.keys, "type": kind}) if kind and "type" not in self.keys else self
+
+    @property
     def has_no_zone(self) -> bool:
         """Whether it reads times that no key gives a time zone."""
         forms = "".join(self.keys.get("format", ()))
@@ -247,11 +254,17 @@ def _is_entity(name: str, counts: Counter[Any], rows: int) -> bool:
 
 
 def lines_of_proposals(
-    source: Source, plan: Plan, declared: Collection[str], most: int | None = None, tried: Collection[str] = ()
+    source: Source,
+    plan: Plan,
+    declared: Collection[str],
+    most: int | None = None,
+    tried: Collection[str] = (),
+    mixed: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Return a line for each column that may be read otherwise, but for those that the user declares.
 
-    Of those whose keys are `tried`, it says what no key reads.
+    Of those whose keys are `tried`, it says what no key reads. Values of `mixed` columns are of several types, which no
+    key reads without a type.
 
     After `most` lines, one says how many are left; of many columns the first are looked at. A file that cannot be read
     again has no proposals.
@@ -264,7 +277,7 @@ def lines_of_proposals(
         found = [*totals_of(source, plan)]
     except (ShardmillError, OSError):
         found = []
-    proposed = [*proposals_of(looked, plan.survey.detected)]
+    proposed = [one.typed if one.column in mixed else one for one in proposals_of(looked, plan.survey.detected)]
     if units := _units_of(proposed, looked, source, plan):
         found.append(units)
         proposed = [one for one in proposed if "row 1" not in _nulls_at(one, looked).values()]
@@ -276,7 +289,7 @@ def lines_of_proposals(
     found += [
         str(one)
         for one in proposed
-        if one.column not in declared
+        if (one.column not in declared and (one.column not in mixed or "type" in one.keys))
         or (one.column in tried and not one.keys)
         or (one.column in bare and "type" in one.keys)
     ]
@@ -491,8 +504,7 @@ def _of_nested(looked: Looked) -> Iterator[Proposal]:
 
 def _proposal(name: str, texts: Sequence[str], looked: Looked) -> Proposal | None:
     counts = Counter(texts)
-    is_pair = {word.lower() for word in counts} in map(set, CLEAR_BOOLS)
-    nulls = [] if is_pair else [word for word in counts if means_null(word)]
+    nulls = [] if _is_pair(counts) else [word for word in counts if means_null(word)]
     numbers = [word for word in counts if is_null_number(word)]
     if not any(map(_is_number, counts.keys() - {*numbers})):  # -99 among words
         nulls += [word for word in numbers if counts[word] > 1 or float(word.replace(",", ".")) in looked.codes]
@@ -544,6 +556,12 @@ def _keys_of_both(values: Sequence[str]) -> dict[str, Any]:
 
 
 _NO_AMOUNT: Final = ("none", "nil", "无")
+
+
+def _is_pair(words: Iterable[str]) -> bool:
+    """Return whether words are one pair of yes and no, true and false beside it left out."""
+    low = {word.lower() for word in words}
+    return (low - {"true", "false"} or low) in map(set, CLEAR_BOOLS)
 
 
 def _is_number(text: str) -> bool:
@@ -654,7 +672,7 @@ def _of_values(name: str, values: Sequence[str], first: str, *, casts: bool) -> 
             extra |= {"timezone": feature.timezone} if feature.timezone else {}
             return {"type": feature.type} | extra, f"{seen} {noun}"
     different = Counter(values)
-    words = bool_words(sorted(different)) if {one.lower() for one in different} in map(set, CLEAR_BOOLS) else None
+    words = bool_words(sorted(different)) if _is_pair(different) else None
     if words is not None:
         shown = ", ".join(f'"{one}" {different[one]:,}' for one in sorted(different))
         return {"true_values": words[0], "false_values": words[1]}, f"{shown} times, and nothing else"

@@ -423,3 +423,69 @@ def test_what_is_seen_in_json_is_in_one_command_or_said(shardmill: Shardmill) ->
     row = open_dataset("out")["train"].to_arrow().to_pylist()[3]
     assert (row["qty"], row["box"], row["tags"]) == (3, [3.0, 1.5, 3.0], ["a"])
     assert "schema.columns.box.length=3" in command
+
+
+def test_numbers_of_json_beside_text_that_is_numbers_are_read_as_such_by_one_command(shardmill: Shardmill) -> None:
+    rows = [
+        {
+            "grouped": "8,500" if n % 2 else 12000,
+            "money": "$1,200.50" if n % 2 else 5,
+            "comma": "3,5" if n % 2 else 7,
+            "decimal": "13.75" if n % 2 else 12,
+            "null": ["n/a", 1.5, "2"][n % 3],
+            "flag": ["yes", "no", True][n % 3],
+            "seen": ["kein", 1, 2, 3, 4, 5][n % 6],
+        }
+        for n in range(ROWS)
+    ]
+    Path("a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    command = next_command(shardmill("convert", "a.jsonl", "-o", "out"))
+    assert shardmill(*command).code == 0, command
+    found = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert found[0] == {
+        "grouped": 12000, "money": 5.0, "comma": 7.0, "decimal": 12.0, "null": None, "flag": True, "seen": None,
+    }  # fmt: skip
+    assert {**found[1], "null": 1.5} == {
+        "grouped": 8500, "money": 1200.5, "comma": 3.5, "decimal": 13.75, "null": 1.5, "flag": False, "seen": 1,
+    }  # fmt: skip
+
+
+def test_numbers_of_json_keep_their_point_beside_text_with_decimal_commas(shardmill: Shardmill) -> None:
+    Path("a.jsonl").write_text('{"x": 1.234}\n{"x": "1.234,50"}\n{"x": 12}\n{"x": "3,5"}\n')
+    keys = ("type=float64", "decimal=,", "thousands=.")
+    options = [word for key in keys for word in ("--set", f"schema.columns.x.{key}")]
+    assert shardmill("convert", "a.jsonl", "-o", "out", *options).code == 0
+    assert open_dataset("out")["train"].to_arrow()["x"].to_pylist() == pytest.approx([1.234, 1234.5, 12.0, 3.5])
+
+
+def test_a_member_of_several_types_is_text_and_the_others_keep_their_types(shardmill: Shardmill) -> None:
+    ages, codes = [34, "n/a", None, True], [7, "007"]
+    rows = [
+        {"user": {"age": ages[n % 4], "n": n, "at": {"zip": codes[n % 2]}, "tags": [[1], ["a"]][n % 2]}}
+        for n in range(ROWS)
+    ]
+    Path("a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    screen = shardmill("convert", "a.jsonl", "-o", "out")
+    said = 'column "user": values of "at.zip", "tags", "age" are of several types, and become text; the other members'
+    assert said in screen.out, screen
+    found = open_dataset("out")["train"].to_arrow()["user"].to_pylist()
+    assert [one["age"] for one in found[:4]] == ["34", "n/a", None, "true"]
+    assert [(one["n"], one["at"], one["tags"]) for one in found[:2]] == [
+        (0, {"zip": "7"}, ["1"]),
+        (1, {"zip": "007"}, ["a"]),
+    ]
+    Path("b.jsonl").write_text('{"user": {"age": {"a": 1}}}\n{"user": {"age": 2}}\n')
+    stopped = shardmill("convert", "b.jsonl", "-o", "two")
+    assert 'a value of "user.age" is an object, and in' in stopped.err
+
+
+def test_three_digits_behind_a_comma_are_decimals_and_behind_a_point_thousands_where_cells_end_with_semicolons(
+    shardmill: Shardmill,
+) -> None:
+    rows = [f"{n};{n + 1},{n + 100};{'1.270' if n % 2 else '341'}" for n in range(ROWS)]
+    Path("a.csv").write_text("\n".join(["id;weight;units", *rows, ""]))
+    command = next_command(shardmill("convert", "a.csv", "-o", "out"))
+    assert shardmill(*command).code == 0, command
+    found = open_dataset("out")["train"].to_arrow().to_pylist()
+    assert found[1] == {"id": 1, "weight": pytest.approx(2.101), "units": 1270}
+    assert type(found[0]["units"]) is int

@@ -137,7 +137,7 @@ def _schema_of(features: tuple[tuple[Any, ...], ...]) -> Schema:
 class ColumnRule:
     """What a config declares of one column (`schema.columns.<name>`); None leaves the choice to the source.
 
-    `nulls` are the words that are null in this column.
+    `nulls` are the words that are null in this column, and `decimal` is the decimal sign of its text.
     """
 
     type: str | None = None
@@ -146,6 +146,7 @@ class ColumnRule:
     timezone: str | None = None
     nullable: bool | None = None
     nulls: tuple[str, ...] = ()
+    decimal: str = "."
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ..registry.options import CsvInput
 
 
+_A_TITLE: Final = "the first line looks like a title"
 _YEARS: Final = range(1800, 2101)
 _NULL_NAMES: Final = frozenset((
     "-", "--", ".", "..", "?", "??", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "nil", "\\N",
@@ -125,7 +126,7 @@ def read_head(entry: SourceEntry, options: CsvInput, limits: CsvLimits, call: Ca
     warnings = (*warnings, *_delimiter_warning(cells, entry.name, options.delimiter))
     is_title = options.header and len(cells) > 1 and (not any(cells[1:]) or 2 * sum(map(bool, cells)) < len(cells))
     if is_title and (lines := title_lines(entry, options, limits, len(cells))):
-        fix = f"the first line looks like a title; to begin with the header: {Set('input.skip_lines', lines)}"
+        fix = f"{_A_TITLE}; to begin with the header: {Set('input.skip_lines', lines)}"
         warnings = (*warnings, f"{entry.name}: {fix}")
     return FileHead(entry.name, form, names, data, warnings, cells, skipped, sep)
 
@@ -384,7 +385,7 @@ def _are_even(numbers: Sequence[float]) -> bool:
 
 def _header_of_text(heads: Sequence[FileHead], head: FileHead) -> tuple[str, ...]:
     """Return what is taken for the names of a table of text, where no second file has the same names."""
-    if sum(head.names is not None for head in heads) > 1:
+    if sum(head.names is not None for head in heads) > 1 or any(_A_TITLE in one for one in head.warnings):
         return ()
     more = [", ..."] if len(head.cells) > _SHOWN else []
     line = "".join([", ".join(printable(cell) for cell in head.cells[:_SHOWN]), *more])

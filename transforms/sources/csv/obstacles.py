@@ -224,7 +224,8 @@ def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], nulls
     for name, one, commas in found[:_SHOWN]:
         options.append(set_column(name, sign, ","))
         options += [set_column(name, "thousands", ".")] if sign == "decimal" and commas.dots else []
-        options += [set_column(name, "type", "int64")] if commas.whole else []
+        is_whole = commas.whole and commas.thousands == (sign != "decimal")
+        options += [set_column(name, "type", "int64")] if is_whole else []
         options += nulls.options([(name, one.words)])
     first = f"fix {typos} in the file, then " if typos else ""
     more = "; the other columns alike" if len(found) > _SHOWN else ""

@@ -19,7 +19,7 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import column_type
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.hints import Set, set_column
-from ...format.wording.printable import NoColumnError, printable, quoted
+from ...format.wording.printable import NoColumnError, first_names, printable, quoted
 from ...inputs.contract.selection import Selection, as_one_column, exclude_columns, same_but_capitals
 from ...inputs.contract.source import DatasetSchema, Frozen
 from ..text.cast import as_cast, declared_type, means_null, text_type, without_words
@@ -35,6 +35,7 @@ from .values import (
     count_features,
     count_keys,
     fits,
+    holds_objects,
     is_list,
     noun,
     same_kind,
@@ -52,7 +53,8 @@ class JsonFrozen(Frozen):
     """What all tasks share: `keys` are all that were found, in order, with their types; `kept` how many are read.
 
     With `ignores` no line is asked for other keys: all lines were looked at, or the user named the columns. `empty` are
-    the keys of which no value was found, `nested` the columns that no one feature holds.
+    the keys of which no value was found, `nested` the columns that no one feature holds, `mixed` those with members of
+    several types, which are text.
     """
 
     keys: tuple[pa.Field, ...] = field(default=(), kw_only=True)
@@ -60,6 +62,7 @@ class JsonFrozen(Frozen):
     ignores: bool = field(default=True, kw_only=True)
     empty: tuple[str, ...] = field(default=(), kw_only=True)
     nested: tuple[pa.Field, ...] = field(default=(), kw_only=True)
+    mixed: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +206,8 @@ def parser_of(
         declared = name in written or rules.get(name, ColumnRule()).type is not None
         as_json = pa.types.is_string(target) and (declared or infer == "none")
         as_json |= pa.types.is_timestamp(target) and declared  # numbers may count the time since 1970
-        columns.append(Column(name, wire_type(target), declared, as_json, rules.get(name, ColumnRule()).nulls))
+        rule, mixed = rules.get(name, ColumnRule()), isinstance(frozen, JsonFrozen) and name in frozen.mixed
+        columns.append(Column(name, wire_type(target), declared, as_json, rule.nulls, rule.decimal, mixed))
         targets.append(target)
     ignores = not isinstance(frozen, JsonFrozen) or frozen.ignores or len(wanted) < frozen.kept
     others = () if ignores else tuple(key for key in keys if key.name not in wanted)
@@ -265,8 +269,8 @@ class Evidence:
 
     Where values are of several `kinds` (numbers, text, lists, ...), these are what each shows, in the order in which
     they are met, and the type is that of the most values. `mixed` are two types of one kind that nothing holds
-    together, each with the place of a value, of the member `within`. `words` are its texts, if all of them are words
-    that mostly mean null; None if there are others.
+    together, each with the place of a value, of the member `within`. `texts` are the members of several types that text
+    holds. `words` are its texts, if all of them are words that mostly mean null; None if there are others.
     """
 
     type: pa.DataType
@@ -274,6 +278,7 @@ class Evidence:
     place: str
     mixed: tuple[tuple[pa.DataType, str], tuple[pa.DataType, str]] | None = None
     within: tuple[str, ...] = ()
+    texts: tuple[tuple[str, ...], ...] = ()
     kinds: tuple[Evidence, ...] = ()
     words: tuple[str, ...] | None = ()
 
@@ -301,18 +306,20 @@ class Evidence:
         if self.mixed or more.mixed:
             first = self if self.mixed else more
             return Evidence(self.type, values, place, first.mixed, first.within)
+        texts = [*self.texts, *more.texts]
         try:
-            return Evidence(shared_type(self.type, more.type), values, place, words=joined_words((self, more)))
+            kind = shared_type(self.type, more.type, texts if holds_objects(self.type) else None)
         except MixedTypes as error:
             one, other = error.types
             return Evidence(self.type, values, place, ((one, self.place), (other, more.place)), error.within)
+        return Evidence(kind, values, place, texts=(*dict.fromkeys(texts),), words=joined_words((self, more)))
 
     @classmethod
     def of_all(cls, found: Sequence[Evidence]) -> Evidence:
         """Return what several show together, which takes as long as they are, and not as wide as they become."""
         if len(found) == 1:
             return found[0]
-        if not any(one.mixed or one.kinds for one in found):
+        if not any(one.mixed or one.texts or one.kinds for one in found):
             try:
                 kind = type_of_all(one.type for one in found)
             except MixedTypes:
@@ -552,6 +559,16 @@ def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
     else:
         text = f"every value is {noun(evidence.type)} in {seen}{also}"
     return text if whole else f"{text}; nullable, since not all rows were read"
+
+
+def told_of_members(found: Mapping[str, Evidence], names: Collection[str]) -> tuple[str, ...]:
+    """Return what is said of objects with members of several types."""
+    shown = {name: [f'"{printable(".".join(path))}"' for path in found[name].texts] for name in names}
+    return tuple(
+        f'column "{printable(name)}": values of {first_names(members, _MOST_WORDS)} are of several types, and become '
+        "text; the other members keep their types"
+        for name, members in shown.items()
+    )
 
 
 def refuse_mixed(name: str, evidence: Evidence, most_odd: float, nulls: Sequence[str]) -> None:

@@ -280,7 +280,8 @@ _SURE_DIGITS: Final = 15
 class Column:
     """A column to make: its name, the type to parse it as, whether its type is declared, its words for null.
 
-    Of a column that is declared text or times (`as_json`) each value is kept as it is written in the line.
+    Of a column that is declared text or times (`as_json`) each value is kept as it is written in the line, numbers with
+    the `decimal` sign of the column's texts. Members of `mixed` objects are text where they are of several types.
     """
 
     name: str
@@ -288,10 +289,14 @@ class Column:
     declared: bool = False
     as_json: bool = False
     nulls: tuple[str, ...] = ()
+    decimal: str = "."
+    mixed: bool = False
 
 
 def kept_value(column: Column, cell: Value) -> Any:
-    return cell.text if column.as_json and cell.value is not None and not _is_text(cell.value) else cell.value
+    if not column.as_json or cell.value is None or _is_text(cell.value):
+        return cell.value
+    return cell.text.replace(".", column.decimal) if isinstance(cell.value, Number) else cell.text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -460,6 +465,8 @@ class _Builder:
     def _cell(self, row: int, value: Any, kind: pa.DataType) -> tuple[bytes | None, CellProblem | None]:
         if value is None:
             return None, None
+        if self.column.mixed and pa.types.is_string(kind) and isinstance(value, (Number, bool)):
+            return _as_json(value).encode(), None
         if isinstance(value, Number):
             if pa.types.is_string(kind) or pa.types.is_boolean(kind):
                 return None, self._misfit(row, value, kind)

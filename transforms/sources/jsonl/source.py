@@ -53,6 +53,7 @@ from .columns import (
     look_at_piece,
     nested_columns,
     parser_of,
+    told_of_members,
 )
 from .lanes import KEY_BYTES
 from .parse import parse_in_parts
@@ -100,9 +101,11 @@ class JsonLinesSource(FileSource):
         all_known = whole and len(kept) < len(found) and not any(one.rejects for one in evidence)
         ignores = ignores_others(self.selection, all_known=all_known)
         without = tuple(name for name, evidence in found.items() if not evidence.values)
+        mixed = tuple(one.name for one in chosen.nested if found[one.name].texts)
         frozen = JsonFrozen(
-            schema, keys=key_fields(found), kept=len(kept), ignores=ignores, empty=without, nested=chosen.nested
-        )
+            schema, keys=key_fields(found), kept=len(kept), ignores=ignores, empty=without, nested=chosen.nested,
+            mixed=mixed,
+        )  # fmt: skip
         entries = listing.entries
         of_files = [(entries[entry].name, sorted(some)) for entry, some in sorted(names.items()) if some]
         apart = apart_warning(files_apart(of_files)) if len(entries) <= _COMPARED else ()
@@ -112,7 +115,9 @@ class JsonLinesSource(FileSource):
             *_passed(entries, pieces, evidence, blanks, whole=whole),
         )
         used = tuple(piece for piece in pieces if piece.rows != 0)
-        return Survey(frozen, chosen.choices, used, warnings, fields=chosen.fields)
+        return Survey(
+            frozen, chosen.choices, used, warnings, detected=told_of_members(found, mixed), fields=chosen.fields
+        )
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
         frozen = survey.frozen

@@ -273,8 +273,10 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def shared_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+def shared_type(one: pa.DataType, other: pa.DataType, texts: list[tuple[str, ...]] | None = None) -> pa.DataType:
     """Return the type that holds the values of two.
+
+    With `texts` it is text of scalars of two kinds: those of the members that are added there.
 
     >>> shared_type(pa.list_(pa.int64()), pa.list_(pa.float64()))
     ListType(list<item: double>)
@@ -289,15 +291,21 @@ def shared_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if {one, other} == {pa.int64(), pa.float64()}:
         return pa.float64()
     if is_list(one) and is_list(other):
-        return pa.list_(shared_type(one.value_type, other.value_type))
+        return pa.list_(shared_type(one.value_type, other.value_type, texts))
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         members = {field.name: field.type for field in one}
         for field in other:
+            inner = None if texts is None else list[tuple[str, ...]]()
             try:
-                members[field.name] = shared_type(members.get(field.name, pa.null()), field.type)
+                members[field.name] = shared_type(members.get(field.name, pa.null()), field.type, inner)
             except MixedTypes as error:
                 raise error.of(field.name) from error
+            if texts is not None:
+                texts += [(field.name, *path) for path in inner or ()]
         return pa.struct([pa.field(name, kind) for name, kind in members.items()])
+    if texts is not None and not one.num_fields and not other.num_fields:
+        texts.append(())
+        return pa.string()
     raise MixedTypes(one, other)
 
 
@@ -331,6 +339,10 @@ def count_features(kind: pa.DataType) -> int:
     if pa.types.is_struct(kind):
         return sum(count_features(kind.field(i).type) for i in range(kind.num_fields))
     return 1
+
+
+def holds_objects(kind: pa.DataType) -> bool:
+    return holds_objects(kind.value_type) if is_list(kind) else bool(pa.types.is_struct(kind))
 
 
 def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
